@@ -1,0 +1,3 @@
+"""livememfs: agent memory as a file system, on a bucket."""
+
+__version__ = "0.1.0"

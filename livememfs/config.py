@@ -1,0 +1,210 @@
+"""Settings: read once at the edge, frozen, passed down.
+
+Owns every name of a setting, its default and its place in the precedence: command line, environment, config file,
+default. The only module that looks at the environment; the mapping is passed in, so tests bring their own. Refuses
+unknown `LIVEMEMFS_*` variables and unknown keys of the file, with a suggestion. May be called from any thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from livememfs.errors import SettingsError
+
+ENVIRONMENT = "LIVEMEMFS_"
+
+SPECIFIED = {
+    "S3_ENDPOINT_URL": "s3_endpoint_url",
+    "S3_ACCESS_KEY_ID": "s3_access_key_id",
+    "S3_SECRET_ACCESS_KEY": "s3_secret_access_key",
+    "S3_BUCKET_NAME": "s3_bucket_name",
+    "S3_REGION_NAME": "s3_region_name",
+    "S3_SIGNATURE_MODE": "s3_signature_mode",
+    "S3_PATH_STYLE": "s3_path_style",
+    "LLMAAS_API_URL": "llmaas_api_url",
+    "LLMAAS_API_KEY": "llmaas_api_key",
+    "LLMAAS_MODEL": "llmaas_model",
+    "LLMAAS_MAX_TOKENS": "llmaas_max_tokens",
+    "LLMAAS_TEMPERATURE": "llmaas_temperature",
+    "CONSOLIDATION_TIMEOUT": "consolidation_timeout",
+    "CONSOLIDATION_MAX_NOTES": "consolidation_max_notes",
+}
+"""Variables with the names that the specifications give them, and the setting each one sets."""
+
+STANDARD = {
+    "AWS_ACCESS_KEY_ID": "s3_access_key_id",
+    "AWS_SECRET_ACCESS_KEY": "s3_secret_access_key",
+    "AWS_SESSION_TOKEN": "s3_session_token",
+    "AWS_REGION": "s3_region_name",
+    "AWS_DEFAULT_REGION": "s3_region_name",
+    "AWS_ENDPOINT_URL_S3": "s3_endpoint_url",
+    "AWS_ENDPOINT_URL": "s3_endpoint_url",
+    "OPENAI_API_KEY": "llmaas_api_key",
+    "OPENAI_BASE_URL": "llmaas_api_url",
+}
+"""Variables other tools set too. They only fill what nothing more specific has set."""
+
+
+class Settings(BaseModel):
+    """Everything that can be set, validated and frozen. Sizes are bytes, times are seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    s3_endpoint_url: str = Field("", description="S3 endpoint; empty means Amazon's")
+    s3_access_key_id: str = Field("", description="access key; empty leaves the search to the AWS SDK")
+    s3_secret_access_key: str = Field("", repr=False, description="secret key")
+    s3_session_token: str = Field("", repr=False, description="session token of temporary credentials")
+    s3_bucket_name: str = Field("", description="bucket; empty means the folder of LIVEMEMFS_STORE")
+    s3_region_name: str = Field("us-east-1", description="region used in signatures")
+    s3_signature_mode: Literal["sigv4", "dual"] = Field("sigv4", description="dual: SigV2 for data calls (Dell ECS)")
+    s3_path_style: bool = Field(True, description="bucket in the path instead of the host name")
+
+    llmaas_api_url: str = Field("", description="base URL of a chat completions endpoint; empty means built-in filing")
+    llmaas_api_key: str = Field("", repr=False, description="key of that endpoint")
+    llmaas_model: str = Field("", description="model name sent to that endpoint")
+    llmaas_max_tokens: int = Field(100_000, gt=0, description="largest reply asked for")
+    llmaas_temperature: float = Field(0.3, ge=0, le=2, description="sampling temperature")
+    consolidation_timeout: float = Field(600.0, gt=0, description="seconds one model call may take")
+    consolidation_max_notes: int = Field(500, gt=0, description="notes one consolidation takes, the oldest first")
+
+    store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
+    agent: str = Field("", description="agent name for notes whose writer cannot be told")
+    host: str = Field("", description="this machine's name in conflict copies")
+    op_timeout: float = Field(30.0, gt=0, description="longest time one file operation may take")
+    listing_ttl: float = Field(1.0, ge=0, description="seconds for which a directory's names are believed")
+    cache_memory: int = Field(268_435_456, ge=0, description="bytes of contents kept in memory")
+    max_file_size: int = Field(67_108_864, gt=0, description="largest ordinary file")
+    drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for what was accepted")
+    allow_other: bool = Field(False, description="let other users of the machine into the mount")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
+    log_json: bool = Field(False, description="log JSON lines instead of text")
+
+    @field_validator("s3_endpoint_url", "llmaas_api_url")
+    @classmethod
+    def _is_a_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if value and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise ValueError(f"{value!r} is not an http:// or https:// URL")
+        return value.rstrip("/")
+
+    @model_validator(mode="after")
+    def _endpoint_has_a_model(self) -> Self:
+        if self.llmaas_api_url and not self.llmaas_model:
+            raise ValueError("LLMAAS_API_URL is set and LLMAAS_MODEL is not: say which model to ask")
+        return self
+
+    @property
+    def store_path(self) -> Path:
+        """The folder used as the bucket when no S3 bucket is set."""
+        return Path(self.store).expanduser() if self.store else platformdirs.user_data_path("livememfs") / "store"
+
+    @property
+    def host_name(self) -> str:
+        """This machine's name, usable in a file name."""
+        return self.host or socket.gethostname().split(".")[0] or "localhost"
+
+    @classmethod
+    def load(
+        cls,
+        environ: Mapping[str, str],
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        config_file: Path | None = None,
+    ) -> Settings:
+        """Settings from all sources. `overrides` are the command line's, None values in it are not set.
+
+        Raises SettingsError with one sentence that says what is wrong and what was perhaps meant.
+        """
+        explicit = config_file or (Path(environ["LIVEMEMFS_CONFIG"]) if environ.get("LIVEMEMFS_CONFIG") else None)
+        path = explicit or platformdirs.user_config_path("livememfs") / "config.toml"
+        values = {
+            **_from_standard(environ),
+            **_from_file(path, must_exist=explicit is not None),
+            **_from_environment(environ),
+            **{name: value for name, value in (overrides or {}).items() if value is not None},
+        }
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise SettingsError(_first_fault(error)) from None
+
+
+def environment() -> dict[str, str]:
+    """The process's environment, copied once."""
+    return dict(os.environ)
+
+
+def setting_names() -> dict[str, str]:
+    """Every setting with the environment variable that sets it."""
+    special = {setting: variable for variable, setting in SPECIFIED.items()}
+    return {name: special.get(name, ENVIRONMENT + name.upper()) for name in Settings.model_fields}
+
+
+def _from_standard(environ: Mapping[str, str]) -> dict[str, str]:
+    """Names of other tools. An OpenAI key alone names no model, so it sets an endpoint only beside LLMAAS_MODEL."""
+    values: dict[str, str] = {}
+    for variable, setting in STANDARD.items():
+        if environ.get(variable):
+            values.setdefault(setting, environ[variable])
+    if not environ.get("LLMAAS_MODEL"):
+        values.pop("llmaas_api_url", None)
+    elif values.get("llmaas_api_key") and "llmaas_api_url" not in values:
+        values["llmaas_api_url"] = "https://api.openai.com/v1"
+    return values
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    values = {SPECIFIED[name]: value for name, value in environ.items() if name in SPECIFIED and value != ""}
+    known = {name for name in Settings.model_fields if name not in SPECIFIED.values()}
+    for variable, value in environ.items():
+        if not variable.startswith(ENVIRONMENT) or variable in ("LIVEMEMFS_CONFIG",):
+            continue
+        if variable.startswith("LIVEMEMFS_TEST_"):  # for whoever drives the tests; means nothing to a mount
+            continue
+        name = variable.removeprefix(ENVIRONMENT).lower()
+        if name not in known:
+            raise SettingsError(f"there is no setting {variable}{_suggestion(variable, setting_names().values())}")
+        if value != "":
+            values[name] = value
+    return values
+
+
+def _from_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            values = tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        if must_exist:
+            raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from None
+    for name in values:
+        if name not in Settings.model_fields:
+            raise SettingsError(f"{path} has an unknown key {name}{_suggestion(name, Settings.model_fields)}")
+    return values
+
+
+def _suggestion(name: str, known: Any) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else "; see docs/operations.md for those there are"
+
+
+def _first_fault(error: ValidationError) -> str:
+    """One sentence from pydantic's report, naming the setting the way the user set it."""
+    fault = error.errors()[0]
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    if not fault["loc"]:
+        return reason
+    name = str(fault["loc"][0])
+    return f"{setting_names().get(name, name)}: {reason}"

@@ -1,0 +1,295 @@
+"""Every failure livememfs knows, each with its errno, its exit code and what to do about it.
+
+Owns the verdict: the class decides what the kernel is told and what the shell sees, never the place that catches it.
+Refuses I/O and imports of other layers. May be used from any thread.
+
+An error is raised with keyword values that its `message` names: `RecordMissing(path="a/b")`. `what_to_do` is one
+sentence for the person who reads `errors.ndjson` or the terminal; it may be empty when the message says it all.
+"""
+
+from __future__ import annotations
+
+import errno as _errno
+
+
+class LiveMemError(Exception):
+    """The base of all of them: the input or the world is at fault, and we can say how."""
+
+    message = "{detail}"
+    what_to_do = ""
+    errno = _errno.EIO
+    exit_code = 1
+
+    def __init__(self, detail: object = "", **values: object) -> None:
+        self.values = {"detail": detail, **values}
+        super().__init__(detail, values)
+
+    def __str__(self) -> str:
+        return self.message.format_map(_Blank(self.values))
+
+    def advice(self) -> str:
+        """What to do about it, one sentence, possibly empty."""
+        return self.what_to_do.format_map(_Blank(self.values))
+
+
+class _Blank(dict[str, object]):
+    """Values for a message: a name that was not given is left empty instead of raising inside an error path."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+# --- the caller's fault, at the command line or in the settings ------------------------------------------------
+
+
+class UsageError(LiveMemError):
+    """A command or option was used in a way it cannot be."""
+
+    exit_code = 2
+    errno = _errno.EINVAL
+
+
+class SettingsError(UsageError):
+    """A setting is unknown, malformed or contradicts another."""
+
+
+class MountError(LiveMemError):
+    """The mount point or the kernel's side of a mount is not usable."""
+
+    exit_code = 1
+
+
+# --- the caller's fault, in the tree ---------------------------------------------------------------------------
+
+
+class NotFound(LiveMemError):
+    """No such name."""
+
+    message = "there is no {path}"
+    errno = _errno.ENOENT
+
+
+class AlreadyExists(LiveMemError):
+    """The name is taken."""
+
+    message = "{path} exists already"
+    errno = _errno.EEXIST
+
+
+class NotADirectory(LiveMemError):
+    """A path goes through something that is not a directory."""
+
+    message = "{path} is not a directory"
+    errno = _errno.ENOTDIR
+
+
+class IsADirectory(LiveMemError):
+    """A file was meant and a directory stands there."""
+
+    message = "{path} is a directory"
+    errno = _errno.EISDIR
+
+
+class NotEmpty(LiveMemError):
+    """A directory that is to go still holds something."""
+
+    message = "{path} is not empty: {detail}"
+    errno = _errno.ENOTEMPTY
+
+
+class InvalidName(LiveMemError):
+    """A name that cannot stand where it was to stand."""
+
+    message = "{path} cannot be used as a name here: {detail}"
+    errno = _errno.EINVAL
+
+
+class NameTooLong(LiveMemError):
+    """A name of over 255 bytes, or a key of over 1,024."""
+
+    message = "{path} is too long: {detail}"
+    errno = _errno.ENAMETOOLONG
+
+
+class NotText(LiveMemError):
+    """Bytes that must be UTF-8 text and are not."""
+
+    message = "{path} is not UTF-8 text: {detail}"
+    what_to_do = "save it as UTF-8, or put it outside live/ as an ordinary file"
+    errno = _errno.EILSEQ
+
+
+class TooLarge(LiveMemError):
+    """More bytes than the place takes."""
+
+    message = "{path} is too large: {detail}"
+    what_to_do = "split it, or put it outside live/ as an ordinary file"
+    errno = _errno.EFBIG
+
+
+class ReadOnly(LiveMemError):
+    """A place that nobody may change by hand."""
+
+    message = "{path} is read-only: {detail}"
+    errno = _errno.EROFS
+
+
+class NotPermitted(LiveMemError):
+    """An operation that this place never offers."""
+
+    message = "{path}: {detail}"
+    errno = _errno.EPERM
+
+
+class CrossesKinds(LiveMemError):
+    """A rename between places of different kinds; tools fall back to copy and remove."""
+
+    message = "{path} cannot be moved to a place of another kind"
+    errno = _errno.EXDEV
+
+
+class NoAttribute(LiveMemError):
+    """An extended attribute that is not there."""
+
+    message = "{path} has no attribute {detail}"
+    errno = _errno.ENODATA
+
+
+class NotSupported(LiveMemError):
+    """An operation this file system does not offer at all."""
+
+    message = "{path}: {detail} is not supported"
+    errno = _errno.EOPNOTSUPP
+
+
+class NoSpace(LiveMemError):
+    """The local disk or the quota is full."""
+
+    message = "no space left: {detail}"
+    errno = _errno.ENOSPC
+
+
+class BadRequest(LiveMemError):
+    """What was written to a control or exchange file cannot be read as a request."""
+
+    message = "{path}: {detail}"
+    errno = _errno.EINVAL
+
+
+class TimedOut(LiveMemError):
+    """A call did not end within its deadline."""
+
+    message = "{detail} did not answer in time"
+    what_to_do = "look at .livememfs/status.json and at the store's own state"
+    errno = _errno.ETIMEDOUT
+
+
+# --- the object store ------------------------------------------------------------------------------------------
+
+
+class StoreError(LiveMemError):
+    """The object store refused or failed."""
+
+    message = "the store failed on {key}: {detail}"
+    what_to_do = "run `livememfs doctor`"
+
+
+class ObjectMissing(StoreError):
+    """There is no object under this key."""
+
+    message = "there is no object {key}"
+    errno = _errno.ENOENT
+
+
+class PreconditionFailed(StoreError):
+    """If-None-Match or If-Match did not hold: somebody else was first."""
+
+    message = "{key} changed in the store meanwhile"
+    errno = _errno.ESTALE
+
+
+class ConflictRetry(StoreError):
+    """The store saw two writers at once and asks to try again; the outcome of this one is settled by reading back."""
+
+    message = "{key}: two writers at once, try again: {detail}"
+
+
+class Denied(StoreError):
+    """The credentials are wrong or do not allow this."""
+
+    message = "the store denies access to {key}: {detail}"
+    what_to_do = "check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what the key may do on the bucket"
+    errno = _errno.EACCES
+
+
+class BucketMissing(StoreError):
+    """The endpoint answers, the bucket is not there."""
+
+    message = "there is no bucket {bucket} at {endpoint}"
+    what_to_do = "create it, or correct S3_BUCKET_NAME"
+
+
+class Throttled(StoreError):
+    """The store asks for fewer requests."""
+
+    message = "the store asks to slow down on {key}"
+    errno = _errno.ETIMEDOUT
+
+
+class Unreachable(StoreError):
+    """No answer, or none that can be trusted. A write that ends so may or may not have happened."""
+
+    message = "the store at {endpoint} does not answer: {detail}"
+    what_to_do = "check S3_ENDPOINT_URL and the network"
+    errno = _errno.ETIMEDOUT
+
+
+class ConditionsUnsupported(StoreError):
+    """The store ignores or rejects conditional requests where one was asked for."""
+
+    message = "the store does not honour conditions on {key}"
+    errno = _errno.EOPNOTSUPP
+
+
+# --- the model -------------------------------------------------------------------------------------------------
+
+
+class ModelError(LiveMemError):
+    """A chat call or its reply is of no use. Notes are kept."""
+
+    message = "the model call failed: {detail}"
+    what_to_do = "check LLMAAS_API_URL, LLMAAS_API_KEY and LLMAAS_MODEL; the notes were kept"
+
+
+class ModelUnreachable(ModelError):
+    """The endpoint did not answer, or answered with a server error."""
+
+    message = "the model endpoint does not answer: {detail}"
+
+
+class ModelTimedOut(ModelError):
+    """No reply within CONSOLIDATION_TIMEOUT."""
+
+    message = "the model did not reply within {detail} seconds"
+    what_to_do = "raise CONSOLIDATION_TIMEOUT or lower CONSOLIDATION_MAX_NOTES; the notes were kept"
+    errno = _errno.ETIMEDOUT
+
+
+class ModelDenied(ModelError):
+    """The endpoint refuses the key or the model's name."""
+
+    message = "the model endpoint refuses the request: {detail}"
+
+
+class ReplyRefused(ModelError):
+    """The reply was read and must not be applied. `detail` lists every fault found."""
+
+    message = "the model's reply was refused: {detail}"
+    what_to_do = "the notes were kept; touch .consolidate to try again"
+
+
+class RunCancelled(LiveMemError):
+    """A run was told to stop before it wrote anything."""
+
+    message = "the run was cancelled"
+    errno = _errno.ECANCELED
