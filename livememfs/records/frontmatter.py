@@ -1,0 +1,203 @@
+"""Front matter: a block of YAML between two `---` lines, before a Markdown body (data model 4.3 and 4.4).
+
+Owns reading it from foreign hands and writing it in one fixed form. The body is never touched: not stripped, not
+re-wrapped, its line ends stay. Refuses over-large blocks, aliases, deep nesting, duplicate keys and tags of its own, so
+that reading costs little and nothing is lost by writing back. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import yaml
+
+MAX_BLOCK_CHARS = 32_768  # about 0.2 s of YAML in pure Python, which is what a hostile note can cost
+_MAX_DEPTH = 16
+_MAX_KEY_CHARS = 128  # YAML takes 1,024 on a line, and each may need six to be written
+
+_OPENING = re.compile(r"---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_BLANK_LINE = re.compile(r"\r?\n")
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_WORDS_WITH_MEANING = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})  # to YAML 1.1 readers
+# Outside what YAML takes as printable, or a line break to YAML 1.1 though not to JSON.
+_MUST_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class FrontMatterError(ValueError):
+    """There is a front matter block, and it must not be taken as metadata."""
+
+
+def split(text: str) -> tuple[dict[str, Any], str]:
+    """The metadata and the body of a text; `({}, text)` when it has no front matter.
+
+    Values are str, int, float, bool, None, and lists and dicts of them. Whatever looks like a date or time stays the
+    string that was written. One blank line after the block belongs to the block. Raises FrontMatterError.
+    """
+    opening = _OPENING.match(text)
+    if opening is None:
+        return {}, text
+    closing = _CLOSING.search(text, opening.end())
+    if closing is None:
+        return {}, text  # a thematic break at the top of a page
+    block = text[opening.end() : closing.start()]
+    if len(block) > MAX_BLOCK_CHARS:
+        raise FrontMatterError(f"the block is over {MAX_BLOCK_CHARS} characters long")
+    blank = _BLANK_LINE.match(text, closing.end())
+    return _load(block), text[blank.end() if blank else closing.end() :]
+
+
+def join(metadata: Mapping[str, Any], body: str) -> str:
+    """Metadata and body as one text that `split` takes apart again.
+
+    Strings are double-quoted, lists in one line, keys in the mapping's order. Without metadata the text is the body,
+    unless the body itself would be taken for front matter. Raises FrontMatterError when the block gets too large.
+    """
+    if not metadata and _OPENING.match(body) is None:
+        return body
+    block = "".join(f"{_key(key)}: {_value(value)}\n" for key, value in metadata.items())
+    if len(block) > MAX_BLOCK_CHARS:
+        raise FrontMatterError(f"the block would be over {MAX_BLOCK_CHARS} characters long")
+    return f"---\n{block}---\n\n{body}"
+
+
+# --- writing ---------------------------------------------------------------------------------------------------
+
+
+def _key(key: str) -> str:
+    if len(key) > _MAX_KEY_CHARS:
+        raise FrontMatterError(f"a key is over {_MAX_KEY_CHARS} characters long")
+    plain = _PLAIN_KEY.fullmatch(key) and key.lower() not in _WORDS_WITH_MEANING
+    return key if plain else _quoted(key)
+
+
+def _value(value: object) -> str:
+    """One value in flow style. A type that `split` never yields is written as its text."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan")
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(item) for item in value) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(str(key))}: {_value(item)}" for key, item in value.items()) + "}"
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """A JSON string, which YAML reads as a double-quoted scalar once a few characters are escaped."""
+    return _MUST_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+def _load(block: str) -> dict[str, Any]:
+    try:
+        loader = _Loader(block)
+        try:
+            data = loader.get_single_data()
+        finally:
+            loader.dispose()
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise FrontMatterError(str(error)) from error
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise FrontMatterError("the block is not a mapping")
+    return data
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with the scalars of its 1.2 core: `no`, `12:30`, `007` and dates are strings, as whoever wrote them meant.
+
+    Starts from no resolvers and constructors at all, so every tag that is not listed below is an error.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - declared like the base class does
+    yaml_constructors: ClassVar[dict[str | None, Any]] = {}
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuses what makes a small block big: aliases and deep nesting."""
+        if self.check_event(yaml.AliasEvent):
+            raise FrontMatterError("aliases are not taken")
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise FrontMatterError(f"nested over {_MAX_DEPTH} deep")
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def text(self, node: yaml.ScalarNode) -> str:
+        """A string. Escaped surrogate pairs, as JSON writers make them, become the character that was meant."""
+        value = str(self.construct_scalar(node))
+        if _SURROGATE.search(value):
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return value
+
+    def sequence(self, node: yaml.SequenceNode) -> list[Any]:
+        """A list."""
+        return [self.construct_object(item, deep=True) for item in node.value]
+
+    def mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
+        """A dict with string keys; a number as a key is kept as it was written."""
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise FrontMatterError("a key must be a plain word")
+            key = self.text(key_node)
+            if len(key) > _MAX_KEY_CHARS:
+                raise FrontMatterError(f"a key is over {_MAX_KEY_CHARS} characters long")
+            if key in result:
+                raise FrontMatterError(f"{key} is there twice")
+            result[key] = self.construct_object(value_node, deep=True)
+        return result
+
+
+_TAG = "tag:yaml.org,2002:"
+
+
+def _add_scalar(name: str, pattern: str, first: str, read: Callable[[str], object]) -> None:
+    """A kind of plain scalar: its pattern, the characters it may start with, and how to read it."""
+
+    def construct(loader: _Loader, node: yaml.ScalarNode) -> object:
+        return read(str(loader.construct_scalar(node)))
+
+    _Loader.add_implicit_resolver(_TAG + name, re.compile(rf"(?:{pattern})\Z"), list(first) or [""])
+    _Loader.add_constructor(_TAG + name, construct)
+
+
+def _refuse_tag(_loader: _Loader, node: yaml.Node) -> object:
+    raise FrontMatterError(f"the tag {node.tag} is not taken")
+
+
+def _read_float(text: str) -> float:
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+
+
+_add_scalar("null", "~|null|Null|NULL", "~nN", lambda _text: None)
+_add_scalar("null", "", "", lambda _text: None)
+_add_scalar("bool", "true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true")
+_add_scalar("int", "[-+]?(?:0|[1-9][0-9]{0,299})", "-+0123456789", int)
+_add_scalar(
+    "float",  # an exponent needs its sign: 12345678e9 is somebody's hash
+    r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|[-+]?[0-9]+[eE][-+][0-9]+|[-+]?\.inf|\.nan",
+    "-+0123456789.",
+    _read_float,
+)
+_Loader.add_constructor(_TAG + "str", _Loader.text)
+_Loader.add_constructor(_TAG + "seq", _Loader.sequence)
+_Loader.add_constructor(_TAG + "map", _Loader.mapping)
+_Loader.add_constructor(None, _refuse_tag)

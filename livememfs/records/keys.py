@@ -1,0 +1,214 @@
+"""The bucket's key grammar (data model 2 and 4.4): building keys, and telling what a key is.
+
+Owns every literal that occurs in a key. Refuses nothing when reading: a key that fits no rule is `other`, and
+`build(parse(key)) == key` for all keys, so foreign objects keep their names. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+SYSTEM = "_system"
+BACKUPS = "_backups"
+META = "_meta.json"
+RULES = "_rules.md"
+SYNTHESIS = "_synthesis.md"
+LEDGER = "_ledger"
+CHANGES = "_changes"
+LIVE = "live"
+BANK = "bank"
+KEEP = ".keep"
+
+Kind = Literal[
+    "root", "meta", "rules", "synthesis", "note", "live-other", "bank", "keep", "ledger", "backup", "system", "other"
+]
+
+_SINGLE: dict[str, Kind] = {META: "meta", RULES: "rules", SYNTHESIS: "synthesis"}
+_NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)_([0-9A-Fa-f]{8})\.md")
+_NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
+_AGENT_MAX = 64
+
+
+# --- building --------------------------------------------------------------------------------------------------
+
+
+def meta_key(space: str) -> str:
+    """`{space}/_meta.json`: the object that makes a prefix a space."""
+    return f"{space}/{META}"
+
+
+def rules_key(space: str) -> str:
+    """`{space}/_rules.md`."""
+    return f"{space}/{RULES}"
+
+
+def synthesis_key(space: str) -> str:
+    """`{space}/_synthesis.md`."""
+    return f"{space}/{SYNTHESIS}"
+
+
+def live_prefix(space: str) -> str:
+    """`{space}/live/`, with the slash."""
+    return f"{space}/{LIVE}/"
+
+
+def bank_prefix(space: str) -> str:
+    """`{space}/bank/`, with the slash."""
+    return f"{space}/{BANK}/"
+
+
+def live_key(space: str, name: str) -> str:
+    """The key of a file directly in `live/`."""
+    return live_prefix(space) + name
+
+
+def bank_key(space: str, name: str) -> str:
+    """The key of a bank file; `name` is relative to `bank/` and may have folders."""
+    return bank_prefix(space) + name
+
+
+def keep_key(space: str, folder: str) -> str:
+    """The sentinel by which an empty folder of a space exists, e.g. `{space}/live/.keep`."""
+    return f"{space}/{folder}/{KEEP}"
+
+
+def backup_stamp(moment: datetime) -> str:
+    """A moment as it stands in a backup's prefix: `2026-02-20T18-00-00`, in UTC."""
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat().replace(":", "-")
+
+
+def backup_prefix(space: str, stamp: str) -> str:
+    """`_backups/{space}/{stamp}/`, with the slash."""
+    return f"{BACKUPS}/{space}/{stamp}/"
+
+
+# --- the name of a note ----------------------------------------------------------------------------------------
+
+
+def agent_slug(agent: str) -> str:
+    """An agent's name as it may stand in a file name: `[A-Za-z0-9._-]`, 1 to 64 characters."""
+    slug = _NOT_IN_SLUG.sub("-", agent)[:_AGENT_MAX]
+    return slug if any(character.isalnum() for character in slug) else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteName:
+    """The parts of a note's canonical file name `{YYYYMMDD}T{HHMMSS}_{agent}_{category}_{uuid8}.md` (data model 4.4).
+
+    :timestamp: aware, UTC, whole seconds
+    :agent:     may contain `_`, because a name is read from its right end
+    :category:  without `_`
+    :uid:       eight hexadecimal digits
+
+    Raises ValueError when the parts do not make a name that reads back as the same parts.
+    """
+
+    timestamp: datetime
+    agent: str
+    category: str
+    uid: str
+
+    def __post_init__(self) -> None:
+        if self.timestamp.utcoffset() != timedelta(0) or self.timestamp.microsecond:
+            raise ValueError("the time stamp of a note's name is in UTC and in whole seconds")
+        match = _NOTE_NAME.fullmatch(str(self))
+        if match is None or match.groups()[1:] != (self.agent, self.category, self.uid):
+            raise ValueError(f"{self.agent!r}, {self.category!r} and {self.uid!r} do not make a note's name")
+
+    def __str__(self) -> str:
+        stamp = self.timestamp.replace(tzinfo=None).isoformat().replace("-", "").replace(":", "")
+        return f"{stamp}_{self.agent}_{self.category}_{self.uid}.md"
+
+    @classmethod
+    def parse(cls, name: str) -> NoteName | None:
+        """The parts of a canonical file name, or None for any other name."""
+        match = _NOTE_NAME.fullmatch(name)
+        if match is None:
+            return None
+        stamp, agent, category, uid = match.groups()
+        try:
+            timestamp = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
+        except ValueError:
+            return None
+        return cls(timestamp, agent, category, uid)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedKey:
+    """What a key says about its object.
+
+    :kind:  which rule of the grammar it fits
+    :space: the space or, for `other`, the first part of the key; empty where there is none
+    :name:  the rest, relative to the kind's own folder (a note's name, a bank file's path, `stamp/...` of a backup);
+            for `keep` and `other` relative to the space
+    """
+
+    kind: Kind
+    space: str
+    name: str
+
+
+_FOLDER_OF: dict[Kind, str] = {"note": LIVE, "live-other": LIVE, "bank": BANK, "ledger": LEDGER}
+
+
+def parse(key: str) -> ParsedKey:
+    """What `key` is. Never raises; folder markers (`a/b/`) and everything unforeseen are `other`.
+
+    A first part that starts with `_` is no space; whether a space exists is for its `_meta.json` to say.
+    """
+    if not key:
+        return ParsedKey("root", "", "")
+    first, slash, rest = key.partition("/")
+    if not slash or not first:
+        return ParsedKey("other", "", key)
+    if first == SYSTEM:
+        return ParsedKey("system", "", rest)
+    if first == BACKUPS:
+        return _parse_backup(rest)
+    if first.startswith("_"):
+        return ParsedKey("other", first, rest)
+    return _parse_in_space(first, rest)
+
+
+def _parse_backup(rest: str) -> ParsedKey:
+    space, slash, name = rest.partition("/")
+    if not slash or not space:
+        return ParsedKey("other", BACKUPS, rest)
+    return ParsedKey("backup", space, name)
+
+
+def _parse_in_space(space: str, rest: str) -> ParsedKey:
+    if rest in _SINGLE:
+        return ParsedKey(_SINGLE[rest], space, rest)
+    folder, slash, name = rest.partition("/")
+    if not slash or not name or name.endswith("/"):
+        return ParsedKey("other", space, rest)
+    if folder in (LIVE, BANK) and name.rpartition("/")[2] == KEEP:
+        return ParsedKey("keep", space, rest)
+    if folder == LIVE:
+        is_note = "/" not in name and name.endswith(".md") and not name.startswith(".")
+        return ParsedKey("note" if is_note else "live-other", space, name)
+    if folder == BANK:
+        return ParsedKey("bank", space, name)
+    if folder == LEDGER:
+        return ParsedKey("ledger", space, name)
+    return ParsedKey("other", space, rest)
+
+
+def build(parsed: ParsedKey) -> str:
+    """The key of a parsed key: the inverse of `parse`."""
+    if parsed.kind == "root":
+        return ""
+    if parsed.kind == "system":
+        return f"{SYSTEM}/{parsed.name}"
+    if parsed.kind == "backup":
+        return f"{BACKUPS}/{parsed.space}/{parsed.name}"
+    if parsed.kind in _FOLDER_OF:
+        return f"{parsed.space}/{_FOLDER_OF[parsed.kind]}/{parsed.name}"
+    return f"{parsed.space}/{parsed.name}" if parsed.space else parsed.name

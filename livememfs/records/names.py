@@ -1,0 +1,134 @@
+"""Which names may stand where: spaces, bank files, and the litter that editors leave behind.
+
+Owns the judgement about names that people, models and editors give. Refuses silent repair: a bad name raises with the
+character at fault spelt out, because the worst ones cannot be seen. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from livememfs.errors import InvalidName
+from livememfs.records import keys
+
+_SPACE_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_SPACE_RESERVED = frozenset({"search"})
+
+_MAX_FOLDERS = 3
+_MAX_PART_BYTES = 255
+_MAX_BANK_BYTES = 900  # with `bank/`; leaves room for the space's name in a key of 1,024 bytes
+_OUTSIDE_BANK = frozenset(
+    {keys.LIVE, keys.SYSTEM, keys.BACKUPS, keys.META, keys.RULES, keys.SYNTHESIS, keys.LEDGER, keys.CHANGES}
+)
+# Unicode calls these letters, yet they draw nothing.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
+
+_LITTER = re.compile(
+    "|".join(
+        (
+            r"4913",  # vim asks with this name whether the directory can be written
+            r"\..*\.sw.",  # vim and nano: swap
+            r"\.sw[a-z]",  # vim: swap of a buffer without a name
+            r"\..*\.swpx",
+            r".*~",  # backups
+            r"\.#.*",  # emacs: lock
+            r"#.*#",  # emacs: auto-save
+            r"\.goutputstream-.*",  # glib
+            r"\.~lock\..*#",  # LibreOffice
+            r"sed[A-Za-z0-9]{6}",  # sed -i
+            r"\..+\.[A-Za-z0-9]{6}",  # rsync
+            r".*\.tmp",
+            r".*\.tmp\..*",  # atomic writers: note.md.tmp.1234
+            r".*___jb_(?:tmp|old)___",  # JetBrains: safe write
+            r"\.DS_Store",
+            r"\._.*",  # macOS: resource fork
+            r"\.fuse_hidden.*",
+            r"\.nfs.*",
+        )
+    ),
+    re.DOTALL,
+)
+
+
+def check_space_name(name: str) -> str:
+    """`name` itself when a space may be called so: `[a-z0-9][a-z0-9._-]{0,62}` and not `search`; else InvalidName."""
+    if name in _SPACE_RESERVED:
+        raise InvalidName(path=_shown(name), detail="the name is reserved")
+    if not _SPACE_NAME.fullmatch(name):
+        detail = "a space is called by 1 to 63 of a-z 0-9 . _ - and starts with a letter or digit"
+        raise InvalidName(path=_shown(name), detail=detail)
+    return name
+
+
+def check_bank_name(name: str) -> str:
+    """A bank file's name as a model gives it, relative to `bank/` and in NFC; InvalidName when it must be refused.
+
+    Allowed are printable ASCII and letters, `.md` at the end, at most three folders. A leading `bank/` is understood
+    and dropped. The result is accepted again unchanged.
+    """
+    given = unicodedata.normalize("NFC", name)
+    fault = _character_fault(given)
+    relative = given.removeprefix(f"{keys.BANK}/")
+    fault = fault or _shape_fault(relative) or _length_fault(relative)
+    if fault:
+        raise InvalidName(path=_shown(name), detail=fault)
+    return relative
+
+
+def is_litter(name: str) -> bool:
+    """Whether a file name is one that editors and tools use on their way to saving, so it stays on this machine."""
+    return _LITTER.fullmatch(name) is not None
+
+
+def _character_fault(name: str) -> str:
+    """What is wrong with the first bad character, or an empty string."""
+    for character in name:
+        if " " <= character <= "~" and character != "\\":
+            continue
+        if unicodedata.category(character).startswith("L") and character not in _BLANK_LETTERS:
+            continue
+        label = unicodedata.name(character, "a control or unassigned character")
+        return f"U+{ord(character):04X} {label} may not be part of it"
+    return ""
+
+
+def _shape_fault(relative: str) -> str:
+    """What is wrong with the path's parts, or an empty string."""
+    parts = relative.split("/")
+    if relative.startswith("/"):
+        return "it must be relative to the bank"
+    if "" in parts:
+        return "a part of it is empty"
+    if parts[0] in _OUTSIDE_BANK:
+        return f"{parts[0]} is outside the bank"
+    if parts[0] == keys.BANK:
+        return "it repeats bank/"
+    for part in parts:
+        if part.startswith("."):
+            return "no part of it may start with a dot"
+        if part != part.strip():
+            return "no part of it may start or end with a space"
+    if not relative.endswith(".md"):
+        return "it must end in .md"
+    if len(parts) > _MAX_FOLDERS + 1:
+        return f"it is more than {_MAX_FOLDERS} folders deep"
+    return ""
+
+
+def _length_fault(relative: str) -> str:
+    """What is too long, or an empty string."""
+    if any(len(part.encode()) > _MAX_PART_BYTES for part in relative.split("/")):
+        return f"a part of it is over {_MAX_PART_BYTES} bytes long"
+    if len(f"{keys.BANK}/{relative}".encode()) > _MAX_BANK_BYTES:
+        return f"it is over {_MAX_BANK_BYTES} bytes long"
+    return ""
+
+
+def _shown(name: str) -> str:
+    """The name for a message: what cannot be seen is escaped, and an empty name is still visible."""
+    shown = "".join(
+        character if character.isprintable() and character not in _BLANK_LETTERS else ascii(character)[1:-1]
+        for character in name
+    )
+    return shown or '""'

@@ -1,0 +1,243 @@
+"""A note: what a file in `live/` means, and how a file that somebody wrote becomes one (data model 4.4).
+
+Owns the note's fields, completing what a writer left out, and the canonical name. Refuses text that is not UTF-8 and
+bodies over the limit; never refuses odd front matter, which then is part of the body. Pure: the time and the agent
+are passed in. May be called from any thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from livememfs.errors import NotText, TooLarge
+from livememfs.records import frontmatter
+from livememfs.records.frontmatter import FrontMatterError
+from livememfs.records.keys import NoteName, agent_slug
+from livememfs.records.times import iso, parse_iso
+
+CATEGORIES = ("observation", "decision", "todo", "insight", "question", "progress", "issue")
+DEFAULT_CATEGORY = CATEGORIES[0]
+_UNKNOWN_AGENT = "unknown"
+MAX_NOTE_BYTES = 1_048_576  # of the body; the front matter has its own limit
+
+FIELDS = ("timestamp", "agent", "category", "tags", "space_id")
+_REQUIRED = ("timestamp", "agent", "category", "space_id")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BOM = "\ufeff"
+_FIRST_WORD = re.compile(r"[^\W_]+")
+_NOT_IN_CATEGORY = re.compile(r"[^A-Za-z0-9.-]")
+_CATEGORY_SLUG_MAX = 32
+
+
+@dataclass(frozen=True)
+class Note:
+    """One note.
+
+    :timestamp: aware, UTC
+    :agent:     who wrote it, as in the front matter (not slugged)
+    :category:  one of CATEGORIES, or what a foreign writer chose
+    :tags:      as given
+    :space_id:  the space it says it belongs to; empty when it does not say
+    :body:      everything after the front matter, unchanged
+    :extra:     front matter fields this version does not know, in their order
+    """
+
+    timestamp: datetime
+    agent: str
+    category: str
+    tags: tuple[str, ...]
+    space_id: str
+    body: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str, name: str | None = None) -> Note:
+        """The note in an object. What its front matter lacks comes from `name` where that is canonical.
+
+        Odd front matter is body. Without any source the timestamp is 1970, the agent `unknown`, the category
+        `observation`. Raises NotText.
+        """
+        metadata, body = _split(_decode(data, path))
+        known, extra = _sort_fields(metadata)
+        named = NoteName.parse(name) if name else None
+        return cls(
+            timestamp=known.get("timestamp") or (named.timestamp if named else _EPOCH),
+            agent=known.get("agent") or (named.agent if named else _UNKNOWN_AGENT),
+            category=known.get("category") or (named.category if named else DEFAULT_CATEGORY),
+            tags=known.get("tags", ()),
+            space_id=known.get("space_id", ""),
+            body=body,
+            extra=extra,
+        )
+
+    def render(self) -> bytes:
+        """The object of this note. Raises FrontMatterError when its fields are too large to be read back."""
+        metadata = {
+            "timestamp": iso(self.timestamp, exact=True),
+            "agent": self.agent,
+            "category": self.category,
+            "tags": list(self.tags),
+            "space_id": self.space_id,
+            **self.extra,
+        }
+        return frontmatter.join(metadata, self.body).encode()
+
+
+def complete(
+    data: bytes,
+    *,
+    path: str,
+    written_name: str,
+    space: str,
+    agent: str,
+    now: datetime,
+    previous: Note | None = None,
+) -> tuple[Note, bytes]:
+    """What somebody wrote under `written_name`, as a note and as the bytes to store.
+
+    Given front matter is honoured. Missing fields come from `previous` (the same note before this edit), then from the
+    arguments. A given field that cannot be used is replaced and kept as `{field}_given`. Data that has all required
+    fields is returned as it is, so completing twice changes nothing; only a byte order mark always goes.
+    `path` is for messages. Raises NotText, TooLarge.
+    """
+    text = _decode(data, path)
+    metadata, body = _split(text)
+    known, extra = _sort_fields(metadata)
+    if not all(name in known for name in _REQUIRED):
+        text, body = _fill_in(text, metadata, known, body, _fallback(written_name, space, agent, now, previous))
+        known, extra = _sort_fields(frontmatter.split(text)[0])
+    _check_size(body, path)
+    return Note(body=body, extra=extra, **{"tags": (), "space_id": "", **known}), text.encode()
+
+
+def category_of(written_name: str) -> str:
+    """The category that a written name begins with (`decision-use-s3.md`, `todo.md`), else `observation`."""
+    first = _FIRST_WORD.match(written_name)
+    word = first[0].lower() if first else ""
+    return word if word in CATEGORIES else DEFAULT_CATEGORY
+
+
+def uid8(space: str, written_name: str, attempt: int = 0) -> str:
+    """Eight hexadecimal digits that follow from the name a note was written under.
+
+    Any mount finds a note by its written name in a listing alone. `attempt` gives the next choice when one is taken.
+    """
+    source = "\0".join((space, written_name, str(attempt)))
+    return hashlib.blake2b(source.encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+
+
+def canonical_name(note: Note, uid: str) -> str:
+    """The file name of a note: `{YYYYMMDD}T{HHMMSS}_{agent}_{category}_{uid}.md`."""
+    timestamp = note.timestamp.astimezone(UTC).replace(microsecond=0)
+    category = _NOT_IN_CATEGORY.sub("-", note.category)[:_CATEGORY_SLUG_MAX]
+    return str(NoteName(timestamp, agent_slug(note.agent), category or DEFAULT_CATEGORY, uid))
+
+
+# --- reading what others wrote -----------------------------------------------------------------------------------
+
+
+def _decode(data: bytes, path: str) -> str:
+    try:
+        return data.decode("utf-8").lstrip(_BOM)
+    except UnicodeDecodeError as error:
+        detail = f"byte 0x{data[error.start]:02x} at offset {error.start}"
+        raise NotText(path=path, detail=detail) from error
+
+
+def _split(text: str) -> tuple[dict[str, Any], str]:
+    try:
+        return frontmatter.split(text)
+    except FrontMatterError:
+        return {}, text
+
+
+def _sort_fields(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The known fields with usable values, as Note has them, and all unknown fields."""
+    known: dict[str, Any] = {}
+    for name in FIELDS:
+        value = _read_field(name, metadata.get(name))
+        if value is not None:
+            known[name] = value
+    return known, {name: value for name, value in metadata.items() if name not in FIELDS}
+
+
+def _read_field(name: str, value: object) -> object | None:
+    """A field's value as Note has it, or None when it is missing or of no use."""
+    if name == "tags":
+        return _read_tags(value)
+    text = _read_text(value)
+    if text is None or name != "timestamp":
+        return text
+    try:
+        return parse_iso(text)
+    except ValueError:
+        return None
+
+
+def _read_text(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value).strip() or None
+    return None
+
+
+def _read_tags(value: object) -> tuple[str, ...] | None:
+    """Tags as a list, or as one line with commas, as people write them."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list):
+        return None
+    return tuple(tag for tag in map(_read_text, value) if tag is not None)
+
+
+# --- completing --------------------------------------------------------------------------------------------------
+
+
+def _fallback(written_name: str, space: str, agent: str, now: datetime, previous: Note | None) -> dict[str, Any]:
+    """The five fields in the order they are written, for whatever the writer left out."""
+    agent = (previous.agent if previous else agent).strip() or _UNKNOWN_AGENT
+    agent = agent.encode("utf-8", "replace").decode()  # an environment variable may hold bytes that are no text
+    return {
+        "timestamp": iso(previous.timestamp, exact=True) if previous else iso(now),
+        "agent": agent,
+        "category": (previous.category.strip() if previous else "") or category_of(written_name),
+        "tags": list(previous.tags) if previous else [],
+        "space_id": (previous.space_id if previous else "") or space,
+    }
+
+
+def _fill_in(
+    text: str, metadata: Mapping[str, Any], known: Mapping[str, Any], body: str, fallback: Mapping[str, Any]
+) -> tuple[str, str]:
+    """The text with every field, and its body.
+
+    Front matter that would be too large to be read back once it is complete was none: it becomes body.
+    """
+    try:
+        return frontmatter.join(_filled(metadata, known, fallback), body), body
+    except FrontMatterError:
+        return frontmatter.join(fallback, text), text
+
+
+def _filled(metadata: Mapping[str, Any], known: Mapping[str, Any], fallback: Mapping[str, Any]) -> dict[str, Any]:
+    """Given and missing fields as one mapping: the known ones in their order, then the others in theirs."""
+    result: dict[str, Any] = {}
+    set_aside: dict[str, Any] = {}
+    for name in FIELDS:
+        given = metadata.get(name)
+        result[name] = given if name in known else fallback[name]
+        if name not in known and given not in (None, "", [], {}):
+            set_aside[f"{name}_given"] = given
+    return {**result, **{name: value for name, value in metadata.items() if name not in FIELDS}, **set_aside}
+
+
+def _check_size(body: str, path: str) -> None:
+    size = len(body.encode())
+    if size > MAX_NOTE_BYTES:
+        raise TooLarge(path=path, detail=f"{size} bytes, and a note takes {MAX_NOTE_BYTES}")

@@ -1,0 +1,132 @@
+"""Rules: the text that says which files a bank has (data model 4.2).
+
+Owns the templates a space can start from, and reading from any rules text which files it plans. Refuses nothing: rules
+are prose for a model, and a text that plans no file we can make out plans none. The templates are read once, when the
+module is imported. Pure otherwise; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+
+from livememfs.errors import InvalidName
+from livememfs.records.names import check_bank_name
+
+DEFAULT = "standard"
+
+_FOLDER = resources.files("livememfs.records") / "templates"
+_TEMPLATES = {name: (_FOLDER / f"{name}.md").read_text("utf-8") for name in (DEFAULT, "journal", "minimal")}
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_BULLET = re.compile(r"([ \t]*)(?:[-*+]|[0-9]{1,3}[.)])[ \t]+(.*)")
+_FILE = re.compile(r"`([^`]+\.md)`|([^\s`*\"'()\[\],;:]+\.md)(?![\w.])")
+_LEAD = re.compile(r"\*\*(.+?)\*\*|__(.+?)__|`(.+?)`(?=\s*[:–—-])")
+_TAIL = re.compile(r"\s*:(?:\s|$)|\s+[–—-]\s|\.(?:\s|$)|\s\(")
+_SECTION_MAX = 80
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A bank file that the rules ask for.
+
+    :name:     relative to `bank/`
+    :headings: what it is to contain, in the rules' order
+    """
+
+    name: str
+    headings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A heading (`level` 1 to 6) or a bullet (`level` 0) of the rules."""
+
+    level: int
+    indent: int
+    text: str
+
+
+def templates() -> dict[str, str]:
+    """The rules a space can start from, by name; `DEFAULT` is among them."""
+    return dict(_TEMPLATES)
+
+
+def planned_files(rules_text: str) -> list[PlannedFile]:
+    """The bank files the rules name, in order, each once.
+
+    A heading that names a file plans it (`### projectbrief.md`, `## 1. projectbrief.md`), and the bullets below it
+    are what it contains. Where no heading names a file, bullets may (`- journal.md: what happened`), and the bullets
+    indented below are what it contains. Names that could not be bank files are passed over.
+    """
+    lines = list(_lines(rules_text))
+    planned: dict[str, list[str]] = {}
+    _collect_by_headings(lines, planned)
+    if not planned:
+        _collect_by_bullets(lines, planned)
+    return [PlannedFile(name, tuple(dict.fromkeys(headings))) for name, headings in planned.items()]
+
+
+def _collect_by_headings(lines: list[_Line], planned: dict[str, list[str]]) -> None:
+    current: list[str] | None = None
+    outermost = 0
+    for line in lines:
+        if line.level:
+            name = _file_name(line.text)
+            current = None if name is None else planned.setdefault(name, [])
+        elif current is not None:
+            outermost = line.indent if not current else min(outermost, line.indent)
+            if line.indent <= outermost:
+                current.append(_section(line.text))
+
+
+def _collect_by_bullets(lines: list[_Line], planned: dict[str, list[str]]) -> None:
+    current: list[str] | None = None
+    indent = 0
+    for line in lines:
+        name = None if line.level else _file_name(line.text)
+        if line.level:
+            current = None
+        elif name is not None:
+            current, indent = planned.setdefault(name, []), line.indent
+        elif current is not None and line.indent > indent:
+            current.append(_section(line.text))
+        else:
+            current = None
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """Headings and bullets outside fenced blocks."""
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif mark:
+            fence = mark[1]
+        elif heading := _HEADING.fullmatch(line):
+            yield _Line(len(heading[1]), 0, heading[2])
+        elif bullet := _BULLET.fullmatch(line):
+            yield _Line(0, len(bullet[1].expandtabs(4)), bullet[2])
+
+
+def _file_name(text: str) -> str | None:
+    """The bank file a heading or bullet names, if it could be one."""
+    found = _FILE.search(text)
+    if found is None:
+        return None
+    try:
+        return check_bank_name(found[1] or found[2])
+    except InvalidName:
+        return None
+
+
+def _section(text: str) -> str:
+    """A bullet as a heading: its bold lead, or what stands before its explanation."""
+    lead = _LEAD.match(text)
+    words = next(filter(None, lead.groups())) if lead else _TAIL.split(text, maxsplit=1)[0]
+    return " ".join(words.replace("`", "").replace("**", "").split())[:_SECTION_MAX].rstrip(" .:;,")

@@ -1,0 +1,165 @@
+"""A space's own two records: `_meta.json` (data model 4.1) and `_synthesis.md` (data model 4.3).
+
+Owns their fields and their exact form. Refuses a `_meta.json` that is not one; reads any synthesis that is text.
+Fields this version does not know are kept. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from livememfs.errors import NotText
+from livememfs.records import frontmatter, keys
+from livememfs.records.times import iso, parse_iso
+
+__all__ = ["Meta", "Synthesis", "iso", "parse_iso", "parse_synthesis", "render_synthesis"]
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What `_meta.json` says of a space.
+
+    :space_id:              the space's name
+    :description:           one line, for people
+    :owner:                 who created it
+    :created_at:            aware, UTC
+    :last_consolidation:    aware, UTC; None before the first
+    :consolidation_count:   runs that changed the bank
+    :total_notes_processed: notes those runs took in
+    :version:               of this record's form
+    :extra:                 fields this version does not know, in their order
+    """
+
+    space_id: str
+    description: str
+    owner: str
+    created_at: datetime
+    last_consolidation: datetime | None = None
+    consolidation_count: int = 0
+    total_notes_processed: int = 0
+    version: int = 1
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Meta:
+        """The record in an object. Raises ValueError, with the field at fault, on anything that is not one."""
+        fields = _json_object(data)
+        last = _take(fields, "last_consolidation", str, "")
+        return cls(
+            space_id=_take(fields, "space_id", str),
+            description=_take(fields, "description", str, ""),
+            owner=_take(fields, "owner", str, ""),
+            created_at=parse_iso(_take(fields, "created_at", str)),
+            last_consolidation=parse_iso(last) if last else None,
+            consolidation_count=_take(fields, "consolidation_count", int, 0),
+            total_notes_processed=_take(fields, "total_notes_processed", int, 0),
+            version=_take(fields, "version", int, 1),
+            extra=fields,
+        )
+
+    def render(self) -> bytes:
+        """The object of this record: indented JSON in the data model's key order, with a line end."""
+        last = self.last_consolidation
+        fields = {
+            "space_id": self.space_id,
+            "description": self.description,
+            "owner": self.owner,
+            "created_at": iso(self.created_at, exact=True),
+            "last_consolidation": None if last is None else iso(last, exact=True),
+            "consolidation_count": self.consolidation_count,
+            "total_notes_processed": self.total_notes_processed,
+            "version": self.version,
+            **self.extra,
+        }
+        text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+        return text.encode("utf-8", "backslashreplace")  # a lone surrogate goes back to the escape it came from
+
+    def after_run(self, now: datetime, notes: int) -> Meta:
+        """This record after one more consolidation that took in `notes` notes."""
+        return replace(
+            self,
+            last_consolidation=now.astimezone(UTC).replace(microsecond=0),
+            consolidation_count=self.consolidation_count + 1,
+            total_notes_processed=self.total_notes_processed + notes,
+        )
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """The residual synthesis of the last consolidation.
+
+    :consolidated_at: aware, UTC; None when the file does not say
+    :notes_processed: in that run
+    :number:          of that run, from 1; 0 when the file does not say
+    :body:            Markdown, unchanged
+    """
+
+    consolidated_at: datetime | None
+    notes_processed: int
+    number: int
+    body: str
+
+
+def render_synthesis(body: str, consolidated_at: datetime, notes_processed: int, number: int) -> bytes:
+    """The object `_synthesis.md`."""
+    metadata = {
+        "consolidated_at": iso(consolidated_at),
+        "notes_processed": notes_processed,
+        "consolidation_number": number,
+    }
+    return frontmatter.join(metadata, body).encode()
+
+
+def parse_synthesis(data: bytes) -> Synthesis:
+    """The synthesis in an object, as far as it can be read: odd front matter is body. Raises NotText."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotText(path=keys.SYNTHESIS, detail=f"at offset {error.start}") from error
+    try:
+        metadata, body = frontmatter.split(text)
+    except frontmatter.FrontMatterError:
+        metadata, body = {}, text
+    return Synthesis(
+        consolidated_at=_moment(metadata.get("consolidated_at")),
+        notes_processed=_count(metadata.get("notes_processed")),
+        number=_count(metadata.get("consolidation_number")),
+        body=body,
+    )
+
+
+def _json_object(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
+
+
+def _take(fields: dict[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
+    """Remove a field and return it; null counts as missing, and missing without a default as nonsense."""
+    value = fields.pop(name, None)
+    if value is None:
+        value = default
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"{name} is not of type {kind.__name__}" if value is not None else f"{name} is missing")
+    return value
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        return parse_iso(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
