@@ -1,0 +1,86 @@
+"""The few ways in which the folder store changes a disk, each one step that a crash can come before or after.
+
+Owns durability: a new file is synced before it gets its name, a folder after an entry in it changed. Refuses to know
+keys. Any thread may call it. Tests subclass `Disk` to stop the world at any step; nothing else in the folder store
+changes files.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class Disk:
+    """Changes to files.
+
+    `fsync` False trades safety at a power cut for speed; a killed process loses nothing either way.
+    """
+
+    def __init__(self, *, fsync: bool = True) -> None:
+        self._fsync = fsync
+
+    def write_new(self, path: Path, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+        """Create `path` with these bytes, synced; its stat once it is complete. Raises FileExistsError."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(descriptor, left) :]
+            if modified_ns is not None:
+                os.utime(descriptor, ns=(modified_ns, modified_ns))
+            if self._fsync:
+                os.fsync(descriptor)
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Give a complete file its name, in one step, over whatever file had it."""
+        source.replace(target)
+        self._sync_folder(target.parent)
+
+    def unlink(self, path: Path, *, lasting: bool) -> None:
+        """Remove a file; one that is gone is fine. `lasting`: a power cut must not bring it back."""
+        path.unlink(missing_ok=True)
+        if lasting:
+            self._sync_folder(path.parent)
+
+    def make_folder(self, path: Path, *, below: Path) -> None:
+        """Create a folder and its missing parents, but never `below` itself: a root that vanished stays gone.
+
+        Raises NotADirectoryError or FileExistsError where a file is in the way, FileNotFoundError without `below`.
+        """
+        if path.is_dir():
+            return
+        if path == below:
+            raise FileNotFoundError(f"{path} is gone")
+        self.make_folder(path.parent, below=below)
+        try:
+            path.mkdir()
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+        self._sync_folder(path.parent)
+
+    def remove_folder(self, path: Path) -> bool:
+        """Remove a folder if it is empty; whether it is gone."""
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _sync_folder(self, path: Path) -> None:
+        if not self._fsync:
+            return
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return  # removed as empty by another writer: its own removal is what has to last
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

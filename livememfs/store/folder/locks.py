@@ -1,0 +1,36 @@
+"""Who may write, between threads and between processes.
+
+Owns the lock files. One lock covers a stripe of keys and is held for one change, so no caller ever holds two and none
+can wait in a circle. The kernel releases what a dead process held. Any thread may call it; waiting blocks the thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a lock file for the block. The file is created and never removed."""
+    # Each call opens the file anew: flock belongs to the open file, so this also keeps two threads apart.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def claim_folder(path: Path) -> int | None:
+    """Lock a folder without waiting: a descriptor that holds it until closed, None when somebody else has it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

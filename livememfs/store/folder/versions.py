@@ -1,0 +1,141 @@
+"""Which version of an object lies on the disk now: the reading half of the folder store.
+
+Owns finding an object's content file and putting it together with its side file, without a lock: content files are
+replaced, never rewritten, so an open one is a snapshot. Refuses to write. Any thread may call it.
+
+Etags of files that were placed by hand are computed from their bytes and remembered in memory by inode, size, mtime
+and ctime.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as stat_bits
+import time
+from dataclasses import dataclass
+from hashlib import md5
+from pathlib import Path
+
+from livememfs.errors import StoreError
+from livememfs.store.base import ObjectInfo
+from livememfs.store.folder import sidecar
+from livememfs.store.folder.layout import Layout
+from livememfs.store.folder.sidecar import Identity, Version
+
+_CHUNK = 1 << 20
+_ROUNDS = 100
+# A file system stamps times in steps of up to some milliseconds: two edits within one step look like one.
+_SETTLED_NS = 100_000_000
+
+Fingerprint = tuple[Identity, int]
+"""An identity and the ctime: also changes when somebody sets an mtime back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object's present content file and what is known about it. `data` is None where only figures were asked for."""
+
+    path: Path
+    version: Version
+    data: bytes | None = None
+
+    def info(self, key: str) -> ObjectInfo:
+        """As the store's protocol names it."""
+        identity = self.version.identity
+        return ObjectInfo(key, self.version.etag, identity.size, identity.modified_ns, self.version.meta)
+
+
+class Versions:
+    """Looks objects up below one root."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._known: dict[str, tuple[Fingerprint, Version]] = {}
+
+    def find(self, key: str, *, content: bool = False) -> Found | None:
+        """The object as it is now, or None. Raises StoreError when it changes faster than it can be read."""
+        for _ in range(_ROUNDS):
+            opened = self._open(key)
+            if opened is None:
+                self._known.pop(key, None)
+                return None
+            path, descriptor = opened
+            try:
+                found = self._look(key, path, descriptor, content=content)
+            finally:
+                os.close(descriptor)
+            if found is not None:
+                return found
+        raise StoreError("it is being changed all the time", key=key)
+
+    def _open(self, key: str) -> tuple[Path, int] | None:
+        """The content file, open. The plain path is tried last again: a write may just have moved it there from odd."""
+        plain, odd = self._layout.plain(key), self._layout.odd(key)
+        for path in (plain, odd, plain):
+            if path is not None and (descriptor := _open_regular(path)) is not None:
+                return path, descriptor
+        return None
+
+    def _look(self, key: str, path: Path, descriptor: int, *, content: bool) -> Found | None:
+        """What the open file is, or None when it changed under our eyes."""
+        before = _fingerprint(os.fstat(descriptor))
+        version = self._remembered(key, before)
+        data = _read_all(descriptor) if content else None
+        if version is None:
+            version = Version(before[0], _etag(descriptor), {})
+            if _fingerprint_at(path) != before:
+                return None  # replaced meanwhile: the side file spoke of the next version, not of no version
+            if time.time_ns() - before[1] > _SETTLED_NS:
+                self._known[key] = (before, version)
+        if content and _fingerprint(os.fstat(descriptor))[0] != before[0]:
+            return None  # written in place by hand while we read
+        return Found(path, version, data)
+
+    def _remembered(self, key: str, fingerprint: Fingerprint) -> Version | None:
+        known = self._known.get(key)
+        if known is not None and known[0] == fingerprint:
+            return known[1]
+        side = sidecar.read(self._layout.side(key))
+        version = side.describing(fingerprint[0]) if side else None
+        if version is not None:
+            self._known[key] = (fingerprint, version)
+        return version
+
+
+def _open_regular(path: Path) -> int | None:
+    """A descriptor of a regular file, None for anything else or nothing; never waits for a pipe's other end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise
+        return None
+    if stat_bits.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _fingerprint(stat: os.stat_result) -> Fingerprint:
+    return Identity.of(stat), stat.st_ctime_ns
+
+
+def _fingerprint_at(path: Path) -> Fingerprint | None:
+    try:
+        return _fingerprint(path.lstat())
+    except OSError:
+        return None
+
+
+def _read_all(descriptor: int) -> bytes:
+    with os.fdopen(os.dup(descriptor), "rb") as stream:
+        return stream.read()
+
+
+def _etag(descriptor: int) -> str:
+    digest = md5(usedforsecurity=False)
+    offset = 0
+    while chunk := os.pread(descriptor, _CHUNK, offset):
+        digest.update(chunk)
+        offset += len(chunk)
+    return digest.hexdigest()

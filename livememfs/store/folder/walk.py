@@ -1,0 +1,87 @@
+"""The keys of the folder store in order: the files people see, merged with the odd ones.
+
+Owns what counts as an object: regular files with UTF-8 names, outside the store's own tree. Symbolic links are not
+followed and not listed. Refuses to open content. Any thread may iterate; one walk belongs to one call.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from livememfs.store.base import MAX_KEY_BYTES
+from livememfs.store.folder.layout import HIDDEN, Layout
+from livememfs.store.listing import SortedKeys, after_prefix
+
+
+class Walk:
+    """A KeySource (see `listing`) over the plain files that can lie below a prefix."""
+
+    def __init__(self, layout: Layout, prefix: str) -> None:
+        self._layout = layout
+        self._stem = prefix[: prefix.rfind("/") + 1]
+        self._prefix = prefix
+        self._bound = ""
+
+    def __iter__(self) -> Iterator[str]:
+        start = self._layout.plain(self._stem[:-1]) if self._stem else self._layout.root
+        return iter(()) if start is None else self._below(start, self._stem)
+
+    def skip_to(self, bound: str) -> None:
+        """Whole folders below the bound are left unopened."""
+        self._bound = bound
+
+    def _below(self, folder: Path, stem: str) -> Iterator[str]:
+        for path in _sorted_entries(folder, stem):
+            if not path.endswith("/"):
+                if path >= self._bound:
+                    yield path
+            elif after_prefix(path) > self._bound and path.startswith(self._prefix[: len(path)]):
+                yield from self._below(self._layout.root / path, path)
+
+
+class Merged:
+    """A KeySource over plain and odd keys together, each key once."""
+
+    def __init__(self, plain: Walk, odd: list[str]) -> None:
+        self._sources = (plain, SortedKeys(odd))
+        self._bound = ""
+
+    def __iter__(self) -> Iterator[str]:
+        last = None
+        for key in heapq.merge(*self._sources):
+            # The merge holds one key of each source in hand, so a leap forward can find one that it has passed.
+            if key != last and key >= self._bound:
+                last = key
+                yield key
+
+    def skip_to(self, bound: str) -> None:
+        """Leap forward in both."""
+        self._bound = bound
+        for source in self._sources:
+            source.skip_to(bound)
+
+
+def _sorted_entries(folder: Path, stem: str) -> list[str]:
+    """Files and folders of one folder as keys in order; a folder ends in a slash, as the keys below it continue."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(filter(None, (_as_key(entry, stem) for entry in entries)))
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # never there, or removed while the walk came to it
+
+
+def _as_key(entry: os.DirEntry[str], stem: str) -> str | None:
+    if not stem and entry.name == HIDDEN:
+        return None
+    path = stem + entry.name
+    try:
+        if len(path.encode()) > MAX_KEY_BYTES:
+            return None
+    except UnicodeEncodeError:
+        return None  # a file name that is no UTF-8 cannot be a key
+    if entry.is_dir(follow_symlinks=False):
+        return path + "/"
+    return path if entry.is_file(follow_symlinks=False) else None

@@ -1,0 +1,5 @@
+"""The doubles livememfs ships: a store that fails on demand, a clock that stands still and what else tests need.
+
+They are part of the public package, so that whoever builds on livememfs can test against the same ones. Import them
+from their own modules (`livememfs.testing.store`, `livememfs.testing.clock`): this file pulls nothing in.
+"""

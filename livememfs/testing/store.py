@@ -1,0 +1,199 @@
+"""A store that fails the way real ones do, on demand.
+
+Owns faults and a log of what was asked; every answer comes from the store it wraps. Refuses to fail by chance: what
+goes wrong is scripted, so a test that failed once fails again. Called from the trio thread, like any store. Delays use
+trio's clock, so `autojump_clock` makes them free.
+
+    faulty = FaultyStore(MemoryStore())
+    faulty.script("put", Fault(after=Unreachable("reset")))    # the next put happens, its reply is lost
+    faulty.latency("*", 0.2)                                   # every request takes 200 ms
+    faulty.blackhole = True                                    # and now nothing is ever answered
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import trio
+
+from livememfs.store.base import (
+    MAX_PAGE,
+    Condition,
+    IfMatch,
+    ObjectInfo,
+    Page,
+    Store,
+    StoredObject,
+    StoreStatistics,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong with one request.
+
+    `delay` seconds pass first. `before` is raised without anything having happened. `after` is raised once the request
+    was carried out: a lost reply. A request that the wrapped store refused keeps its own error, since there was no
+    effect whose reply could be lost.
+    """
+
+    before: Exception | None = None
+    after: Exception | None = None
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it came in.
+
+    `verb` is one of get, head, put, delete, copy, list; `key` is the target of a copy and the prefix of a list.
+    """
+
+    verb: str
+    key: str
+
+
+Plan = Callable[[Asked, int], Fault | None]
+"""Decides on each request, given how many of its verb came before it."""
+
+
+class FaultyStore:
+    """Any store, made unreliable.
+
+    `blackhole`: requests from now on never answer until cancelled, or until the switch is turned back. `fail_all`: the
+    error that every request raises while it is set. `plan`: consulted when no script is left for the verb. `requests`:
+    what was asked, in order.
+    """
+
+    def __init__(self, store: Store, *, plan: Plan | None = None) -> None:
+        self.inner = store
+        self.plan = plan
+        self.fail_all: Exception | None = None
+        self.requests: list[Asked] = []
+        self.counts: Counter[str] = Counter()
+        self._scripts: defaultdict[str, deque[Fault | None]] = defaultdict(deque)
+        self._latency: dict[str, float] = {}
+        self._light = trio.Event()
+        self._light.set()
+
+    @property
+    def label(self) -> str:
+        """The wrapped store's label."""
+        return self.inner.label
+
+    @property
+    def blackhole(self) -> bool:
+        """Whether requests vanish."""
+        return not self._light.is_set()
+
+    @blackhole.setter
+    def blackhole(self, on: bool) -> None:
+        if on == self.blackhole:
+            return
+        if on:
+            self._light = trio.Event()
+        else:
+            self._light.set()
+
+    def script(self, verb: str, *faults: Fault | None) -> None:
+        """Line up faults for the coming requests of a verb, one each; None lets one through."""
+        self._scripts[verb].extend(faults)
+
+    def latency(self, verb: str, seconds: float) -> None:
+        """Let every request of a verb ("*": of any) take this long from now on."""
+        self._latency[verb] = seconds
+
+    def forget(self) -> None:
+        """Drop the log and the counts; faults stay."""
+        self.requests.clear()
+        self.counts.clear()
+
+    async def get(self, key: str, *, if_match: str | None = None) -> StoredObject:
+        """See Store.get."""
+        return await self._through("get", key, lambda: self.inner.get(key, if_match=if_match))
+
+    async def head(self, key: str) -> ObjectInfo:
+        """See Store.head."""
+        return await self._through("head", key, lambda: self.inner.head(key))
+
+    async def put(
+        self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
+    ) -> ObjectInfo:
+        """See Store.put."""
+        return await self._through("put", key, lambda: self.inner.put(key, data, meta=meta, condition=condition))
+
+    async def delete(self, key: str, *, condition: IfMatch | None = None) -> None:
+        """See Store.delete."""
+        await self._through("delete", key, lambda: self.inner.delete(key, condition=condition))
+
+    async def copy(
+        self,
+        source: str,
+        target: str,
+        *,
+        meta: Mapping[str, str] | None = None,
+        condition: Condition | None = None,
+    ) -> ObjectInfo:
+        """See Store.copy."""
+        return await self._through(
+            "copy", target, lambda: self.inner.copy(source, target, meta=meta, condition=condition)
+        )
+
+    async def list_page(
+        self,
+        prefix: str = "",
+        *,
+        delimiter: str = "",
+        start_after: str = "",
+        token: str | None = None,
+        limit: int = MAX_PAGE,
+    ) -> Page:
+        """See Store.list_page."""
+        return await self._through(
+            "list",
+            prefix,
+            lambda: self.inner.list_page(
+                prefix, delimiter=delimiter, start_after=start_after, token=token, limit=limit
+            ),
+        )
+
+    async def aclose(self) -> None:
+        """Close the wrapped store; this never fails on purpose."""
+        await self.inner.aclose()
+
+    def statistics(self) -> StoreStatistics:
+        """The wrapped store's statistics: what got through."""
+        return self.inner.statistics()
+
+    async def _through(self, verb: str, key: str, call: Callable[[], Awaitable[T]]) -> T:
+        asked = Asked(verb, key)
+        fault = self._next_fault(asked)
+        self.requests.append(asked)
+        self.counts[verb] += 1
+        await trio.sleep(fault.delay + self._latency.get(verb, self._latency.get("*", 0.0)))
+        await self._light.wait()
+        if self.fail_all is not None:
+            raise _fresh(self.fail_all)
+        if fault.before is not None:
+            raise _fresh(fault.before)
+        answer = await call()
+        if fault.after is not None:
+            raise _fresh(fault.after)
+        return answer
+
+    def _next_fault(self, asked: Asked) -> Fault:
+        script = self._scripts[asked.verb]
+        if script:
+            return script.popleft() or Fault()
+        return (self.plan and self.plan(asked, self.counts[asked.verb])) or Fault()
+
+
+def _fresh(error: Exception) -> Exception:
+    """The same error without what an earlier raise left on it, or a switch kept on would grow a chain."""
+    error.__context__ = None
+    return error.with_traceback(None)
