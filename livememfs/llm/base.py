@@ -1,0 +1,56 @@
+"""What a chat model is to the rest of livememfs: a name and one call.
+
+Owns the protocol and its values. Refuses streaming, tools and conversations: each request is complete in itself, so a
+run that is repeated asks the same thing again. The values are immutable and may be used from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a request."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What the model answered. Token counts are 0 where the endpoint does not tell them.
+
+    :text:          the reply as it came, neither trimmed nor parsed
+    :finish_reason: `stop` when the model ended by itself; anything else means that `text` is not the whole answer
+    :model:         the model as the endpoint names it
+    """
+
+    text: str
+    finish_reason: str
+    model: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class ChatModel(Protocol):
+    """Anything that answers one request."""
+
+    @property
+    def name(self) -> str:
+        """The model's name as it was configured."""
+        ...
+
+    async def chat(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float, json_object: bool = True
+    ) -> ChatReply:
+        """One request, one reply. `json_object` asks the endpoint to constrain the reply to one JSON object.
+
+        Raises ModelTimedOut, ModelUnreachable, ModelDenied, ReplyRefused (an answer without text) and ModelError.
+        """
+        ...

@@ -1,0 +1,235 @@
+"""A chat model behind an OpenAI-compatible endpoint (consolidation 6).
+
+Owns the HTTP client, the deadline of a call, and what each way of failing means. Remembers which optional parameters
+the endpoint rejected, so that only the first call pays for finding out. Refuses retries, which belong to whoever knows
+what a repetition costs; redirects, because notes go to the configured host and no other; and to let the key, or what an
+endpoint echoes of it, into an error. The only module that imports openai. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+import openai
+import structlog
+import trio
+from openai.types.chat import ChatCompletion
+
+from livememfs import errors
+from livememfs.llm.base import ChatMessage, ChatReply
+
+log = structlog.get_logger("livememfs.llm")
+
+CONNECT_TIMEOUT = 20.0
+"""Longest wait for a connection, in seconds. A host that is down must not cost the whole of a long model timeout."""
+
+_SHOWN_CHARS = 300
+_CONTEXT_FAULT = re.compile(
+    r"context[ _](?:length|window|size)|maximum context|too many tokens"
+    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)",
+    re.IGNORECASE,
+)
+# Optional parameters, and how an endpoint that cannot take one says so when it leaves the `param` field empty.
+_REJECTIONS = {
+    "response_format": re.compile(r"response_format|json_object|json mode", re.IGNORECASE),
+    "max_tokens": re.compile(
+        r"max_completion_tokens|(?:unsupported|unknown|unrecognized).{0,40}\bmax_tokens", re.IGNORECASE
+    ),
+    "temperature": re.compile(
+        r"(?:unsupported|unknown).{0,40}\btemperature|temperature.{0,40}not support", re.IGNORECASE
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ChatStatistics:
+    """Counters since the start: requests sent (those that found out about a parameter included), failures, tokens."""
+
+    requests: int
+    failures: int
+    prompt_tokens: int
+    completion_tokens: int
+    without: tuple[str, ...]
+
+
+class OpenAIChat:
+    """One model at one endpoint.
+
+    :base_url: the endpoint up to and including `/v1`
+    :api_key:  may be empty for servers that ask for none
+    :timeout:  seconds one call may take in all, from connecting to the last byte
+    """
+
+    def __init__(self, base_url: str, api_key: str, model: str, timeout: float) -> None:
+        self.name = model
+        self._key = api_key
+        self._timeout = timeout
+        self._host = urlsplit(base_url).hostname or "?"
+        self._without: set[str] = set()
+        self._counts = {"requests": 0, "failures": 0, "prompt": 0, "completion": 0}
+        limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT))
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",  # the library insists on one
+            timeout=limits,
+            max_retries=0,
+            # A proxy from the environment is for the world outside, never for a server on this machine.
+            http_client=openai.DefaultAsyncHttpxClient(
+                timeout=limits, follow_redirects=False, trust_env=not _is_loopback(self._host)
+            ),
+        )
+
+    async def chat(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float, json_object: bool = True
+    ) -> ChatReply:
+        """See `ChatModel.chat`. Sends again, at most once per parameter, without what the endpoint does not know."""
+        wanted: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature}
+        if json_object:
+            wanted["response_format"] = {"type": "json_object"}
+        payload = [{"role": message.role, "content": message.content} for message in messages]
+        try:
+            with trio.fail_after(self._timeout):
+                completion = await self._ask(payload, wanted)
+            return self._read(completion)
+        except trio.TooSlowError:
+            self._counts["failures"] += 1
+            raise errors.ModelTimedOut(f"{self._timeout:g}") from None
+        except errors.ModelError:
+            self._counts["failures"] += 1
+            raise
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def statistics(self) -> ChatStatistics:
+        """Counters, cheap."""
+        counts = self._counts
+        return ChatStatistics(
+            counts["requests"], counts["failures"], counts["prompt"], counts["completion"], tuple(sorted(self._without))
+        )
+
+    # --- asking ---------------------------------------------------------------------------------------------
+
+    async def _ask(self, messages: list[dict[str, str]], wanted: dict[str, Any]) -> object:
+        while True:
+            self._counts["requests"] += 1
+            try:
+                create: Any = self._client.chat.completions.create
+                return await create(model=self.name, messages=messages, **self._accepted(wanted))
+            except openai.APIStatusError as error:
+                if not self._learns_from(error, wanted):
+                    self._raise_status(error)
+            except openai.APITimeoutError as error:
+                if type(error.__cause__).__name__ == "ConnectTimeout":
+                    raise errors.ModelUnreachable(f"no connection to {self._host}") from None
+                raise errors.ModelTimedOut(f"{self._timeout:g}") from None
+            except openai.APIConnectionError as error:
+                cause = error.__cause__ or error
+                raise errors.ModelUnreachable(
+                    f"{self._host}: {self._clean(str(cause)) or type(cause).__name__}"
+                ) from None
+            except (openai.OpenAIError, json.JSONDecodeError, UnicodeError) as error:
+                raise errors.ModelError(f"{self._host}: {self._clean(str(error))}") from None
+
+    def _accepted(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        """The parameters without those that the endpoint has rejected before."""
+        accepted = {name: value for name, value in wanted.items() if name not in self._without}
+        if "max_tokens" in self._without:
+            accepted["max_completion_tokens"] = wanted["max_tokens"]
+        return accepted
+
+    def _learns_from(self, error: openai.APIStatusError, wanted: dict[str, Any]) -> bool:
+        """Whether the failure names an optional parameter that can be left out from now on."""
+        if error.status_code not in (400, 422) or _is_context_fault(error):
+            return False
+        for name, pattern in _REJECTIONS.items():
+            unsupported = error.param == name and "unsupported" in f"{error.code} {error.message}".lower()
+            if name in wanted and name not in self._without and (unsupported or pattern.search(error.message)):
+                self._without.add(name)
+                log.info("the model endpoint does not take a parameter", parameter=name, model=self.name)
+                return True
+        return False
+
+    # --- what a failure means -------------------------------------------------------------------------------
+
+    def _raise_status(self, error: openai.APIStatusError) -> NoReturn:
+        status, said = error.status_code, self._clean(error.message)
+        if status == 401:
+            raise errors.ModelDenied("status 401, the key is wrong or missing") from None  # its text may echo the key
+        if status in (403, 404):
+            raise errors.ModelDenied(f"status {status} for model {self.name}: {said}") from None
+        if _is_context_fault(error):
+            raise errors.ModelError(
+                f"the request is longer than the model's context length, lower CONSOLIDATION_MAX_NOTES: {said}"
+            ) from None
+        if status == 429 or status >= 500:
+            raise errors.ModelUnreachable(f"status {status}: {said}") from None
+        if status < 400:
+            raise errors.ModelError(f"status {status}, {self._host} sends us elsewhere; set the final URL") from None
+        raise errors.ModelError(f"status {status}: {said}") from None
+
+    def _clean(self, text: str) -> str:
+        """A server's words, short, in one line and without our key."""
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        text = re.sub(r"\bsk-[A-Za-z0-9*_-]{4,}", "[key]", text)
+        return " ".join(text.split())[:_SHOWN_CHARS]
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def _read(self, completion: object) -> ChatReply:
+        """The reply in our own terms. The library checks no types, so everything here is doubted."""
+        if not isinstance(completion, ChatCompletion):
+            raise errors.ModelError(f"{self._host} did not answer with a chat completion; does the URL end in /v1?")
+        usage = completion.usage
+        tokens = {
+            "prompt_tokens": _count(usage, "prompt_tokens"),
+            "completion_tokens": _count(usage, "completion_tokens"),
+            "total_tokens": _count(usage, "total_tokens"),
+        }
+        tokens["total_tokens"] = tokens["total_tokens"] or tokens["prompt_tokens"] + tokens["completion_tokens"]
+        self._counts["prompt"] += tokens["prompt_tokens"]
+        self._counts["completion"] += tokens["completion_tokens"]
+        choices: object = completion.choices
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = getattr(choice, "message", None)
+        text = getattr(message, "content", None)
+        finish = str(getattr(choice, "finish_reason", None) or "")
+        if not isinstance(text, str) or not text:
+            refusal = getattr(message, "refusal", None)
+            why = f"the model declined: {self._clean(str(refusal))}" if refusal else _why_empty(choice, finish)
+            raise errors.ReplyRefused(why, **tokens)
+        return ChatReply(text, finish, str(completion.model or self.name), **tokens)
+
+
+def _why_empty(choice: object, finish: str) -> str:
+    if choice is None:
+        return "it has no choices"
+    return f"it has no text (finish_reason {finish or 'missing'})"
+
+
+def _count(usage: object, name: str) -> int:
+    value = getattr(usage, name, None)
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _is_context_fault(error: openai.APIStatusError) -> bool:
+    if error.status_code == 413 or error.code == "context_length_exceeded":
+        return True
+    return error.status_code in (400, 422) and _CONTEXT_FAULT.search(error.message) is not None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

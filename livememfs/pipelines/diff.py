@@ -1,0 +1,52 @@
+"""What a consolidation would change, for people: a unified diff, and what would become of each note.
+
+Owns the text of `.consolidate.diff`; its first part can be given to `patch`. Pure and slow on large files, so it is
+called in a worker thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from livememfs.pipelines.gather import Inputs
+from livememfs.pipelines.plan import Plan
+from livememfs.records import keys
+
+_NO_LINE_END = "\\ No newline at end of file\n"
+
+
+def render_diff(inputs: Inputs, plan: Plan) -> str:
+    """The plan against the inputs: each bank file, the synthesis, and a table of the notes."""
+    parts = [_file_diff(f"{keys.BANK}/{change.name}", change.old, change.content) for change in plan.changes]
+    synthesis = inputs.synthesis.body if inputs.synthesis else None
+    parts.append(_file_diff(keys.SYNTHESIS, synthesis, plan.synthesis))
+    parts.append(_table(inputs, plan))
+    return "\n".join(part for part in parts if part)
+
+
+def _file_diff(name: str, old: str | None, new: str) -> str:
+    lines = difflib.unified_diff(
+        _lines(old or ""), _lines(new), "/dev/null" if old is None else f"a/{name}", f"b/{name}"
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_LINE_END}" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only a line feed ends one, as for any other diff tool."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def _table(inputs: Inputs, plan: Plan) -> str:
+    lines = ["# note -> what would become of it"]
+    lines += [f"# {note.name} -> {_fate(plan, number)}" for number, note in enumerate(inputs.notes, 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _fate(plan: Plan, number: int) -> str:
+    fate = plan.coverage.fates.get(number)
+    if fate is None:
+        return "not accounted for, stays"
+    if fate.used_in:
+        return ", ".join(fate.used_in)
+    return f"skipped: {' '.join(fate.skipped.split())}" if fate.skipped else "used, the reply does not say where"

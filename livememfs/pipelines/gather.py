@@ -1,0 +1,190 @@
+"""What one consolidation works from: rules, last synthesis, live notes and bank, each with the version that was read
+(consolidation 2, step 1).
+
+Owns the choice of notes and the sealing of default rules. Refuses to guess: a note that changed while it was read waits
+for the next run, a bank file that did ends this one. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.pipelines.objects import for_each, put_new
+from livememfs.records import keys
+from livememfs.records.names import is_litter
+from livememfs.records.note import Note
+from livememfs.records.rules import DEFAULT, templates
+from livememfs.records.space import Meta, Synthesis, parse_synthesis
+from livememfs.store.base import ObjectInfo
+
+log = structlog.get_logger("livememfs.pipelines")
+
+
+@dataclass(frozen=True)
+class LiveNote:
+    """A note as it was read. `name` is relative to `live/`."""
+
+    name: str
+    key: str
+    etag: str
+    note: Note
+
+
+@dataclass(frozen=True)
+class BankFile:
+    """A bank file as it was read. `name` is relative to `bank/`; `text` is None when it is not UTF-8."""
+
+    name: str
+    etag: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a run knows of its space.
+
+    :notes:      the notes of this run, oldest first; the model knows them by their number from 1
+    :remaining:  notes that would have qualified and were beyond the limit
+    :unreadable: names in `live/` that are not UTF-8 text
+    """
+
+    space: str
+    meta: Meta
+    meta_etag: str
+    rules: str = ""
+    synthesis: Synthesis | None = None
+    synthesis_etag: str | None = None
+    notes: tuple[LiveNote, ...] = ()
+    remaining: int = 0
+    unreadable: tuple[str, ...] = ()
+    bank: Mapping[str, BankFile] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """Which consolidation of the space this is, from 1."""
+        return self.meta.consolidation_count + 1
+
+    def bank_texts(self) -> dict[str, str]:
+        """The bank's texts by name, without files that are not text."""
+        return {name: file.text for name, file in self.bank.items() if file.text is not None}
+
+
+async def gather(replica: Replica, space: str, *, max_notes: int, agent: str | None, seal: bool) -> Inputs:
+    """Read the space. Without notes for this run nothing but the notes and `_meta.json` is looked at.
+
+    :agent: only notes whose front matter names exactly this agent
+    :seal:  write the default rules when there are none (False: only use them, for a dry run)
+
+    Raises NotFound when there is no such space, PreconditionFailed when the bank changed meanwhile.
+    """
+    meta, meta_etag = await _read_meta(replica, space)
+    found, unreadable = await _read_notes(replica, space)
+    chosen = [note for note in found if agent is None or note.note.agent == agent]
+    notes, remaining = tuple(chosen[:max_notes]), max(0, len(chosen) - max_notes)
+    if not notes:
+        return Inputs(space, meta, meta_etag, unreadable=unreadable)
+    rules = await _read_rules(replica, space, seal=seal)
+    synthesis, synthesis_etag = await _read_synthesis(replica, space)
+    bank = await _read_bank(replica, space)
+    return Inputs(space, meta, meta_etag, rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
+
+
+async def _read_meta(replica: Replica, space: str) -> tuple[Meta, str]:
+    key = keys.meta_key(space)
+    try:
+        found = await replica.read(key, fresh=True)
+    except ObjectMissing:
+        raise NotFound(path=f"space {space}") from None
+    try:
+        return Meta.parse(found.data), found.info.etag
+    except ValueError as error:
+        raise LiveMemError(f"{key} cannot be read: {error}") from error
+
+
+async def _read_rules(replica: Replica, space: str, *, seal: bool) -> str:
+    key = keys.rules_key(space)
+    try:
+        found = await replica.read(key, fresh=True)
+    except ObjectMissing:
+        text = templates()[DEFAULT]
+        if not seal:
+            return text
+        try:
+            await put_new(replica, key, text.encode())
+        except PreconditionFailed:  # somebody sealed theirs first
+            return await _read_rules(replica, space, seal=seal)
+        log.info("default rules sealed", space=space)
+        return text
+    try:
+        return found.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotText(path=key, detail=f"at offset {error.start}") from error
+
+
+async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | None, str | None]:
+    try:
+        found = await replica.read(keys.synthesis_key(space), fresh=True)
+    except ObjectMissing:
+        return None, None
+    try:
+        return parse_synthesis(found.data), found.info.etag
+    except NotText:  # it is overwritten by this run; nothing in it can be used
+        return None, found.info.etag
+
+
+async def _read_notes(replica: Replica, space: str) -> tuple[list[LiveNote], tuple[str, ...]]:
+    """All notes in order of their time stamps, and the names that are not text."""
+    infos = [info for info in await replica.walk(keys.live_prefix(space)) if _is_note(info.key)]
+    contents = await _read_versions(replica, infos)
+    notes: list[LiveNote] = []
+    unreadable: list[str] = []
+    for info in infos:
+        name = keys.parse(info.key).name
+        data = contents.get(info.key)
+        if data is None:
+            continue  # edited or removed just now
+        try:
+            notes.append(LiveNote(name, info.key, info.etag, Note.parse(data, path=info.key, name=name)))
+        except NotText:
+            unreadable.append(name)
+    notes.sort(key=lambda note: (note.note.timestamp, note.name))
+    return notes, tuple(unreadable)
+
+
+def _is_note(key: str) -> bool:
+    parsed = keys.parse(key)
+    return parsed.kind == "note" and not is_litter(parsed.name)
+
+
+async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
+    infos = [info for info in await replica.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
+    contents = await _read_versions(replica, infos)
+    bank: dict[str, BankFile] = {}
+    for info in infos:
+        if info.key not in contents:
+            raise PreconditionFailed(key=info.key)
+        name = keys.parse(info.key).name
+        try:
+            text: str | None = contents[info.key].decode("utf-8")
+        except UnicodeDecodeError:
+            text = None
+        bank[name] = BankFile(name, info.etag, text)
+    return bank
+
+
+async def _read_versions(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, bytes]:
+    """The contents of exactly these versions by key, read side by side. Versions that are gone are left out."""
+    contents: dict[str, bytes] = {}
+
+    async def read(info: ObjectInfo) -> None:
+        with suppress(ObjectMissing, PreconditionFailed):
+            contents[info.key] = await replica.read_version(info)
+
+    await for_each(infos, read)
+    return contents

@@ -1,0 +1,74 @@
+"""How a consolidation is asked for: the settings of the mount, and the options that one request brings along.
+
+Owns reading the JSON that is written to `.consolidate`. Refuses unknown keys and wrong types, with one sentence.
+Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Self
+
+from livememfs.errors import BadRequest
+
+
+@dataclass(frozen=True)
+class ConsolidationSettings:
+    """What holds for every run (consolidation 6). `timeout` is seconds per model call."""
+
+    timeout: float = 600.0
+    max_notes: int = 500
+    max_tokens: int = 100_000
+    temperature: float = 0.3
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What one request asks for.
+
+    :dry_run:   change nothing and keep a diff
+    :agent:     only notes of exactly this agent
+    :max_notes: fewer notes than the settings allow
+    :cancel:    stop what is queued or has not begun to write; no run is made
+    """
+
+    dry_run: bool = False
+    agent: str | None = None
+    max_notes: int | None = None
+    cancel: bool = False
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str = ".consolidate") -> Self:
+        """The options in what was written to a control file; nothing written means none. Raises BadRequest.
+
+        Whatever `touch`, `echo` or `: >` leave behind is no request: only an object has a meaning.
+        """
+        try:
+            text = data.decode("utf-8").strip("\ufeff\0 \t\r\n")
+            value = json.loads(text) if text else {}
+        except (ValueError, RecursionError):
+            raise BadRequest('this is not JSON; write for example {"dry_run": true}', path=path) from None
+        return cls.from_json(value, path=path)
+
+    @classmethod
+    def from_json(cls, value: object, *, path: str = ".consolidate") -> Self:
+        """The options in a decoded JSON object. Raises BadRequest."""
+        if not isinstance(value, dict):
+            raise BadRequest("the options are not a JSON object", path=path)
+        for name, given in value.items():
+            fault = _fault(name, given)
+            if fault:
+                raise BadRequest(fault, path=path)
+        return cls(**value)
+
+
+def _fault(name: str, value: Any) -> str:
+    if name in ("dry_run", "cancel"):
+        return "" if isinstance(value, bool) else f"{name} is true or false"
+    if name == "agent":
+        return "" if value is None or (isinstance(value, str) and value) else "agent is the name of an agent"
+    if name == "max_notes":
+        valid = value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
+        return "" if valid else "max_notes is a number from 1"
+    return f"there is no option {ascii(name)[:80]}; there are dry_run, agent, max_notes and cancel"

@@ -1,0 +1,264 @@
+"""A model's reply, judged: either a plan that may be written, or every reason why not (design rule 5).
+
+Owns all checks of a reply's content. Refuses the whole reply for one fault and repairs nothing; the faults are listed
+together, so that the one retry can mend them all. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from livememfs.errors import InvalidName, ReplyRefused
+from livememfs.llm.base import ChatReply
+from livememfs.llm.reply import extract_json
+from livememfs.pipelines.coverage import Coverage, read_coverage
+from livememfs.pipelines.gather import BankFile, Inputs
+from livememfs.records import frontmatter
+from livememfs.records.names import check_bank_name
+
+MAX_FILE_BYTES = 1_048_576
+SHRINKAGE_FROM = 200
+"""Bytes from which on a file is protected against losing most of itself."""
+SHRINKAGE_PERCENT = 30
+
+_KEYS = {"bank_files", "synthesis", "coverage", "intended_removals"}
+_FILE_KEYS = {"filename", "action", "content"}
+_ACTIONS = ("created", "updated")
+_LISTED_FAULTS = 40
+_SHOWN_CHARS = 120
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A bank file that is to be written. `old` and `etag` are None for a new one."""
+
+    name: str
+    content: str
+    old: str | None
+    etag: str | None
+
+    @property
+    def action(self) -> Literal["created", "updated"]:
+        """What the change is in truth, whatever the reply called it."""
+        return "created" if self.etag is None else "updated"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is going to write.
+
+    :changes:   bank files with new content, in the reply's order
+    :unchanged: how many bank files stay as they are
+    :coverage:  what became of each note
+    """
+
+    changes: tuple[FileChange, ...]
+    unchanged: int
+    synthesis: str
+    coverage: Coverage
+
+
+def plan_from_reply(reply: ChatReply, inputs: Inputs) -> Plan:
+    """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault."""
+    if reply.finish_reason != "stop":
+        raise ReplyRefused(
+            f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
+        )
+    return make_plan(extract_json(reply.text), inputs)
+
+
+def make_plan(reply: Mapping[str, Any], inputs: Inputs) -> Plan:
+    """The plan in a decoded reply. Raises ReplyRefused."""
+    faults = _key_faults(reply)
+    changes, named = _read_files(reply.get("bank_files", []), inputs, faults)
+    removals = _read_removals(reply.get("intended_removals", []), inputs, faults)
+    for change in changes:
+        if change.name not in removals:
+            faults.extend(_shrinkage_fault(change))
+    synthesis = _read_synthesis(reply.get("synthesis"), faults) if "synthesis" in reply else ""
+    coverage = read_coverage(reply.get("coverage"), len(inputs.notes), named, faults, given="coverage" in reply)
+    if "coverage" not in reply and not named and not faults:
+        faults.append("it changes no file and says of no note what became of it")
+    if faults:
+        raise ReplyRefused(_listed(faults))
+    updated = sum(change.action == "updated" for change in changes)
+    written = tuple(change for change in changes if change.content != change.old)
+    same = len(changes) - len(written)
+    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage)
+
+
+def _key_faults(reply: Mapping[str, Any]) -> list[str]:
+    faults = [f'the key "{key}" is missing' for key in ("bank_files", "synthesis") if key not in reply]
+    if "edits" in reply:
+        faults.append('"edits" are not taken; give each changed file in full under "bank_files"')
+    faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS and key != "edits"]
+    return faults
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[FileChange], set[str]]:
+    """The files of a reply that have no fault of their own, and every valid name among them."""
+    if not isinstance(value, list):
+        faults.append('"bank_files" is not a list')
+        return [], set()
+    changes: list[FileChange] = []
+    names: list[str] = []
+    for number, entry in enumerate(value, 1):
+        if not isinstance(entry, dict):
+            faults.append(f"file {number} is not an object")
+            continue
+        own = _entry_faults(entry)
+        name = _read_name(entry.get("filename"), own) if "filename" in entry else ""
+        content = entry.get("content")
+        if name:
+            names.append(name)
+            own += _content_faults(content, inputs.bank.get(name)) if "content" in entry else []
+        label = name or shown(entry.get("filename", ""))
+        faults += [f"file {number} ({label}): {fault}" for fault in own]
+        if name and not own and isinstance(content, str):
+            present = inputs.bank.get(name)
+            old, etag = (present.text, present.etag) if present else (None, None)
+            changes.append(FileChange(name, content, old, etag))
+    faults += _collisions(names, inputs.bank)
+    return changes, set(names)
+
+
+def _entry_faults(entry: Mapping[str, Any]) -> list[str]:
+    faults = [f'"{key}" is missing' for key in sorted(_FILE_KEYS) if key not in entry]
+    if "edits" in entry:
+        faults.append('"edits" are not taken; give the whole file under "content"')
+    faults += [f"the key {shown(key)} is unknown" for key in entry if key not in _FILE_KEYS and key != "edits"]
+    if "action" in entry and entry["action"] not in _ACTIONS:
+        faults.append(f"the action {shown(entry['action'])} is neither created nor updated")
+    return faults
+
+
+def _read_name(value: object, faults: list[str]) -> str:
+    """The name in the form of the bank, or an empty string and a fault."""
+    if not isinstance(value, str):
+        faults.append(f"the file name {shown(value)} is not a string")
+        return ""
+    try:
+        return check_bank_name(value)
+    except InvalidName as error:
+        faults.append(printable(f"the file name is refused: {error.values['detail']}"))
+        return ""
+
+
+def _content_faults(content: object, present: BankFile | None) -> list[str]:
+    if present is not None and present.text is None:
+        return ["the file in the bank is not text, so it stays as it is"]
+    faults = _text_faults(content)
+    if isinstance(content, str) and not faults:
+        faults += _front_matter_faults(content, (present and present.text) or "")
+    return faults
+
+
+def _text_faults(content: object) -> list[str]:
+    """What keeps a value from being a text of the bank."""
+    if not isinstance(content, str):
+        return [f"the content is a {type(content).__name__}, not a string"]
+    if not content.strip():
+        return ["the content is empty"]
+    if "\0" in content:
+        return ["the content holds U+0000 NULL"]
+    try:
+        size = len(content.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        return [f"the content holds U+{ord(content[error.start]):04X}, half of a surrogate pair"]
+    return [f"the content has {size} bytes, over {MAX_FILE_BYTES}"] if size > MAX_FILE_BYTES else []
+
+
+def _front_matter_faults(content: str, old: str = "") -> list[str]:
+    """Front matter belongs to notes. What a foreign hand has put before an existing file may stay there unchanged."""
+    try:
+        metadata, body = frontmatter.split(content)
+    except frontmatter.FrontMatterError:
+        metadata, body = {"": None}, content
+    block = content[: len(content) - len(body)]
+    if not metadata or (block and old.startswith(block)):
+        return []
+    return ["it starts with front matter"]
+
+
+def _collisions(names: list[str], bank: Mapping[str, BankFile]) -> list[str]:
+    """Names that are the same file on some system, and files that would have to be folders too."""
+    faults: list[str] = []
+    present = {_folded(name): name for name in bank}
+    seen: dict[str, str] = {}
+    for name in names:
+        folded = _folded(name)
+        if folded in seen:
+            faults.append(
+                f"{name} is there twice" if seen[folded] == name else f"{name} and {seen[folded]} differ in case only"
+            )
+        elif present.get(folded, name) != name:
+            faults.append(f"{name} differs in case only from {printable(present[folded])} in the bank")
+        seen.setdefault(folded, name)
+    every = {**present, **seen}
+    for folded, name in every.items():
+        parts = folded.split("/")
+        above = [every["/".join(parts[:depth])] for depth in range(1, len(parts)) if "/".join(parts[:depth]) in every]
+        faults += [f"{name} is in a folder that is the file {file}" for file in above if {name, file} & set(names)]
+    return faults
+
+
+def _shrinkage_fault(change: FileChange) -> list[str]:
+    old, new = len((change.old or "").encode()), len(change.content.encode())
+    if old <= SHRINKAGE_FROM or new * 100 >= old * SHRINKAGE_PERCENT:
+        return []
+    return [f'{change.name} shrinks from {old} to {new} bytes and is not among "intended_removals"']
+
+
+def _read_removals(value: object, inputs: Inputs, faults: list[str]) -> set[str]:
+    if not isinstance(value, list):
+        faults.append('"intended_removals" is not a list')
+        return set()
+    removals: set[str] = set()
+    for item in value:
+        own: list[str] = []
+        name = _read_name(item, own)
+        if name and name not in inputs.bank:
+            own.append(f"there is no bank file {name}")
+        faults += [f"intended_removals: {fault}" for fault in own]
+        removals.add(name)
+    return removals
+
+
+def _read_synthesis(value: object, faults: list[str]) -> str:
+    own = _text_faults(value)
+    if isinstance(value, str) and not own:
+        own += _front_matter_faults(value)
+    faults += [f"synthesis: {fault}" for fault in own]
+    return value if isinstance(value, str) else ""
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+def shown(value: object) -> str:
+    """A value of the reply for a message: short, in one line, every odd character escaped."""
+    if isinstance(value, str):
+        return json.dumps(value[:_SHOWN_CHARS])
+    return json.dumps(value, default=str)[:_SHOWN_CHARS]
+
+
+def printable(text: str) -> str:
+    """A message that any terminal and any JSON reader takes: what cannot be seen is escaped."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _listed(faults: list[str]) -> str:
+    listed = "; ".join(faults[:_LISTED_FAULTS])
+    more = len(faults) - _LISTED_FAULTS
+    return f"{listed}; and {more} more" if more > 0 else listed

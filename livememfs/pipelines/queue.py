@@ -1,0 +1,276 @@
+"""The consolidations of all spaces: one at a time in each, requests queued and coalesced.
+
+Owns which run covers which request. A request joins a run with the same options that has not begun yet; requests made
+while a run is at work share one run after it, since that run may have read the notes before they were written. Nobody
+is ever refused. Refuses to poll: whoever waits is woken by each change and once a second.
+
+Trio thread only. No method but `wait`, `run_once` and `drain` awaits, so what each does is one step for all others.
+Two hosts are not kept apart here; the conditions on every write make the later one stop (see `apply`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.errors import RunCancelled
+from livememfs.llm.base import ChatModel
+from livememfs.pipelines.consolidate import Consolidator, RunControl
+from livememfs.pipelines.options import ConsolidationSettings, RunOptions
+from livememfs.pipelines.result import Metrics, RunResult, failed
+
+PROGRESS_EVERY = 1.0
+"""Seconds between two lines of progress while nothing changes."""
+DRAIN_TIMEOUT = 60.0
+_KEPT_RESULTS = 64
+
+
+@dataclass(frozen=True)
+class ConsolidationsStatistics:
+    """Counters since the start: runs by how they ended, requests that joined a waiting run, runs now."""
+
+    ok: int
+    partial: int
+    error: int
+    joined: int
+    queued: int
+    running: int
+
+
+@dataclass(eq=False)
+class _Ticketed:
+    """One run, waiting or at work."""
+
+    ticket: int
+    options: RunOptions
+    control: RunControl
+    started: float | None = None
+
+
+@dataclass(eq=False)
+class _Space:
+    """The queue of one space."""
+
+    name: str
+    waiting: deque[_Ticketed] = field(default_factory=deque)
+    running: _Ticketed | None = None
+    served: bool = False
+    issued: int = 0
+    results: OrderedDict[int, RunResult] = field(default_factory=OrderedDict)
+    diff: str | None = None
+    changed: trio.Event = field(default_factory=trio.Event)
+
+    def notify(self) -> None:
+        """Wake everyone who waits for this space."""
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def finish(self, run: _Ticketed, result: RunResult) -> None:
+        """Keep a result."""
+        self.results[run.ticket] = result
+        while len(self.results) > _KEPT_RESULTS:
+            self.results.popitem(last=False)
+        if result.dry_run and result.diff is not None:
+            self.diff = result.diff
+        if run is self.running:
+            self.running = None
+        self.notify()
+
+    def pending(self, ticket: int) -> _Ticketed | None:
+        """The run of this ticket while it is not finished."""
+        candidates = [self.running, *self.waiting]
+        return next((run for run in candidates if run is not None and run.ticket == ticket), None)
+
+
+class Consolidations:
+    """Requests in, results out. Runs live in `nursery` and end with it; `drain` ends them in good order."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        model: ChatModel | None,
+        settings: ConsolidationSettings | None = None,
+        *,
+        nursery: trio.Nursery,
+    ) -> None:
+        self._consolidator = Consolidator(replica, clock, model, settings or ConsolidationSettings())
+        self._clock = clock
+        self._nursery = nursery
+        self._spaces: dict[str, _Space] = {}
+        self._closing = False
+        self._ended = {"ok": 0, "partial": 0, "error": 0}
+        self._joined = 0
+
+    # --- asking ---------------------------------------------------------------------------------------------
+
+    def touch(self, space: str, options: RunOptions | None = None) -> int:
+        """Ask for a run; returns the ticket of the run that covers this request.
+
+        With `cancel` in the options nothing is asked for: see `cancel`, and the ticket is the newest one.
+        """
+        wanted = options or RunOptions()
+        state = self._space(space)
+        if wanted.cancel:
+            self.cancel(space)
+            return state.issued
+        for run in state.waiting:
+            if run.options == wanted:
+                self._joined += 1
+                return run.ticket
+        state.issued += 1
+        run = _Ticketed(state.issued, wanted, RunControl(state.notify))
+        state.waiting.append(run)
+        state.notify()
+        if self._closing:
+            self._drop_waiting(state)
+        elif not state.served:
+            state.served = True
+            self._nursery.start_soon(self._serve, state)
+        return run.ticket
+
+    def cancel(self, space: str) -> bool:
+        """Stop the run of a space unless it is writing, and every run that waits; whether there was any to stop."""
+        state = self._space(space)
+        stopped = bool(state.waiting)
+        self._drop_waiting(state)
+        if state.running is not None and state.running.control.cancel():
+            stopped = True
+        return stopped
+
+    async def run_once(self, space: str, options: RunOptions | None = None) -> RunResult:
+        """Ask for a run and wait for its result. Cancelling this cancels the run, unless it is writing."""
+        state = self._space(space)
+        ticket = self.touch(space, options)
+        try:
+            while (run := state.pending(ticket)) is not None:
+                await state.changed.wait()
+        except trio.Cancelled:
+            if run is not None:
+                run.control.cancel()
+            raise
+        return state.results.get(ticket) or self._cancelled(options or RunOptions())
+
+    # --- looking --------------------------------------------------------------------------------------------
+
+    def latest(self, space: str) -> int:
+        """The newest ticket of a space: its run and those before cover every request so far. 0 before the first."""
+        return self._space(space).issued
+
+    def status(self, space: str) -> dict[str, Any]:
+        """What a space's consolidation is doing, or how the last one ended, as JSON-able values."""
+        state = self._space(space)
+        run = state.running or (state.waiting[0] if state.waiting else None)
+        if run is not None:
+            last = next(reversed(state.results.values()), None)
+            return {**self._progress(state, run), "last": last.to_json() if last else None}
+        if not state.results:
+            return {"space": space, "state": "idle"}
+        ticket = next(reversed(state.results))
+        return self._outcome(state, ticket)
+
+    def diff(self, space: str) -> str | None:
+        """What the last dry run of a space would have changed; None when there was none."""
+        return self._space(space).diff
+
+    async def wait(self, space: str, ticket: int | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Progress of a run, at once, after each change and each second; the last value is its result.
+
+        Without a ticket, of the newest run. For a space without runs, and for a ticket that is long forgotten, the one
+        value is `status`.
+        """
+        state = self._space(space)
+        number = state.issued if ticket is None else ticket
+        while (run := state.pending(number)) is not None:
+            changed = state.changed
+            yield self._progress(state, run)
+            if changed is state.changed:
+                with trio.move_on_after(PROGRESS_EVERY):
+                    await changed.wait()
+        yield self._outcome(state, number) if number in state.results else self.status(space)
+
+    def statistics(self) -> ConsolidationsStatistics:
+        """Counters, cheap."""
+        spaces = self._spaces.values()
+        return ConsolidationsStatistics(
+            **self._ended,
+            joined=self._joined,
+            queued=sum(len(state.waiting) for state in spaces),
+            running=sum(state.running is not None for state in spaces),
+        )
+
+    # --- running --------------------------------------------------------------------------------------------
+
+    async def drain(self, timeout: float = DRAIN_TIMEOUT) -> None:
+        """End everything: what waits or asks a model is cancelled, what writes is waited for.
+
+        After `timeout` seconds a run that still writes is stopped where it is, which the next run makes good.
+        Requests made from now on end as cancelled.
+        """
+        self._closing = True
+        for state in self._spaces.values():
+            self.cancel(state.name)
+        with trio.move_on_after(timeout) as patience:
+            await self._until_idle()
+        if patience.cancelled_caught:
+            for state in self._spaces.values():
+                if state.running is not None:
+                    state.running.control.abandon()
+            await self._until_idle()
+
+    async def _until_idle(self) -> None:
+        for state in list(self._spaces.values()):
+            while state.running is not None:
+                await state.changed.wait()
+
+    async def _serve(self, state: _Space) -> None:
+        """Run what waits in one space, one after the other."""
+        while state.waiting:
+            run = state.running = state.waiting.popleft()
+            run.started = trio.current_time()
+            state.notify()
+            result = self._cancelled(run.options)
+            try:
+                result = await self._consolidator.run(state.name, run.options, run.control)
+            finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
+                self._ended[result.state] += 1
+                state.finish(run, result)
+        state.served = False  # no await since the condition: a request made now starts a new server
+
+    def _drop_waiting(self, state: _Space) -> None:
+        while state.waiting:
+            run = state.waiting.popleft()
+            self._ended["error"] += 1
+            state.finish(run, self._cancelled(run.options))
+
+    def _cancelled(self, options: RunOptions) -> RunResult:
+        return failed(RunCancelled(), Metrics(), self._clock.now(), options)
+
+    def _space(self, name: str) -> _Space:
+        return self._spaces.setdefault(name, _Space(name))
+
+    def _progress(self, state: _Space, run: _Ticketed) -> dict[str, Any]:
+        """A run that is not finished."""
+        working = run is state.running
+        value: dict[str, Any] = {
+            "space": state.name,
+            "run": run.ticket,
+            "state": "running" if working else "queued",
+            "phase": run.control.phase if working else "queued",
+            "elapsed_seconds": round(trio.current_time() - run.started, 1) if run.started is not None else 0.0,
+            "dry_run": run.options.dry_run,
+            "queued": len(state.waiting),
+        }
+        if run.control.notes:
+            value["notes"] = run.control.notes
+        return value
+
+    def _outcome(self, state: _Space, ticket: int) -> dict[str, Any]:
+        """A run that is finished."""
+        return {"space": state.name, "run": ticket, **state.results[ticket].to_json()}

@@ -1,0 +1,129 @@
+"""How a consolidation ended, as a value and as the JSON that `.consolidate` shows (consolidation 7).
+
+Owns the names of the figures and the sentences of a result. Refuses the state `ok` to a run that left something of its
+work undone. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from livememfs.errors import LiveMemError
+from livememfs.pipelines.apply import Applied
+from livememfs.pipelines.gather import Inputs
+from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.plan import Plan
+from livememfs.records.times import iso
+
+_LISTED_NAMES = 20
+
+NOTHING_TO_DO = "No new notes to consolidate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """The figures of a run, by the specification's names. Sizes are bytes, times are seconds.
+
+    :notes_remaining: notes that this run could have been about and that are still in `live/`
+    :model:           who did the work, as the endpoint names itself, or `builtin`
+    """
+
+    notes_processed: int = 0
+    notes_remaining: int = 0
+    bank_files_updated: int = 0
+    bank_files_created: int = 0
+    bank_files_unchanged: int = 0
+    synthesis_size: int = 0
+    llm_tokens_used: int = 0
+    llm_prompt_tokens: int = 0
+    llm_completion_tokens: int = 0
+    duration_seconds: float = 0.0
+    model: str = ""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The end of a run.
+
+    :state:   `ok`; `partial` when notes stay that should not, `error` when nothing was taken in
+    :message: what is worth knowing of a run that went well
+    :reason:  why it is not `ok`, and `what_to_do` about it
+    :error:   what ended the run, for callers that want its exit code
+    :diff:    of a dry run
+    """
+
+    state: Literal["ok", "partial", "error"]
+    metrics: Metrics
+    finished_at: datetime
+    message: str = ""
+    reason: str = ""
+    what_to_do: str = ""
+    dry_run: bool = False
+    error: LiveMemError | None = field(default=None, compare=False)
+    diff: str | None = field(default=None, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """One flat JSON object: the state, the sentences, the figures."""
+        return {
+            "state": self.state,
+            "message": self.message,
+            "reason": self.reason,
+            "what_to_do": self.what_to_do,
+            "dry_run": self.dry_run,
+            "finished_at": iso(self.finished_at),
+            **asdict(self.metrics),
+        }
+
+
+def nothing_to_do(inputs: Inputs, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
+    """There are no notes: no model was asked and nothing was written."""
+    return RunResult("ok", metrics, now, _sentences(NOTHING_TO_DO, _about_unreadable(inputs)), dry_run=options.dry_run)
+
+
+def failed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
+    """The run ended before it had done its work; all notes are kept."""
+    reason = str(error).encode("utf-8", "backslashreplace").decode()
+    return RunResult("error", metrics, now, "", reason, error.advice(), options.dry_run, error)
+
+
+def rehearsed(inputs: Inputs, plan: Plan, metrics: Metrics, now: datetime, diff: str) -> RunResult:
+    """A dry run: the figures are those that a run with this plan would have."""
+    missing = plan.coverage.missing(len(inputs.notes))
+    message = _sentences("dry run, nothing was written", _about_missing(inputs, missing), _about_unreadable(inputs))
+    return RunResult("ok", metrics, now, message, dry_run=True, diff=diff)
+
+
+def finished(inputs: Inputs, plan: Plan, applied: Applied, metrics: Metrics, now: datetime) -> RunResult:
+    """Everything was written; what is left to tell is about notes that are still there."""
+    missing = plan.coverage.missing(len(inputs.notes))
+    edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
+    message = _sentences(edited, _about_unreadable(inputs))
+    if not missing and applied.failure is None:
+        return RunResult("ok", metrics, now, message)
+    stuck = f"the bank is written, and notes could not be removed: {applied.failure}" if applied.failure else ""
+    advice = applied.failure.advice() if applied.failure else "touch .consolidate to take these notes up again"
+    reason = _sentences(_about_missing(inputs, missing), stuck)
+    return RunResult("partial", metrics, now, message, reason, advice, error=applied.failure)
+
+
+def _about_missing(inputs: Inputs, missing: Sequence[int]) -> str:
+    if not missing:
+        return ""
+    names = _names([inputs.notes[number - 1].name for number in missing])
+    return f"{len(missing)} of {len(inputs.notes)} notes are not accounted for in the reply and stay: {names}"
+
+
+def _about_unreadable(inputs: Inputs) -> str:
+    return f"not UTF-8 text, so left alone: {_names(inputs.unreadable)}" if inputs.unreadable else ""
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED_NAMES
+    return ", ".join(names[:_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _sentences(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
