@@ -1,0 +1,1 @@
+"""The local side of the bucket: what tree, pipelines and recall see of it."""

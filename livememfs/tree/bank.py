@@ -1,0 +1,86 @@
+"""`bank/` and the other places that only consolidation writes.
+
+Owns read-only views of objects and folders. Every change answers EROFS, root's too: the refusal comes from here, because
+mode bits do not stop root. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from livememfs import errors
+from livememfs.records import keys
+from livememfs.tree.node import Attrs, Directory, Node, check_name
+from livememfs.tree.objectfile import ObjectFile
+
+if TYPE_CHECKING:
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+
+WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
+
+
+class ReadOnlyFile(ObjectFile):
+    """One object, as it is."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo, why: str = WHY) -> None:
+        super().__init__(parent, name, context, info, info.key)
+        self.why = why
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(self.why, path=self.path)
+
+    def check_writable(self) -> None:
+        raise self.refuse("writing")
+
+
+class ReadOnlyDirectory(Directory):
+    """Everything below one prefix, as it is."""
+
+    __slots__ = ("_children", "context", "prefix", "why")
+
+    def __init__(self, parent: Directory, name: str, context: Context, prefix: str, why: str = WHY) -> None:
+        super().__init__(parent, name)
+        self.context, self.prefix, self.why = context, prefix, why
+        self._children: WeakValueDictionary[str, Node] = WeakValueDictionary()
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(self.why, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        listing = await self.context.replica.listing(self.prefix)
+        info = listing.objects.get(name) if _shown(name) else None
+        if name in listing.folders or info is not None:
+            return self._node(name, info if name not in listing.folders else None)
+        raise errors.NotFound(path=self.path_of(name))
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        listing = await self.context.replica.listing(self.prefix)
+        found = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}
+        found.update({name: self._node(name, None) for name in listing.folders})
+        return sorted(found.items())
+
+    def _node(self, name: str, info: ObjectInfo | None) -> Node:
+        """A folder when `info` is None. A file whose old version is held open gets a new node for the new one."""
+        known = self._children.get(name)
+        if info is None:
+            if not isinstance(known, ReadOnlyDirectory):
+                known = ReadOnlyDirectory(self, name, self.context, f"{self.prefix}{name}/", self.why)
+        elif not isinstance(known, ReadOnlyFile) or not known.accepts(info):
+            if isinstance(known, ReadOnlyFile):
+                known.orphaned = True
+            known = ReadOnlyFile(self, name, self.context, info, self.why)
+        self._children[name] = known
+        return known
+
+
+def _shown(name: str) -> bool:
+    return name not in ("", keys.KEEP)

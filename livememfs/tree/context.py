@@ -1,0 +1,38 @@
+"""What every node of one mount shares.
+
+Owns nothing itself: it holds the layers below and the figures that the composition root chose. Frozen; trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.clock import Clock
+    from livememfs.pipelines.queue import Consolidations
+    from livememfs.tree.errorlog import ErrorLog
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """The surroundings of a node.
+
+    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`.
+    """
+
+    replica: Replica
+    consolidations: Consolidations
+    clock: Clock
+    errors: ErrorLog
+    agent_of: Callable[[int], str]
+    status: Callable[[], dict[str, Any]]
+    host: str = "localhost"
+    owner: str = ""
+    max_file_size: int = 1 << 26
+
+    def now_ns(self) -> int:
+        """The time in nanoseconds since 1970."""
+        return int(self.clock.now().timestamp() * 1_000_000) * 1_000

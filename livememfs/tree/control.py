@@ -1,0 +1,165 @@
+"""Control files and wait files: `touch .consolidate`, `cat .consolidate`, `cat .consolidate.wait`.
+
+Owns what a touch is (an open for writing, or setting times) and how a wait ends (a failure ends the read with EIO, so a
+shell sees it). A touch queues a run and returns; the pipeline's queue decides what runs. Refuses requests that are not
+JSON objects. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from livememfs import errors
+from livememfs.pipelines.queue import RunOptions
+from livememfs.tree.computed import BytesHandle
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
+
+if TYPE_CHECKING:
+    from livememfs.tree.context import Context
+
+MAX_REQUEST = 65_536
+
+
+class Control(File):
+    """`.consolidate` of one space."""
+
+    __slots__ = ("armed", "context", "space")
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+        super().__init__(parent, name)
+        self.context, self.space = context, space
+        self.armed = False
+        """An open for writing has been counted as the touch; the times set through it are the same touch."""
+
+    async def attrs(self) -> Attrs:
+        size = len(self.answer())
+        return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.context.now_ns(), volatile=True)
+
+    def answer(self) -> bytes:
+        """What `cat` shows: one JSON object."""
+        return (json.dumps(self.context.consolidations.status(self.space), ensure_ascii=False) + "\n").encode()
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if not mode.write:
+            return BytesHandle(self.answer())
+        self.armed = True
+        return ControlHandle(self)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """`touch` on a file that exists sets its times, mostly through a descriptor it just opened for writing."""
+        if (change.touched or change.mtime_ns is not None) and not self.armed:
+            self.context.consolidations.touch(self.space)
+
+    def submit(self, request: bytes) -> None:
+        """One close of a writer: what it wrote are the options. Raises BadRequest."""
+        self.armed = False
+        text = request.strip()
+        options = RunOptions.from_json(text, path=self.path) if text else None
+        self.context.consolidations.touch(self.space, options)
+
+
+class ControlHandle(Handle):
+    """An open for writing: what is written is collected, the close submits it once."""
+
+    direct = True
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+        self.request = bytearray()
+        self.submitted = False
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return self.control.answer()[offset : offset + size]
+
+    async def write(self, offset: int, data: bytes) -> int:
+        if len(self.request) + len(data) > MAX_REQUEST:
+            raise errors.BadRequest(f"a request has at most {MAX_REQUEST:,} bytes", path=self.control.path)
+        self.request += data
+        self.submitted = False
+        return len(data)
+
+    async def flush(self) -> None:
+        # A descriptor that was duplicated is closed more than once; only what is new is a new touch.
+        if not self.submitted:
+            self.submitted = True
+            request = bytes(self.request)
+            self.request.clear()
+            self.control.submit(request)
+
+    async def fsync(self) -> None:
+        """Nothing to make durable; the run is queued at close."""
+
+
+class Wait(File):
+    """`.consolidate.wait`: reading it follows the run that covers every touch made before the open."""
+
+    __slots__ = ("context", "space")
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+        super().__init__(parent, name)
+        self.context, self.space = context, space
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly("it is read to wait for a run", path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return StreamHandle(self.context.consolidations.follow(self.space), self.path)
+
+
+class StreamHandle(Handle):
+    """A stream of JSON lines. The last one is the result; a failure is raised after it was read."""
+
+    direct = True
+    seekable = False
+
+    def __init__(self, lines: AsyncIterator[dict[str, Any]], path: str) -> None:
+        self.lines = lines
+        self.path = path
+        self.rest = b""
+        self.last: dict[str, Any] = {}
+        self.ended = False
+
+    async def read(self, offset: int, size: int) -> bytes:
+        if not self.rest and not self.ended:
+            await self._next()
+        if not self.rest and self.last.get("state") == "error":
+            # Only after its text was delivered: the reader sees the reason and then the failure.
+            raise errors.LiveMemError(f"{self.path}: {self.last.get('reason') or 'the run failed'}")
+        part, self.rest = self.rest[:size], self.rest[size:]
+        return part
+
+    async def _next(self) -> None:
+        try:
+            self.last = await anext(self.lines)
+        except StopAsyncIteration:
+            self.ended = True
+        else:
+            self.rest = (json.dumps(self.last, ensure_ascii=False) + "\n").encode()
+
+
+class JournalWait(File):
+    """`.livememfs/journal.wait`: everything accepted is in the bucket when a close returns, so it ends at once."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, parent: Directory, name: str, context: Context) -> None:
+        super().__init__(parent, name)
+        self.context = context
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly("it is read to wait for the bucket", path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return BytesHandle(b'{"state": "ok", "pending": 0}\n')

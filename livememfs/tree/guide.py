@@ -1,0 +1,28 @@
+"""`README.md` of a space: how an agent uses it, short.
+
+Owns that text. Deterministic: the same space gives the same bytes. Any thread.
+"""
+
+from __future__ import annotations
+
+TEXT = """\
+# Memory space `{space}`
+
+Files are the interface. Nothing here needs a tool other than reading and writing files.
+
+- **Before you work**, read `bank/*.md`: what is known. `_synthesis.md` says what the last consolidation took in.
+- **While you work**, write what should be remembered, one thing per file, into `live/`:
+  `echo "we chose S3 because ..." > live/decision-storage.md`. Any name will do. A name that begins with decision, todo,
+  insight, question, progress, issue or observation sets the note's category; front matter (`category`, `agent`, `tags`)
+  is honoured. The note gets its final name when you close it; the name you wrote goes on working.
+- **After a piece of work**, `touch .consolidate` has the notes folded into `bank/`.
+  `touch .consolidate && cat .consolidate.wait` waits for it; `cat .consolidate` shows how the last one went.
+- `bank/` is read-only. `_rules.md` says which files it has; it can be written once, before the first consolidation.
+- If a write fails, the last lines of `../.livememfs/errors.ndjson` say why and what to do.
+- Any other file or folder you make here is kept as it is.
+"""
+
+
+def guide(space: str) -> bytes:
+    """The text for one space."""
+    return TEXT.format(space=space).encode()

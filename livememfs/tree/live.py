@@ -1,0 +1,296 @@
+"""`live/`: write a file, and it is a note.
+
+Owns the names of one space's notes: canonical names (what the bucket has), second names (what a user wrote) and names
+that stay on this machine (drafts, editors' litter). Whatever an editor does to save, one note stays one object: a note
+moved aside is parked, and the file that takes its name is its next version. Refuses directories (EPERM) and moves out of
+`live/` (EXDEV, so that tools copy). Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from livememfs import errors
+from livememfs.records import keys, names
+from livememfs.records.note import uid8
+from livememfs.store.base import IfMatch
+from livememfs.tree.body import Body
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name
+from livememfs.tree.note import META_NAME, UID_ATTEMPTS, NoteFile
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Listing
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+
+UNNAMED_ASKED = 256
+"""Up to this many notes with unknown metadata are asked for when a second name cannot be told from the listing."""
+
+
+class Live(Directory):
+    """The notes of one space."""
+
+    __slots__ = ("_aliases", "_local", "_notes", "_parked", "_unknown", "context", "space")
+
+    def __init__(self, parent: Directory, context: Context, space: str) -> None:
+        super().__init__(parent, keys.LIVE)
+        self.context = context
+        self.space = space
+        self._notes: WeakValueDictionary[str, NoteFile] = WeakValueDictionary()
+        self._local: dict[str, NoteFile] = {}
+        self._aliases: dict[str, str] = {}
+        self._parked: dict[str, str] = {}
+        self._unknown: dict[str, frozenset[str]] = {}
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: live/ holds notes only, directly")
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times of the folder itself are accepted and not kept: it is the space's."""
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    async def child(self, name: str) -> NoteFile:
+        check_name(name, self.path_of(name))
+        local = self._local.get(name)
+        if local is not None:
+            return local
+        listing = await self._listing()
+        canonical = name if name in listing.objects else await self._canonical(name, listing)
+        if canonical is None:
+            raise errors.NotFound(path=self.path_of(name))
+        note = self._note(canonical, listing.objects[canonical])
+        if name != canonical:
+            note.written = name
+        return note
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        listing = await self._listing()
+        shown: dict[str, NoteFile] = {name: self._note(name, info) for name, info in listing.objects.items()}
+        shown.update(self._local)
+        return sorted(shown.items())
+
+    async def _listing(self) -> Listing:
+        """The bucket's names here, without the sentinel and the folder's own marker."""
+        replica = self.context.replica
+        listing = await replica.listing(keys.live_prefix(self.space))
+        objects = {name: info for name, info in listing.objects.items() if name not in ("", keys.KEEP)}
+        return type(listing)(objects, frozenset())
+
+    def _note(self, canonical: str, info: ObjectInfo) -> NoteFile:
+        known = self._notes.get(canonical)
+        if known is None or not known.accepts(info):
+            if known is not None:
+                known.orphaned = True
+            known = NoteFile(self, canonical, self.context, info)
+            self._notes[canonical] = known
+        return known
+
+    async def _canonical(self, name: str, listing: Listing) -> str | None:
+        """The canonical name of the note that was written as `name`; None when there is none.
+
+        A note parked under another name does not answer to the one it left.
+        """
+        if name in self._parked or names.is_litter(name):
+            return None
+        known = self._aliases.get(name)
+        if known is not None and known in listing.objects:
+            return known
+        uids = {uid8(self.space, name, attempt) for attempt in range(UID_ATTEMPTS)}
+        likely = [found for found in listing.objects if _uid(found) in uids]
+        return await self._named(name, likely, listing) or await self._renamed(name, listing)
+
+    async def _named(self, name: str, candidates: list[str], listing: Listing) -> str | None:
+        """The newest of `candidates` whose metadata says that it was written as `name`."""
+        infos = await self.context.replica.complete([listing.objects[found] for found in candidates])
+        for info in sorted(infos, key=lambda info: info.key, reverse=True):
+            if (info.meta or {}).get(META_NAME) == name:
+                found = info.key.rpartition("/")[2]
+                self._aliases[name] = found
+                return found
+        return None
+
+    async def _renamed(self, name: str, listing: Listing) -> str | None:
+        """A second name given after sealing is in metadata alone: ask, but once per state of the folder, and not much."""
+        state = frozenset(info.etag for info in listing.objects.values())
+        if len(listing.objects) > UNNAMED_ASKED or self._unknown.get(name) == state:
+            return None
+        found = await self._named(name, list(listing.objects), listing)
+        if found is None:
+            if len(self._unknown) > UNNAMED_ASKED:
+                self._unknown.clear()
+            self._unknown[name] = state
+        return found
+
+    def unsaved(self) -> list[NoteFile]:
+        """Notes here with content that is not in the bucket. Litter is not meant to be."""
+        return [
+            note
+            for note in {*self._local.values(), *self._notes.values()}
+            if note.body.dirty and not names.is_litter(note.name) and note.body.size
+        ]
+
+    # --- creating and removing --------------------------------------------------------------------------------
+
+    async def create(self, name: str, mode: int, caller: Caller) -> NoteFile:
+        check_name(name, self.path_of(name))
+        try:
+            await self.child(name)
+        except errors.NotFound:
+            pass
+        else:
+            raise errors.AlreadyExists(path=self.path_of(name))
+        note = NoteFile(self, name, self.context, None)
+        parked = self._parked.get(name)
+        if parked is not None:
+            await self._continue(note, parked)
+        self._local[name] = note
+        return note
+
+    async def _continue(self, note: NoteFile, key: str) -> None:
+        """Make a new file the next version of the note that was moved aside to make room for it."""
+        try:
+            info = await self.context.replica.stat(key)
+        except errors.ObjectMissing:
+            return
+        note.key = key
+        note.body.info = info
+        note.body.mark_dirty()
+
+    def sealed(self, note: NoteFile) -> None:
+        """A note is in the bucket: from now on it is found under its canonical name and the written one."""
+        assert note.key is not None  # it was just stored
+        canonical = note.key.rpartition("/")[2]
+        self._local = {name: other for name, other in self._local.items() if other is not note}
+        self._parked.pop(note.written, None)
+        self._parked.pop(canonical, None)
+        self._notes[canonical] = note
+        if note.written and note.written != canonical:
+            self._aliases[note.written] = canonical
+        note.name = canonical
+
+    async def unlink(self, name: str) -> None:
+        note = await self.child(name)
+        await note.detach()
+        key, info = note.key, note.body.info
+        if note.parks is not None:
+            key, info = await self._abandoned(note.parks)
+        if key is not None and info is not None:
+            async with note._saving:  # a put on its way must not come back after the delete
+                await self.context.replica.delete(key, condition=IfMatch(info.etag))
+        self._forget(note)
+
+    async def _abandoned(self, key: str) -> tuple[str | None, ObjectInfo | None]:
+        """A backup goes. The note it parks goes with it only when nothing took its place."""
+        if key not in self._parked.values() or any(other.key == key for other in self._local.values()):
+            return None, None
+        self._parked = {name: parked for name, parked in self._parked.items() if parked != key}
+        try:
+            return key, await self.context.replica.stat(key)
+        except errors.ObjectMissing:
+            return None, None
+
+    def _forget(self, note: NoteFile) -> None:
+        self._local = {name: other for name, other in self._local.items() if other is not note}
+        for canonical, other in list(self._notes.items()):
+            if other is note:
+                del self._notes[canonical]
+                self._aliases = {name: known for name, known in self._aliases.items() if known != canonical}
+
+    # --- renaming: how editors save ---------------------------------------------------------------------------
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        if target is not self:
+            raise errors.CrossesKinds(path=self.path_of(name))
+        check_name(new_name, self.path_of(new_name))
+        note = await self.child(name)
+        existing = await self._existing(new_name)
+        if existing is note:
+            return
+        if existing is not None and not replace:
+            raise errors.AlreadyExists(path=self.path_of(new_name))
+        if names.is_litter(new_name):
+            await self._set_aside(note, name, new_name, existing)
+        elif note.local:
+            await self._become(note, name, new_name, existing)
+        else:
+            await self._rename_stored(note, new_name, existing)
+
+    async def _existing(self, name: str) -> NoteFile | None:
+        try:
+            return await self.child(name)
+        except errors.NotFound:
+            return None
+
+    async def _set_aside(self, note: NoteFile, name: str, new_name: str, existing: NoteFile | None) -> None:
+        """An editor makes room: the file becomes local, and the note it was stays in the bucket until it has a new
+        version, or the editor's backup is removed."""
+        if existing is not None:
+            await self.unlink(new_name)
+        if note.key is not None and note.body.info is not None:
+            note.body = await note._load(note.body)
+            key = note.key
+            self._forget(note)
+            self._parked[name] = note.parks = key
+            note.key = note.body.info = None
+        self._local.pop(name, None)
+        note.name = new_name
+        self._local[new_name] = note
+
+    async def _become(self, note: NoteFile, name: str, new_name: str, existing: NoteFile | None) -> None:
+        """A local file gets a note's name: it is that note's next version, or a new note."""
+        key, written = self._parked.get(new_name), new_name
+        if existing is not None:
+            key, written = existing.key, existing.written or new_name
+            await existing.detach()
+            self._forget(existing)
+        before = (note.name, note.written, note.parks)
+        self._local.pop(name, None)
+        note.name, note.written = new_name, written
+        self._local[new_name] = note
+        try:
+            if key is not None:
+                await self._continue(note, key)
+            note.body.mark_dirty()
+            await note.flush(note.body)
+        except errors.LiveMemError:
+            # The rename failed for whoever asked, so the file must still be where it was, with its bytes.
+            self._local.pop(new_name, None)
+            note.name, note.written, note.parks = before
+            note.key = note.body.info = None
+            self._local[name] = note
+            raise
+
+    async def _rename_stored(self, note: NoteFile, new_name: str, existing: NoteFile | None) -> None:
+        """A stored note gets another second name; a note that had it is replaced."""
+        if existing is None or existing.local:
+            if existing is not None:
+                await existing.detach()
+                self._forget(existing)
+            self._aliases = {name: known for name, known in self._aliases.items() if known != note.name}
+            await note.store_name(new_name)
+            self._aliases[new_name] = note.name
+            return
+        note.body = await note._load(note.body)
+        old_key, old_info = note.key, note.body.info
+        assert old_key is not None  # a stored note has a key
+        assert old_info is not None  # and a version
+        await existing.detach()
+        self._forget(existing)
+        self._forget(note)
+        note.key, note.body = existing.key, Body(existing.body.info, note.body.value())
+        note.written = existing.written
+        note.body.mark_dirty()
+        self._local[new_name] = note
+        await note.flush(note.body)
+        await self.context.replica.delete(old_key, condition=IfMatch(old_info.etag))
+
+
+def _uid(name: str) -> str:
+    parsed = keys.NoteName.parse(name)
+    return parsed.uid if parsed is not None else ""

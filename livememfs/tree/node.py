@@ -1,0 +1,219 @@
+"""The vocabulary of the tree: nodes, handles, attributes, callers.
+
+Owns the base classes. A node changes nothing unless its class says how: every mutating operation of the base classes
+raises what `refuse` returns, so a new kind of file is read-only until it is taught otherwise (one guard, not one per
+handler). Refuses FUSE types and errno numbers. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from livememfs import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MAX_NAME_BYTES = 255
+MAX_KEY_BYTES = 1_024
+
+Kind = Literal["file", "directory", "symlink"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: ids of the process, as the kernel gives them. `pid` is 0 when it cannot be told."""
+
+    uid: int = 0
+    gid: int = 0
+    pid: int = 0
+    umask: int = 0o022
+
+
+NOBODY = Caller()
+
+
+@dataclass(frozen=True, slots=True)
+class Attrs:
+    """What `stat` shows. `mode` holds permission bits only; uid or gid None is the mount's owner.
+
+    `volatile` attributes may change without notice and must be asked for each time. `version` changes whenever bytes
+    read before are no longer the file's.
+    """
+
+    kind: Kind
+    mode: int
+    size: int
+    mtime_ns: int
+    version: int = 0
+    nlink: int = 1
+    uid: int | None = None
+    gid: int | None = None
+    volatile: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttrChange:
+    """What `chmod`, `chown`, `truncate` or `utimens` asks for; None leaves a value as it is.
+
+    `touched` says that times were set to the present, as a plain `touch` does.
+    """
+
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    size: int | None = None
+    mtime_ns: int | None = None
+    touched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMode:
+    """The flags of `open` that matter here."""
+
+    read: bool = True
+    write: bool = False
+    append: bool = False
+    truncate: bool = False
+
+
+class Handle:
+    """One open file. `direct` keeps the kernel's page cache out; `seekable` is false for streams."""
+
+    direct = False
+    seekable = True
+    version = 0
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes from `offset`; fewer only at the end."""
+        raise errors.NotSupported(path="this file", detail="reading")
+
+    async def write(self, offset: int, data: bytes) -> int:
+        """Write all of `data`; returns how many bytes were taken."""
+        raise errors.NotSupported(path="this file", detail="writing")
+
+    async def flush(self) -> None:
+        """Called at each close of a descriptor: what is written now must be safe, or this raises."""
+
+    async def fsync(self) -> None:
+        """Called by fsync and fdatasync."""
+        await self.flush()
+
+    async def release(self) -> None:
+        """The last descriptor is gone. Nobody hears an error from here."""
+
+
+class Node:
+    """One directory entry. `ino` is given by whoever talks to a kernel; 0 until then."""
+
+    __slots__ = ("__weakref__", "ino", "name", "parent")
+
+    def __init__(self, parent: Directory | None, name: str) -> None:
+        self.parent = parent
+        self.name = name
+        self.ino = 0
+
+    @property
+    def path(self) -> str:
+        """Where it stands, relative to the mount point: for people, in messages."""
+        if self.parent is None or self.parent.parent is None:
+            return self.name
+        return f"{self.parent.path}/{self.name}"
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        """Why `operation` is not possible here."""
+        return errors.NotPermitted(path=self.path or "/", detail=f"{operation} is not possible here")
+
+    async def attrs(self) -> Attrs:
+        """What `stat` shows. NotFound when the thing is gone."""
+        raise NotImplementedError  # every concrete class has its own; there is no sensible default
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Apply `change`, or refuse it whole."""
+        raise self.refuse("changing attributes")
+
+    async def xattrs(self) -> Mapping[str, bytes]:
+        """All extended attributes."""
+        return {}
+
+    async def set_xattr(self, name: str, value: bytes | None) -> None:
+        """Set one extended attribute; None removes it."""
+        raise self.refuse("setting attributes")
+
+
+class File(Node):
+    """Something with bytes."""
+
+    __slots__ = ()
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        """A new handle. With `mode.truncate` the content is dropped first."""
+        raise self.refuse("opening")
+
+
+class Symlink(Node):
+    """A name that stands for another path."""
+
+    __slots__ = ()
+
+    async def target(self) -> str:
+        """The path it stands for, as it was given."""
+        raise NotImplementedError  # as in Node.attrs
+
+
+class Directory(Node):
+    """Something with names."""
+
+    __slots__ = ()
+
+    async def child(self, name: str) -> Node:
+        """The node under `name`; NotFound."""
+        raise errors.NotFound(path=self.path_of(name))
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        """All names with their nodes, a snapshot, in a stable order."""
+        return ()
+
+    async def create(self, name: str, mode: int, caller: Caller) -> File:
+        """A new, empty file; the caller opens it next."""
+        raise self.refuse(f"creating {name}")
+
+    async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
+        """A new directory."""
+        raise self.refuse(f"creating {name}")
+
+    async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:
+        """A new symbolic link."""
+        raise self.refuse(f"creating {name}")
+
+    async def unlink(self, name: str) -> None:
+        """Remove a name that is not a directory."""
+        raise self.refuse(f"removing {name}")
+
+    async def rmdir(self, name: str) -> None:
+        """Remove an empty directory."""
+        raise self.refuse(f"removing {name}")
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        """Move `name` to `target/new_name`. Without `replace` an existing one is AlreadyExists."""
+        raise self.refuse(f"renaming {name}")
+
+    def path_of(self, name: str) -> str:
+        """The path of a child, for messages."""
+        return f"{self.path}/{name}" if self.parent is not None else name
+
+
+def check_name(name: str, path: str) -> None:
+    """Refuse a name that no key can carry: NameTooLong, InvalidName."""
+    size = len(name.encode("utf-8", "surrogateescape"))
+    if size > MAX_NAME_BYTES:
+        raise errors.NameTooLong(path=path, detail=f"a name has at most {MAX_NAME_BYTES} bytes")
+    if any("\ud800" <= character <= "\udfff" for character in name):
+        raise errors.NotText(path=path.encode("utf-8", "replace").decode(), detail="a name must be UTF-8")
+
+
+def check_key(key: str, path: str) -> None:
+    """Refuse a key that S3 would not take."""
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise errors.NameTooLong(path=path, detail=f"a path has at most {MAX_KEY_BYTES} bytes")

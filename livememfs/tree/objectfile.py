@@ -1,0 +1,257 @@
+"""Files that are objects of the bucket, and their handles.
+
+Owns the life of a file's content between `open` and the bucket: which version a handle sees, what was written and not
+saved, and the one save at a time. A subclass says what saving means. Refuses to show one version's size with another
+version's bytes. Trio thread only; sync bodies are critical sections.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs import errors
+from livememfs.tree.body import Body
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+
+READ_ATTEMPTS = 3
+META_MTIME = "livememfs-mtime"
+META_MODE = "livememfs-mode"
+META_XATTRS = "livememfs-xattrs"
+READ_ONLY_META: Mapping[str, str] = {}
+
+
+class ObjectFile(File):
+    """A file whose bytes are, or will be, one object.
+
+    `body` is what an `open` gets now. `key` is where it is or will be stored; None while it has no place in the bucket.
+    """
+
+    __slots__ = ("_saving", "body", "context", "handles", "key", "mode", "mtime_ns", "orphaned", "uid_gid")
+
+    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None) -> None:
+        super().__init__(parent, name)
+        self.context = context
+        self.key = key
+        self.body = Body(info)
+        self.handles: set[ObjectHandle] = set()
+        self.mode: int | None = None
+        self.mtime_ns: int | None = None if info is not None else context.now_ns()
+        self.uid_gid: tuple[int | None, int | None] = (None, None)
+        self.orphaned = False
+        self._saving = trio.Lock()
+
+    # --- what a subclass decides ------------------------------------------------------------------------------
+
+    default_mode = 0o644
+    size_limit = 1 << 26
+
+    async def save(self, body: Body) -> None:
+        """Bring `body` into the bucket. Called with no other save of this file running, only when it is dirty."""
+        raise self.refuse("saving")
+
+    def check_writable(self) -> None:
+        """Raise when this file cannot be written to."""
+
+    # --- versions ---------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether the bytes here are ahead of the bucket, or somebody is about to make them so."""
+        return self.body.dirty or any(handle.mode.write for handle in self.handles)
+
+    def accepts(self, info: ObjectInfo) -> bool:
+        """Take over what the bucket says now. False: it is another version and this one is still held open."""
+        mine = self.body.info
+        if mine is not None and mine.etag == info.etag and mine.size == info.size:
+            if info.meta is not None or mine.meta is None:
+                self.body.info = info
+            return True
+        if self.busy:
+            return True
+        if self.handles:
+            return False
+        self.body = Body(info)
+        self.mode = self.mtime_ns = None
+        return True
+
+    async def refresh(self) -> None:
+        """Learn whether the bucket has another version. NotFound when the object is gone and nobody holds it open."""
+        if self.orphaned or self.busy or self.key is None:
+            return
+        try:
+            info = await self.context.replica.stat(self.key)
+        except errors.ObjectMissing:
+            if self.handles or self.busy:
+                return
+            raise errors.NotFound(path=self.path) from None
+        self.accepts(info)
+
+    async def detach(self) -> None:
+        """Become a file without a name: whoever holds it open keeps its bytes."""
+        if self.handles:
+            await self._load(self.body)
+        self.orphaned = True
+
+    async def _load(self, body: Body) -> Body:
+        """The body with its bytes, or the one that replaced it meanwhile."""
+        for attempt in range(READ_ATTEMPTS):
+            try:
+                await body.load(self.context.replica)
+            except (errors.PreconditionFailed, errors.ObjectMissing):
+                if attempt + 1 == READ_ATTEMPTS or self.key is None or self.busy:
+                    raise
+                info = await self.context.replica.stat(self.key, fresh=True)
+                if body is self.body:
+                    self.body = Body(info)
+                body = self.body
+            else:
+                break
+        return body
+
+    # --- the calls of Node and File ---------------------------------------------------------------------------
+
+    async def attrs(self) -> Attrs:
+        await self.refresh()
+        return self.current_attrs()
+
+    def current_attrs(self) -> Attrs:
+        """What is known here, without asking."""
+        info = self.body.info
+        meta = (info.meta if info is not None else None) or READ_ONLY_META
+        mtime = self.mtime_ns
+        if mtime is None:
+            mtime = _int(meta.get(META_MTIME), 10)
+        if mtime is None:
+            mtime = info.modified_ns if info is not None else 0
+        mode = self.mode if self.mode is not None else _int(meta.get(META_MODE), 8)
+        return Attrs(
+            kind="file",
+            mode=self.default_mode if mode is None else mode & 0o7777,
+            size=self.body.size,
+            mtime_ns=mtime,
+            version=self.body.serial,
+            nlink=0 if self.orphaned else 1,
+            uid=self.uid_gid[0],
+            gid=self.uid_gid[1],
+            volatile=self.busy,
+        )
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            self.check_writable()
+        await self.refresh()
+        body = self.body
+        if mode.truncate:
+            self.truncate(0)
+            body = self.body
+        elif mode.read or mode.write:
+            body = await self._load(body)
+        handle = ObjectHandle(self, body, mode)
+        self.handles.add(handle)
+        return handle
+
+    def truncate(self, size: int) -> None:
+        """Change the size of the loaded content, or drop it all."""
+        self.body.truncate(size, limit=self.size_limit, path=self.path)
+        self.mtime_ns = self.context.now_ns()
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        self.check_writable()
+        if change.size is not None:
+            await self.refresh()
+            if change.size:
+                self.body = await self._load(self.body)
+            self.truncate(change.size)
+        if change.uid is not None or change.gid is not None:
+            uid, gid = self.uid_gid
+            self.uid_gid = (uid if change.uid is None else change.uid, gid if change.gid is None else change.gid)
+        kept = (self.mode, self.mtime_ns)
+        if change.mode is not None:
+            self.mode = change.mode & 0o7777
+        if change.mtime_ns is not None:
+            self.mtime_ns = change.mtime_ns
+        if change.size is not None and not self.handles:
+            await self.flush(self.body)
+        elif (self.mode, self.mtime_ns) != kept and not self.busy:
+            await self.save_attrs()
+
+    async def save_attrs(self) -> None:
+        """Bring mode and time of an unchanged content into the bucket."""
+
+    async def flush(self, body: Body) -> None:
+        """Save `body` when it is dirty. Raises what the writer must hear."""
+        async with self._saving:
+            if body.dirty and not self.orphaned:
+                await self.save(body)
+
+    async def xattrs(self) -> Mapping[str, bytes]:
+        info = self.body.info
+        state = "local" if self.key is None else "pending" if self.body.dirty else "clean"
+        shown = {"state": state, "key": self.key or "", "etag": info.etag if info is not None else ""}
+        return {f"user.livememfs.{name}": value.encode() for name, value in shown.items() if value}
+
+
+class ObjectHandle(Handle):
+    """An open file: a body, and the file it belongs to."""
+
+    def __init__(self, file: ObjectFile, body: Body, mode: OpenMode) -> None:
+        self.file = file
+        self.body = body
+        self.mode = mode
+        # Two bodies behind one inode share the kernel's pages; what is not the common one stays out of them.
+        self.direct = any(other.body is not body for other in file.handles)
+
+    @property
+    def version(self) -> int:  # type: ignore[override]  # read-only here: it is the body's
+        """The version these bytes are of."""
+        return self.body.serial
+
+    async def read(self, offset: int, size: int) -> bytes:
+        if not self.body.loaded:
+            self.body = await self.file._load(self.body)
+        return self.body.read(offset, size)
+
+    async def write(self, offset: int, data: bytes) -> int:
+        file = self.file
+        if not self.body.loaded:
+            self.body = await file._load(self.body)
+        # The kernel computes an append's offset from its own idea of the size, which another body may have set.
+        start = self.body.size if self.mode.append else offset
+        self.body.write(start, data, limit=file.size_limit, path=file.path)
+        file.mtime_ns = file.context.now_ns()
+        return len(data)
+
+    async def flush(self) -> None:
+        if self.mode.write:
+            await self.file.flush(self.body)
+
+    async def release(self) -> None:
+        self.file.handles.discard(self)
+
+
+def _int(text: str | None, base: int) -> int | None:
+    """A number from metadata that anyone may have written; None when it is not one."""
+    try:
+        return None if text is None else int(text, base)
+    except ValueError:
+        return None
+
+
+@contextmanager
+def pending_attrs(file: ObjectFile) -> Iterator[Mapping[str, str]]:
+    """The metadata to store with the next put; the file's own copies are dropped once that has succeeded."""
+    shown = file.current_attrs()
+    before = (file.mode, file.mtime_ns)
+    meta = {META_MTIME: str(shown.mtime_ns), META_MODE: f"{shown.mode:o}"}
+    yield meta
+    if before == (file.mode, file.mtime_ns):
+        file.mode = file.mtime_ns = None

@@ -1,0 +1,494 @@
+"""Ordinary files, directories and symbolic links: POSIX as far as an object store carries it.
+
+Owns the translation of paths to keys (`a/b` is `prefix + a/b`, a directory is a common prefix, an empty one a marker
+object `a/`). Refuses hard links and directory moves of more than `MAX_MOVED` objects (EXDEV: tools copy instead). Writes
+go to the bucket at close. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import trio
+
+from livememfs import errors
+from livememfs.store.base import IfAbsent, IfMatch
+from livememfs.tree.body import Body
+from livememfs.tree.conflict import keep_both
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, Symlink, check_key, check_name
+from livememfs.tree.objectfile import META_MODE, META_MTIME, META_XATTRS, ObjectFile, pending_attrs
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Listing
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+
+MAX_MOVED = 5_000
+MOVES_AT_ONCE = 16
+MAX_XATTR_BYTES = 1_500
+META_TYPE = "livememfs-type"
+SYMLINK = "symlink"
+
+
+class PlainFile(ObjectFile):
+    """An ordinary file."""
+
+    __slots__ = ("_xattrs",)
+
+    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str) -> None:
+        super().__init__(parent, name, context, info, key)
+        self.size_limit = context.max_file_size
+        self._xattrs: dict[str, str] | None = None
+        if info is None:
+            self.body.mark_dirty()  # an empty file is a file: it is stored when it is closed
+
+    async def save(self, body: Body) -> None:
+        """One conditional put. Somebody else's version is never overwritten: ours then goes beside it."""
+        assert self.key is not None  # an ordinary file always has its place
+        replica = self.context.replica
+        changes, data = body.changes, body.value()
+        with pending_attrs(self) as attrs:
+            meta = self._meta(attrs)
+            condition = IfAbsent() if body.info is None else IfMatch(body.info.etag)
+            try:
+                info = await replica.put(self.key, data, meta=meta, condition=condition)
+            except errors.PreconditionFailed:
+                info = await keep_both(self.context, self.path, self.key, data, meta)
+                self.body = Body(info)
+        body.info, body.saved = info, changes
+        if isinstance(self.parent, PlainDirectory):
+            self.parent.saved(self)
+
+    async def save_attrs(self) -> None:
+        """Mode, time and attributes alone: a copy of the object onto itself."""
+        if self.key is None or self.body.info is None:
+            return
+        async with self._saving:
+            with pending_attrs(self) as attrs:
+                self.body.info = await self.context.replica.copy(self.key, self.key, meta=self._meta(attrs))
+
+    def _meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
+        """The metadata of the next version: what others put there stays."""
+        info = self.body.info
+        meta = {**(info.meta or {} if info is not None else {}), **attrs}
+        if self._xattrs is not None:
+            meta[META_XATTRS] = json.dumps(self._xattrs, ensure_ascii=True)
+        return meta
+
+    async def xattrs(self) -> Mapping[str, bytes]:
+        return {**await super().xattrs(), **{name: value.encode("latin-1") for name, value in self._own().items()}}
+
+    async def set_xattr(self, name: str, value: bytes | None) -> None:
+        if not name.startswith("user.") or name.startswith("user.livememfs."):
+            raise errors.NotSupported(path=self.path, detail=f"setting {name}")
+        own = dict(self._own())
+        if value is None:
+            if own.pop(name, None) is None:
+                raise errors.NoAttribute(name, path=self.path)
+        else:
+            own[name] = value.decode("latin-1")
+        if len(json.dumps(own)) > MAX_XATTR_BYTES:
+            raise errors.NoSpace(f"the attributes of {self.path} take more than {MAX_XATTR_BYTES} bytes")
+        self._xattrs = own
+        if not self.busy:
+            await self.save_attrs()
+
+    def _own(self) -> dict[str, str]:
+        """Attributes the user set, by name."""
+        if self._xattrs is not None:
+            return self._xattrs
+        meta = (self.body.info.meta if self.body.info is not None else None) or {}
+        try:
+            found = json.loads(meta.get(META_XATTRS, "{}"))
+        except ValueError:
+            return {}
+        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+class PlainSymlink(Symlink):
+    """A symbolic link: a small object whose content is the path it stands for."""
+
+    __slots__ = ("context", "info", "key")
+
+    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo) -> None:
+        super().__init__(parent, name)
+        self.context, self.info, self.key = context, info, info.key
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="symlink", mode=0o777, size=self.info.size, mtime_ns=self.info.modified_ns)
+
+    async def target(self) -> str:
+        try:
+            return (await self.context.replica.read(self.key)).data.decode("utf-8", "surrogateescape")
+        except errors.ObjectMissing:
+            raise errors.NotFound(path=self.path) from None
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Times and owners of a link are accepted and not kept."""
+
+
+class PlainDirectory(Directory):
+    """A directory: everything below one prefix."""
+
+    __slots__ = ("_children", "_prefix", "_unsaved", "context", "gone", "mode", "mtime_ns")
+
+    def __init__(self, parent: Directory | None, name: str, context: Context, prefix: str | None = None) -> None:
+        super().__init__(parent, name)
+        self.context = context
+        self._prefix = prefix
+        self._children: WeakValueDictionary[str, Node] = WeakValueDictionary()
+        self._unsaved: dict[str, PlainFile] = {}
+        self.mode: int | None = None
+        self.mtime_ns: int | None = None
+        self.gone = False
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the keys below, "" or ending in "/"."""
+        if self._prefix is None:
+            assert isinstance(self.parent, PlainDirectory)  # only the top of a branch is told its prefix
+            return f"{self.parent.prefix}{self.name}/"
+        return self._prefix
+
+    # --- what a subclass decides ------------------------------------------------------------------------------
+
+    def shows(self, name: str) -> bool:
+        """Whether an object or folder of this name is an ordinary one."""
+        return name not in ("", ".", "..")
+
+    def check_new(self, name: str) -> None:
+        """Raise when nothing ordinary may get this name."""
+        check_name(name, self.path_of(name))
+        check_key(self.prefix + name, self.path_of(name))
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    async def attrs(self) -> Attrs:
+        mode, mtime = self.mode, self.mtime_ns
+        if mode is None or mtime is None:
+            marker = await self._marker()
+            meta = (marker.meta if marker is not None else None) or {}
+            mode = mode if mode is not None else int(meta.get(META_MODE, "755"), 8)
+            mtime = mtime if mtime is not None else int(meta.get(META_MTIME, "0")) or None
+            if mtime is None:
+                mtime = marker.modified_ns if marker is not None else 0
+            self.mode, self.mtime_ns = mode, mtime
+        return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime, nlink=0 if self.gone else 2)
+
+    async def _marker(self) -> ObjectInfo | None:
+        """The object that stands for this directory itself, when there is one."""
+        if not self.prefix:
+            return None
+        listing = await self.context.replica.listing(self.prefix)
+        if "" not in listing.objects:
+            return None
+        found = await self.context.replica.complete([listing.objects[""]])
+        return found[0] if found else None
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        if not self.shows(name):
+            raise errors.NotFound(path=self.path_of(name))
+        unsaved = self._unsaved.get(name)
+        if unsaved is not None:
+            return unsaved
+        listing = await self.context.replica.listing(self.prefix)
+        return await self._node(name, listing)
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        replica = self.context.replica
+        listing = await replica.listing(self.prefix)
+        await replica.complete([info for name, info in listing.objects.items() if name])
+        listing = await replica.listing(self.prefix)
+        names = sorted({*listing.objects, *listing.folders, *self._unsaved})
+        found: list[tuple[str, Node]] = []
+        for name in names:
+            if self.shows(name):
+                try:
+                    found.append((name, self._unsaved.get(name) or await self._node(name, listing)))
+                except errors.NotFound:
+                    continue
+        return found
+
+    async def _node(self, name: str, listing: Listing) -> Node:
+        """The node for a name of the listing. A folder hides a file of the same name."""
+        known = self._children.get(name)
+        if name in listing.folders:
+            if not isinstance(known, PlainDirectory):
+                known = PlainDirectory(self, name, self.context)
+                self._children[name] = known
+            return known
+        info = listing.objects.get(name)
+        if info is None:
+            raise errors.NotFound(path=self.path_of(name))
+        if info.meta is None:
+            completed = await self.context.replica.complete([info])
+            if not completed:
+                raise errors.NotFound(path=self.path_of(name))
+            info = completed[0]
+            known = self._children.get(name)
+        return self._leaf(name, info, known)
+
+    def _leaf(self, name: str, info: ObjectInfo, known: Node | None) -> Node:
+        if (info.meta or {}).get(META_TYPE) == SYMLINK:
+            if not isinstance(known, PlainSymlink) or known.info.etag != info.etag:
+                known = PlainSymlink(self, name, self.context, info)
+        elif not isinstance(known, PlainFile) or not known.accepts(info):
+            if isinstance(known, PlainFile):
+                known.orphaned = True
+            known = PlainFile(self, name, self.context, info, info.key)
+        self._children[name] = known
+        return known
+
+    # --- changing ---------------------------------------------------------------------------------------------
+
+    def saved(self, file: PlainFile) -> None:
+        """A file's bytes are in the bucket: it need not be held here any more."""
+        if self._unsaved.get(file.name) is file and not file.body.dirty:
+            del self._unsaved[file.name]
+            self._children[file.name] = file
+
+    def unsaved(self) -> list[PlainFile]:
+        """Files here whose bytes are not in the bucket."""
+        loose = [child for child in self._children.values() if isinstance(child, PlainFile) and child.body.dirty]
+        return [*self._unsaved.values(), *loose]
+
+    def _touch(self) -> None:
+        self.mtime_ns = self.context.now_ns()
+
+    async def create(self, name: str, mode: int, caller: Caller) -> PlainFile:
+        self.check_new(name)
+        await self._expect_free(name)
+        file = PlainFile(self, name, self.context, None, self.prefix + name)
+        file.mode = mode & 0o7777
+        self._unsaved[name] = file
+        self._touch()
+        return file
+
+    async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
+        self.check_new(name)
+        await self._expect_free(name)
+        now = str(self.context.now_ns())
+        meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: now}
+        await self.context.replica.put(f"{self.prefix}{name}/", b"", meta=meta)
+        made = PlainDirectory(self, name, self.context)
+        made.mode, made.mtime_ns = mode & 0o7777, int(now)
+        self._children[name] = made
+        self._touch()
+        return made
+
+    async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:
+        self.check_new(name)
+        await self._expect_free(name)
+        data = target.encode("utf-8", "surrogateescape")
+        key = self.prefix + name
+        info = await self.context.replica.put(key, data, meta={META_TYPE: SYMLINK}, condition=IfAbsent())
+        made = PlainSymlink(self, name, self.context, info)
+        self._children[name] = made
+        self._touch()
+        return made
+
+    async def _expect_free(self, name: str) -> None:
+        try:
+            await self.child(name)
+        except errors.NotFound:
+            return
+        raise errors.AlreadyExists(path=self.path_of(name))
+
+    async def unlink(self, name: str) -> None:
+        node = await self.child(name)
+        if isinstance(node, Directory):
+            raise errors.IsADirectory(path=node.path)
+        if isinstance(node, PlainFile):
+            await self._drop(name, node)
+        elif isinstance(node, PlainSymlink):
+            await self._keep_directory(name)
+            await self.context.replica.delete(node.key)
+            self._children.pop(name, None)
+        else:
+            raise node.refuse("removing it")
+        self._touch()
+
+    async def _drop(self, name: str, file: PlainFile) -> None:
+        """Take a file out of the tree; whoever holds it open keeps its bytes."""
+        await file.detach()
+        stored = file.body.info is not None
+        if stored:
+            assert file.key is not None  # it was stored under it
+            await self._keep_directory(name)
+            async with file._saving:  # a put on its way must not come back after the delete
+                await self.context.replica.delete(file.key)
+        self._unsaved.pop(name, None)
+        self._children.pop(name, None)
+
+    async def _keep_directory(self, name: str) -> None:
+        """A directory whose last entry goes stays a directory: it gets a marker if it had none."""
+        if not self.prefix or self.parent is None:
+            return
+        listing = await self.context.replica.listing(self.prefix)
+        if not listing.folders and set(listing.objects) <= {name}:
+            await self.context.replica.put(self.prefix, b"")
+
+    async def rmdir(self, name: str) -> None:
+        node = await self.child(name)
+        if not isinstance(node, Directory):
+            raise errors.NotADirectory(path=node.path)
+        if not isinstance(node, PlainDirectory) or node._prefix is not None:
+            raise node.refuse("removing it")
+        listing = await self.context.replica.listing(node.prefix, fresh=True)
+        if node._unsaved or listing.folders or set(listing.objects) - {""}:
+            raise errors.NotEmpty(path=node.path)
+        await self._keep_directory(name)
+        await self.context.replica.delete(node.prefix)
+        node.gone = True
+        self._children.pop(name, None)
+        self._touch()
+
+    # --- moving -----------------------------------------------------------------------------------------------
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        node = await self.child(name)
+        movable = isinstance(node, PlainFile | PlainSymlink) or (type(node) is PlainDirectory and node._prefix is None)
+        if not movable or not isinstance(target, PlainDirectory):
+            raise errors.CrossesKinds(path=self.path_of(name))
+        target.check_new(new_name)
+        existing = await _existing(target, new_name)
+        if existing is node:
+            return
+        if existing is not None and not replace:
+            raise errors.AlreadyExists(path=target.path_of(new_name))
+        if isinstance(node, PlainDirectory):
+            await self._move_directory(node, target, new_name, existing)
+        else:
+            assert isinstance(node, PlainFile | PlainSymlink)  # `movable` said so
+            await self._move_leaf(node, target, new_name, existing)
+        self._touch()
+        target._touch()
+
+    async def _move_leaf(
+        self, node: PlainFile | PlainSymlink, target: PlainDirectory, new_name: str, existing: Node | None
+    ) -> None:
+        if isinstance(existing, Directory):
+            raise errors.IsADirectory(path=existing.path)
+        if isinstance(existing, PlainFile):
+            await existing.detach()
+        name, key = node.name, target.prefix + new_name
+        if isinstance(node, PlainSymlink):
+            node.info = await self._move_object(node.key, key, name)
+            node.key = key
+            self._children.pop(name, None)
+        else:
+            await self._move_file(node, key, name)
+        if existing is not None:
+            target._unsaved.pop(new_name, None)
+        node.parent, node.name = target, new_name
+        target._children[new_name] = node
+        if isinstance(node, PlainFile) and node.body.info is None:
+            target._unsaved[new_name] = node
+
+    async def _move_file(self, file: PlainFile, key: str, name: str) -> None:
+        """Give an ordinary file another key. What was written and not saved yet travels with it."""
+        async with file._saving:
+            if file.body.info is not None:
+                assert file.key is not None  # it was stored under it
+                file.body.info = await self._move_object(file.key, key, name)
+            else:
+                with_info = await self._overwrites(key)
+                file.body.info = with_info
+            file.key = key
+        self._unsaved.pop(name, None)
+        self._children.pop(name, None)
+
+    async def _overwrites(self, key: str) -> ObjectInfo | None:
+        """The object that a file never stored is about to replace: its next put is conditional on that version."""
+        try:
+            return await self.context.replica.stat(key)
+        except errors.ObjectMissing:
+            return None
+
+    async def _move_object(self, source: str, target: str, name: str) -> ObjectInfo:
+        """Copy, then remove: at each instant one of the two names has the bytes."""
+        info = await self.context.replica.copy(source, target)
+        await self._keep_directory(name)
+        await self.context.replica.delete(source)
+        return info
+
+    async def _move_directory(
+        self, node: PlainDirectory, target: PlainDirectory, new_name: str, existing: Node | None
+    ) -> None:
+        if existing is not None and not isinstance(existing, Directory):
+            raise errors.NotADirectory(path=existing.path)
+        if target.prefix.startswith(node.prefix):
+            raise errors.InvalidName(path=target.path_of(new_name), detail="a directory cannot move into itself")
+        if existing is not None:
+            await target.rmdir(new_name)
+        for file in node.unsaved_below():
+            await file.flush(file.body)
+        old, new = node.prefix, f"{target.prefix}{new_name}/"
+        found = await self.context.replica.walk(old)
+        if len(found) > MAX_MOVED:
+            raise errors.CrossesKinds(path=node.path)
+        check_key(max((new + info.key[len(old) :] for info in found), key=len, default=new), target.path_of(new_name))
+        await self._side_by_side([(info.key, new + info.key[len(old) :]) for info in found])
+        self._children.pop(node.name, None)
+        node.parent, node.name = target, new_name
+        target._children[new_name] = node
+        node.rekey()
+
+    async def _side_by_side(self, moves: list[tuple[str, str]]) -> None:
+        """All copies first, then all removals: a crash in between leaves both directories, never half of one."""
+        replica, limit = self.context.replica, trio.CapacityLimiter(MOVES_AT_ONCE)
+
+        async def copy(source: str, target: str) -> None:
+            async with limit:
+                await replica.copy(source, target)
+
+        async def delete(key: str) -> None:
+            async with limit:
+                await replica.delete(key)
+
+        async with trio.open_nursery() as nursery:
+            for source, target in moves:
+                nursery.start_soon(copy, source, target)
+        await self._keep_directory("")
+        async with trio.open_nursery() as nursery:
+            for source, _ in moves:
+                nursery.start_soon(delete, source)
+
+    def unsaved_below(self) -> list[PlainFile]:
+        """Files in this directory and those below that are not in the bucket."""
+        found = self.unsaved()
+        for child in list(self._children.values()):
+            if isinstance(child, PlainDirectory):
+                found.extend(child.unsaved_below())
+        return found
+
+    def rekey(self) -> None:
+        """Tell every node that is known below what its key is now."""
+        for name, child in list(self._children.items()):
+            if isinstance(child, PlainDirectory):
+                child.rekey()
+            elif isinstance(child, PlainFile | PlainSymlink):
+                child.key = self.prefix + name
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode and times of a directory are kept in its marker."""
+        before = await self.attrs()
+        if change.mode is not None:
+            self.mode = change.mode & 0o7777
+        if change.mtime_ns is not None:
+            self.mtime_ns = change.mtime_ns
+        after = await self.attrs()
+        if (before.mode, before.mtime_ns) != (after.mode, after.mtime_ns) and self._prefix is None and not self.gone:
+            meta = {META_MODE: f"{after.mode:o}", META_MTIME: str(after.mtime_ns)}
+            await self.context.replica.put(self.prefix, b"", meta=meta)
+
+
+async def _existing(directory: Directory, name: str) -> Node | None:
+    try:
+        return await directory.child(name)
+    except errors.NotFound:
+        return None

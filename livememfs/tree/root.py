@@ -1,0 +1,204 @@
+"""The root of a mount: spaces, ordinary prefixes, and `.livememfs/`.
+
+Owns which prefix is a space (it has a `_meta.json`), and that `mkdir` makes one. Refuses ordinary files at the root and
+names that no space can have; hides `_system` and `_backups`. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs import errors
+from livememfs.pipelines import spaces
+from livememfs.records import keys
+from livememfs.records.names import check_space_name
+from livememfs.tree.computed import ComputedDirectory, ComputedFile
+from livememfs.tree.control import JournalWait
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink
+from livememfs.tree.objectfile import ObjectFile
+from livememfs.tree.plain import PlainDirectory
+from livememfs.tree.space import Space
+
+if TYPE_CHECKING:
+    from livememfs.tree.context import Context
+
+STATE = ".livememfs"
+HIDDEN = frozenset({keys.SYSTEM, keys.BACKUPS})
+LISTED_AT_ONCE = 16
+RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class TreeStatistics:
+    """What the tree holds: spaces met, files whose bytes are not in the bucket."""
+
+    spaces: int
+    unsaved: int
+
+
+class Root(PlainDirectory):
+    """The mount's top directory."""
+
+    __slots__ = ("_spaces", "state")
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(None, "", context, "")
+        self._spaces: dict[str, Space] = {}
+        self.state = _state_directory(self, context)
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
+
+    def shows(self, name: str) -> bool:
+        return super().shows(name) and name not in HIDDEN
+
+    async def child(self, name: str) -> Node:
+        if name == STATE:
+            return self.state
+        known = self._spaces.get(name)
+        listing = await self.context.replica.listing("")
+        if name not in listing.folders or not self.shows(name):
+            self._spaces.pop(name, None)
+            return await super().child(name)
+        below = await self.context.replica.listing(f"{name}/")
+        if keys.META not in below.objects:
+            self._spaces.pop(name, None)
+            return await super().child(name)
+        if known is None:
+            known = self._spaces[name] = Space(self, self.context, name)
+        return known
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        listing = await self.context.replica.listing("")
+        found: dict[str, Node] = {STATE: self.state}
+        limit = trio.CapacityLimiter(LISTED_AT_ONCE)
+
+        async def look(name: str) -> None:
+            async with limit:
+                try:
+                    found[name] = await self.child(name)
+                except errors.NotFound:
+                    return
+
+        async with trio.open_nursery() as nursery:
+            for name in {*listing.folders, *listing.objects}:
+                if self.shows(name):
+                    nursery.start_soon(look, name)
+        return sorted(found.items())
+
+    # --- changing ---------------------------------------------------------------------------------------------
+
+    async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
+        check_space_name(name)
+        await self._expect_free(name)
+        await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
+        self._touch()
+        made = self._spaces[name] = Space(self, self.context, name)
+        return made
+
+    async def rmdir(self, name: str) -> None:
+        node = await self.child(name)
+        if not isinstance(node, Space):
+            await super().rmdir(name)
+            return
+        if node.unsaved_below() or node.unsaved_notes():
+            raise errors.NotEmpty("it has files that are not saved yet", path=name)
+        await spaces.remove_empty(self.context.replica, name)
+        self._spaces.pop(name, None)
+        self._touch()
+
+    async def create(self, name: str, mode: int, caller: Caller) -> File:  # type: ignore[override]  # it only refuses
+        raise self._only_spaces(name)
+
+    async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:
+        raise self._only_spaces(name)
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        detail = "what stands at the root cannot be moved; `livememfs space export` copies a space out"
+        raise errors.NotPermitted(path=name, detail=detail)
+
+    def check_new(self, name: str) -> None:
+        raise self._only_spaces(name)
+
+    def _only_spaces(self, name: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=name, detail="the root holds spaces only; `mkdir` makes one")
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times of the root are accepted and not kept."""
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def unsaved_files(self) -> list[ObjectFile]:
+        """Every file of the mount whose bytes are not in the bucket."""
+        found: list[ObjectFile] = list(self.unsaved_below())
+        for space in self._spaces.values():
+            found += [*space.unsaved_below(), *space.unsaved_notes()]
+        return found
+
+    async def drain(self) -> list[str]:
+        """Save what could not be saved so far, again and again until it is or the caller's deadline ends it.
+
+        Returns the paths that the bucket refuses for good, for instance a note that is not text.
+        """
+        refused: dict[ObjectFile, str] = {}
+        while True:
+            waiting = [file for file in self.unsaved_files() if file not in refused]
+            if not waiting:
+                return sorted(refused.values())
+            for file in waiting:
+                try:
+                    await file.flush(file.body)
+                except (errors.Unreachable, errors.Throttled):
+                    break
+                except errors.LiveMemError:
+                    refused[file] = file.path
+                else:
+                    if file.body.dirty:
+                        refused[file] = file.path
+                    continue
+            else:
+                continue
+            await trio.sleep(RETRY_SECONDS)
+
+    def statistics(self) -> TreeStatistics:
+        """Counters, cheap."""
+        return TreeStatistics(len(self._spaces), len(self.unsaved_files()))
+
+
+def _state_directory(root: Root, context: Context) -> ComputedDirectory:
+    """`.livememfs/`: how the mount is doing."""
+
+    async def status() -> bytes:
+        return (json.dumps(context.status(), ensure_ascii=False, indent=2, default=str) + "\n").encode()
+
+    async def failed() -> bytes:
+        return context.errors.errors()
+
+    async def conflicts() -> bytes:
+        return context.errors.conflicts()
+
+    async def changes() -> bytes:
+        lines = [
+            {"key": change.key, "kind": change.kind, "etag": change.etag, "origin": change.origin}
+            for change in context.replica.changes.recent
+        ]
+        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+
+    state = ComputedDirectory(root, STATE)
+    contents = {
+        "status.json": status,
+        "errors.ndjson": failed,
+        "conflicts.ndjson": conflicts,
+        "changes.ndjson": changes,
+    }
+    for name, content in contents.items():
+        state.nodes[name] = ComputedFile(state, name, context, content)
+    state.nodes["journal.wait"] = JournalWait(state, "journal.wait", context)
+    return state

@@ -1,0 +1,171 @@
+"""A space: its notes, its bank, its control files, and whatever else its users keep in it.
+
+Owns the names that mean something in a space. Every other name is an ordinary file or directory; names that the layout
+has a meaning for but this version does not offer are refused, so that no ordinary file ever stands in their way. Trio
+thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from livememfs import errors
+from livememfs.records import keys
+from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.computed import ComputedFile
+from livememfs.tree.control import Control, Wait
+from livememfs.tree.guide import guide
+from livememfs.tree.live import Live
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
+from livememfs.tree.plain import PlainDirectory
+from livememfs.tree.rules import RulesFile
+
+if TYPE_CHECKING:
+    from livememfs.tree.context import Context
+    from livememfs.tree.note import NoteFile
+
+README = "README.md"
+CONTROL = ".consolidate"
+WAIT = ".consolidate.wait"
+DIFF = ".consolidate.diff"
+OBJECTS = (keys.META, keys.SYNTHESIS)
+RESERVED = frozenset(
+    {
+        "context.md",
+        "memories",
+        "self",
+        "goals",
+        "observations",
+        "sessions",
+        "search",
+        ".digest",
+        ".digest.wait",
+        ".recall",
+        ".hooks",
+        ".history",
+        ".why",
+        keys.LEDGER,
+        keys.CHANGES,
+        keys.KEEP,
+    }
+)
+
+
+class Space(PlainDirectory):
+    """One space, at the root of the mount."""
+
+    __slots__ = ("_fixed", "_objects", "_rules", "live", "space")
+
+    def __init__(self, parent: Directory, context: Context, space: str) -> None:
+        super().__init__(parent, space, context, f"{space}/")
+        self.space = space
+        self.live = Live(self, context, space)
+        self._rules: RulesFile | None = None
+        self._objects: dict[str, ReadOnlyFile] = {}
+        bank = ReadOnlyDirectory(self, keys.BANK, context, keys.bank_prefix(space))
+        self._fixed: dict[str, Node] = {
+            README: ComputedFile(self, README, context, self._readme),
+            keys.LIVE: self.live,
+            keys.BANK: bank,
+            CONTROL: Control(self, CONTROL, context, space),
+            WAIT: Wait(self, WAIT, context, space),
+        }
+
+    async def _readme(self) -> bytes:
+        return guide(self.space)
+
+    async def _diff(self) -> bytes:
+        return (self.context.consolidations.diff(self.space) or "").encode()
+
+    # --- names ------------------------------------------------------------------------------------------------
+
+    def shows(self, name: str) -> bool:
+        taken = name in self._fixed or name in RESERVED or name in (keys.META, keys.RULES, keys.SYNTHESIS, DIFF)
+        return super().shows(name) and not taken
+
+    def check_new(self, name: str) -> None:
+        super().check_new(name)
+        if name in RESERVED:
+            raise errors.NotPermitted(path=self.path_of(name), detail="this name is reserved in a space")
+        if not self.shows(name):
+            raise errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
+
+    async def child(self, name: str) -> Node:
+        fixed = self._fixed.get(name)
+        if fixed is not None:
+            return fixed
+        if name == keys.RULES:
+            return await self._rules_file()
+        if name in OBJECTS:
+            return await self._object(name)
+        if name == DIFF and self.context.consolidations.diff(self.space) is not None:
+            return ComputedFile(self, DIFF, self.context, self._diff)
+        return await super().child(name)
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        found = [*self._fixed.items(), *await super().children()]
+        for name in (*OBJECTS, keys.RULES, DIFF):
+            try:
+                found.append((name, await self.child(name)))
+            except errors.NotFound:
+                continue
+        return sorted(found, key=lambda item: item[0])
+
+    async def _object(self, name: str) -> Node:
+        """`_meta.json` or `_synthesis.md`."""
+        listing = await self.context.replica.listing(self.prefix)
+        info = listing.objects.get(name)
+        if info is None:
+            raise errors.NotFound(path=self.path_of(name))
+        known = self._objects.get(name)
+        if known is None or not known.accepts(info):
+            if known is not None:
+                known.orphaned = True
+            known = self._objects[name] = ReadOnlyFile(self, name, self.context, info)
+        return known
+
+    async def _rules_file(self) -> RulesFile:
+        listing = await self.context.replica.listing(self.prefix)
+        info = listing.objects.get(keys.RULES)
+        known = self._rules
+        if known is not None and (info is None or (known.sealed and known.accepts(info))):
+            return known
+        if info is None:
+            raise errors.NotFound(path=self.path_of(keys.RULES))
+        if known is not None:
+            known.orphaned = True
+        self._rules = RulesFile(self, self.context, self.space, info)
+        return self._rules
+
+    # --- changes ----------------------------------------------------------------------------------------------
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times of a space are accepted and not kept."""
+
+    async def create(self, name: str, mode: int, caller: Caller) -> File:  # type: ignore[override]  # rules are no PlainFile
+        if name == keys.RULES:
+            self._rules = RulesFile(self, self.context, self.space, None)
+            return self._rules
+        return await super().create(name, mode, caller)
+
+    async def unlink(self, name: str) -> None:
+        if name == keys.RULES and self._rules is not None and not self._rules.sealed:
+            self._rules.orphaned = True
+            self._rules = None
+            return
+        if name in self._fixed or name in (*OBJECTS, keys.RULES, DIFF):
+            raise errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
+        await super().unlink(name)
+
+    async def rmdir(self, name: str) -> None:
+        if name in self._fixed:
+            raise errors.NotPermitted(path=self.path_of(name), detail="it belongs to the space")
+        await super().rmdir(name)
+
+    def unsaved_notes(self) -> list[NoteFile]:
+        """Notes whose content is not in the bucket."""
+        return self.live.unsaved()
