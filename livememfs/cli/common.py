@@ -1,0 +1,129 @@
+"""What every command shares: the options that choose a store and settings, and the way into trio.
+
+Owns `Choice`, the command line's part of the settings, and `command`, the decorator that gives a command its common
+options. Refuses to know any command. Main thread only.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import trio
+import typer
+
+from livememfs import config, log
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError, UsageError
+
+T = TypeVar("T")
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What the command line says about the store and the settings; None where it says nothing."""
+
+    bucket: Annotated[str | None, typer.Option(metavar="NAME", help="S3 bucket to use.", show_default=False)] = None
+    endpoint_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="S3 endpoint of that bucket.", show_default=False)
+    ] = None
+    store: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder to use instead of a bucket.", show_default=False)
+    ] = None
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Configuration file to read.", show_default=False)
+    ] = None
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.", show_default=False)
+    ] = None
+
+    def overrides(self) -> dict[str, Any]:
+        """The settings this sets. Raises UsageError when it names two stores."""
+        if self.store is not None and self.bucket is not None:
+            raise UsageError("--store and --bucket exclude each other: name one store")
+        values: dict[str, Any] = {
+            "s3_bucket_name": self.bucket,
+            "s3_endpoint_url": self.endpoint_url,
+            "log_level": self.log_level,
+        }
+        if self.store is not None:
+            values |= {"store": str(self.store.expanduser().absolute()), "s3_bucket_name": ""}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def load(self, **more: Any) -> Settings:
+        """The settings in force; `more` are further settings from the command line. Raises SettingsError."""
+        return Settings.load(config.environment(), overrides=self.overrides() | more, config_file=self.config)
+
+    def arguments(self, settings: Settings) -> list[str]:
+        """The same choice as options for another process, whatever its working directory is."""
+        found: list[str] = []
+        if self.config is not None:
+            found += ["--config", str(self.config.absolute())]
+        if settings.s3_bucket_name:
+            found += ["--bucket", settings.s3_bucket_name]
+        else:
+            found += ["--store", str(settings.store_path.absolute())]
+        if self.endpoint_url is not None:
+            found += ["--endpoint-url", self.endpoint_url]
+        return [*found, "--log-level", settings.log_level]
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Choice`, which it receives as its first argument.
+
+    Typer builds options from a signature, so the signature is where they are added; the alternative is the same five
+    parameters in every command.
+    """
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    hints = inspect.get_annotations(Choice, eval_str=True)
+    shared = [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[field.name])
+        for field in fields(Choice)
+    ]
+
+    @functools.wraps(function)
+    def run_command(**given: Any) -> None:
+        choice = Choice(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        try:
+            function(choice, **given)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+
+    parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
+    run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # `inspect` looks for it
+    run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run_command
+
+
+def quiet_log(settings: Settings) -> None:
+    """Logging of a command that ends by itself: only what needs attention, unless a level was asked for."""
+    level = settings.log_level if "log_level" in settings.model_fields_set else "warning"
+    log.configure(level, json=settings.log_json)
+
+
+def run(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    """Run one async function to its end. A failure comes out as itself, not as the group a nursery made of it."""
+    try:
+        return trio.run(function, *arguments)
+    except BaseExceptionGroup as group:
+        raise the_one(group) from None
+
+
+def the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that says it best: an interrupt, else a failure we can explain, else the group itself."""
+    interrupt, _ = group.split(KeyboardInterrupt)
+    if interrupt is not None:
+        return KeyboardInterrupt()
+    explained, rest = group.split(LiveMemError)
+    if rest is not None or explained is None:  # something we cannot explain is a bug, and its traceback is needed
+        return group
+    error: BaseException = explained
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

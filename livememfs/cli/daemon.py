@@ -1,0 +1,128 @@
+"""The process behind a mount: from settings to a mounted tree, and back.
+
+Owns the order of things: look at the mount point, ask the store, mount, report readiness; at the end let the kernel go,
+save what was accepted, say what could not be saved. SIGTERM, SIGINT and SIGHUP unmount in good order; a second one ends
+the process at once. One mount per process; main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from livememfs.app import App, open_app
+from livememfs.cli import mounts
+from livememfs.clock import SystemClock
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError, TimedOut
+from livememfs.fuse import mount as fuse_mount
+from livememfs.records.times import iso
+from livememfs.store.base import Store
+
+log = structlog.get_logger("livememfs.cli")
+
+STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """The pipe to whoever started the daemon: one JSON line, then closed. `fd` None reports to nobody."""
+
+    fd: int | None
+
+    def ready(self) -> None:
+        """The mount serves."""
+        self._send({"state": "ready", "pid": os.getpid()})
+
+    def failed(self, error: LiveMemError) -> None:
+        """The mount will not come up."""
+        self._send({"state": "failed", "reason": str(error), "advice": error.advice(), "exit_code": error.exit_code})
+
+    def _send(self, value: dict[str, Any]) -> None:
+        if self.fd is None:
+            return
+        try:
+            os.write(self.fd, json.dumps(value).encode() + b"\n")
+            os.close(self.fd)
+        except OSError as error:  # whoever started us is gone or was told already; the mount goes on
+            log.debug("nobody waits for readiness", reason=str(error))
+
+
+async def check_store(store: Store, timeout: float) -> None:
+    """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
+    try:
+        with trio.fail_after(timeout):
+            await store.list_page("", delimiter="/", limit=1)
+    except trio.TooSlowError:
+        raise TimedOut(store.label) from None
+
+
+async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness, log_file: str) -> None:
+    """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
+    fuse_mount.check_mountpoint(mountpoint)
+    record: mounts.Record | None = None
+    try:
+        async with open_app(settings, mountpoint=mountpoint) as app:
+            await check_store(app.store, settings.op_timeout)
+            record = describe(app, mountpoint, log_file)
+            await _serve(app, mountpoint, _announce(record, readiness))
+    except BaseException as error:
+        if record is not None:
+            record.ended(str(error) or type(error).__name__)
+        raise
+    record.ended("")
+    log.info("unmounted", mountpoint=str(mountpoint))
+
+
+def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:
+    """This process's record."""
+    return mounts.Record(
+        mountpoint=str(mountpoint),
+        pid=os.getpid(),
+        started=mounts.start_time(os.getpid()) or 0,
+        since=iso(SystemClock().now()),
+        store=app.store.label,
+        log=log_file,
+    )
+
+
+def _announce(record: mounts.Record, readiness: Readiness) -> Callable[[], None]:
+    def announce() -> None:
+        record.write()
+        log.info("mounted", mountpoint=record.mountpoint, store=record.store)
+        readiness.ready()
+
+    return announce
+
+
+async def _serve(app: App, mountpoint: Path, on_ready: Callable[[], None]) -> None:
+    """Serve until the kernel lets go, by `umount` or by a signal."""
+    settings = app.settings
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_watch_signals)
+        await fuse_mount.serve(
+            app.tree,
+            mountpoint,
+            allow_other=settings.allow_other,
+            op_timeout=settings.op_timeout,
+            on_ready=on_ready,
+        )
+        nursery.cancel_scope.cancel()
+
+
+async def _watch_signals(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    with trio.open_signal_receiver(*STOPPED_BY) as received:
+        task_status.started()
+        async for number in received:
+            log.info("stopping", signal=signal.Signals(number).name)
+            fuse_mount.stop()
+            break
+    # From here on the signals have their usual effect again: a second one does not wait for what is being saved.

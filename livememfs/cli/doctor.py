@@ -1,0 +1,93 @@
+"""`livememfs doctor`: what works, what does not, what to do about it, and where each setting came from.
+
+Owns the report. Secrets are shown as set or not set, never themselves. Main thread only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import typer
+
+from livememfs import config
+from livememfs.cli import checks, output
+from livememfs.cli.checks import Check
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.config import Settings
+from livememfs.errors import SettingsError
+
+STYLES = {"ok": "", "warn": "yellow", "fail": "red"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting in force and who set it."""
+
+    variable: str
+    value: str
+    source: str
+
+
+@command
+def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
+    """Check machine, store, model and settings.
+
+    Exits 1 when something has to change.
+    """
+    settings: Settings | None = None
+    try:
+        settings = choice.load()
+    except SettingsError as error:
+        found = [Check("settings", "fail", str(error), error.advice() or "see docs/operations.md")]
+    else:
+        quiet_log(settings)
+        found = [Check("settings", "ok", "understood")]
+    found = [*checks.machine(settings), *found]
+    if settings is not None:
+        with output.busy("asking the store and the model"):
+            found += run(_remote, settings)
+    sources = setting_sources(choice, settings) if settings is not None else []
+    if as_json:
+        output.print_json({"checks": [asdict(one) for one in found], "settings": [asdict(one) for one in sources]})
+    else:
+        _show(found, sources)
+    if any(one.verdict == "fail" for one in found):
+        raise typer.Exit(1)
+
+
+async def _remote(settings: Settings) -> list[Check]:
+    return [*await checks.store(settings), *await checks.model(settings)]
+
+
+def _show(found: list[Check], sources: list[Setting]) -> None:
+    rows = [[one.verdict, one.name, one.found, one.advice] for one in found]
+    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[one.verdict] for one in found])
+    if sources:
+        output.say("")
+        output.table(["SETTING", "VALUE", "FROM"], [[one.variable, one.value, one.source] for one in sources])
+
+
+def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
+    """Every setting that is not at its default, with its value (secrets masked) and where it came from."""
+    variables = config.setting_names()
+    overrides = choice.overrides()
+    environ = config.environment()
+    found = []
+    for name in sorted(settings.model_fields_set):
+        if getattr(settings, name) == "":
+            continue
+        secret = Settings.model_fields[name].repr is False
+        value = "(set)" if secret and getattr(settings, name) else str(getattr(settings, name))
+        found.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
+    return found
+
+
+def _source(name: str, variable: str, overrides: dict[str, object], environ: dict[str, str]) -> str:
+    """Who has the last word about a setting; the order is that of `Settings.load`."""
+    if name in overrides:
+        return "command line"
+    if environ.get(variable):
+        return f"environment, {variable}"
+    standard = [other for other, setting in config.STANDARD.items() if setting == name and environ.get(other)]
+    # A file goes before the names of other tools, and a file that names this setting has the last word here.
+    return f"environment, {standard[0]}, or the configuration file" if standard else "configuration file"

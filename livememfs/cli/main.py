@@ -1,0 +1,57 @@
+"""The command `livememfs`: its groups, and what the shell learns of a failure.
+
+Owns the assembly. A failure we know ends in one sentence on standard error and the error's own exit code; anything else
+is a bug and shows its traceback. Main thread only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from livememfs import __version__
+from livememfs.cli import consolidate, demo, doctor, mount, note, output, space, status, umount
+from livememfs.errors import LiveMemError
+
+app = typer.Typer(
+    name="livememfs",
+    help="Agent memory as a file system: a bucket of notes and banks, mounted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("mount")(mount.mount)
+app.command("umount")(umount.umount)
+app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
+app.command("demo")(demo.demo)
+app.add_typer(space.app, name="space")
+app.command("note")(note.note)
+app.command("consolidate")(consolidate.consolidate)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.say(f"livememfs {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def livememfs(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Agent memory as a file system: a bucket of notes and banks, mounted."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
+    try:
+        app(args=arguments, prog_name="livememfs")
+    except LiveMemError as error:
+        output.complain(error)
+        sys.exit(error.exit_code)

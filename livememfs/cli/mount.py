@@ -1,0 +1,176 @@
+"""`livememfs mount`: in the background, or in the foreground for service managers and containers.
+
+Owns starting the daemon and telling the user how it went. The parent waits on a pipe that only the daemon holds open,
+so it learns of readiness, of a failure in the daemon's own words, and of a death without words alike. Main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from livememfs import log
+from livememfs.cli import daemon, mounts, output
+from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError, MountError, UsageError
+from livememfs.fuse import mount as fuse_mount
+
+GRACE = 30.0
+"""Seconds that the daemon may take to come up beyond the one question it asks the store."""
+LARGEST_LOG = 10_485_760
+
+
+@command
+def mount(
+    choice: Choice,
+    mountpoint: Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="An empty directory.", show_default=False)],
+    foreground: Annotated[bool, typer.Option("--foreground", "-f", help="Stay in the foreground.")] = False,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Agent named in notes whose writer cannot be told.", show_default=False),
+    ] = None,
+    allow_other: Annotated[
+        bool | None, typer.Option("--allow-other", help="Let other users in.", show_default=False)
+    ] = None,
+    op_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
+    ] = None,
+    as_json: JsonFlag = False,
+    ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+    log_file: Annotated[str, typer.Option(hidden=True)] = "",
+) -> None:
+    """Mount the memory on MOUNTPOINT.
+
+    Runs in the background until `livememfs umount MOUNTPOINT`, and returns when the mount is usable.
+    """
+    more = {"agent": agent, "allow_other": allow_other, "op_timeout": op_timeout}
+    path = resolve(mountpoint)
+    if foreground:
+        _foreground(choice, more, path, daemon.Readiness(ready_fd), log_file)
+    else:
+        _background(choice, more, path, as_json)
+
+
+def resolve(mountpoint: Path) -> Path:
+    """The absolute path that the kernel will show; works on a mount whose daemon died, too."""
+    return mountpoint.expanduser().resolve()
+
+
+# --- in the foreground -------------------------------------------------------------------------------------------
+
+
+def _foreground(choice: Choice, more: dict[str, Any], path: Path, readiness: daemon.Readiness, log_file: str) -> None:
+    try:
+        settings = choice.load(**more)
+        log.configure(settings.log_level, json=settings.log_json)
+        run(daemon.run_daemon, settings, path, readiness, log_file)
+    except LiveMemError as error:
+        readiness.failed(error)
+        raise
+
+
+# --- in the background -------------------------------------------------------------------------------------------
+
+
+def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool) -> None:
+    settings = choice.load(**more)
+    fuse_mount.check_mountpoint(path)
+    log_file = _open_log(path)
+    options = choice.arguments(settings)
+    options += ["--agent", settings.agent] if settings.agent else []
+    options += ["--allow-other"] if settings.allow_other else []
+    options += ["--op-timeout", str(settings.op_timeout)]
+    with output.busy(f"mounting {path}"):
+        _start([*options, "--log-file", str(log_file), str(path)], log_file, settings.op_timeout + GRACE)
+    if as_json:
+        output.print_json(mounts.find(path))
+    else:
+        _explain(path, settings)
+
+
+def _open_log(path: Path) -> Path:
+    log_file = mounts.log_path(path)
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        if log_file.exists() and log_file.stat().st_size > LARGEST_LOG:
+            log_file.replace(log_file.with_suffix(".old"))
+        log_file.touch(mode=0o600)
+    except OSError as error:
+        raise MountError(f"cannot write the log {log_file}: {error.strerror}") from None
+    return log_file
+
+
+def _start(options: list[str], log_file: Path, timeout: float) -> None:
+    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure."""
+    reader, writer = os.pipe()
+    arguments = [sys.executable, "-m", "livememfs", "mount", "--foreground", "--ready-fd", str(writer), *options]
+    with log_file.open("ab") as stderr:
+        child = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            pass_fds=(writer,),
+            start_new_session=True,  # a Ctrl-C or a closed terminal is not for the daemon
+            cwd="/",  # it must not keep anybody's directory busy
+        )
+    os.close(writer)
+    try:
+        answer = _wait_for_answer(reader, timeout)
+    except BaseException:
+        child.send_signal(signal.SIGTERM)
+        raise
+    finally:
+        os.close(reader)
+    if answer.get("state") != "ready":
+        raise _failure(child, answer, log_file)
+
+
+def _wait_for_answer(reader: int, timeout: float) -> dict[str, Any]:
+    """The daemon's line; empty when it died without one. Raises MountError when time is up."""
+    deadline = time.monotonic() + timeout
+    received = b""
+    while not received.endswith(b"\n"):
+        readable, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            raise MountError(f"the mount did not come up within {timeout:g} seconds")
+        data = os.read(reader, 65_536)
+        if not data:
+            return {}
+        received += data
+    value: dict[str, Any] = json.loads(received)
+    return value
+
+
+def _failure(child: subprocess.Popen[bytes], answer: dict[str, Any], log_file: Path) -> LiveMemError:
+    code = child.wait()
+    if not answer:
+        return MountError(f"the mount's process ended with status {code} before it was ready; see {log_file}")
+    advice = f" ({answer['advice']})" if answer["advice"] else ""
+    kind = UsageError if answer["exit_code"] == UsageError.exit_code else MountError
+    return kind(f"{answer['reason']}{advice}")
+
+
+def _explain(path: Path, settings: Settings) -> None:
+    record = mounts.find(path)
+    output.say(
+        f"{record.store if record else 'the memory'} is mounted on {path}",
+        "",
+        f"  mkdir -p {path}/project                                       make a space",
+        f"  echo 'we chose S3' > {path}/project/live/decision-store.md    write a note",
+        f"  ls {path}/project                                             look around; README.md explains",
+        f"  livememfs umount {path}                                       unmount",
+        "",
+        f"consolidation by {settings.llmaas_model or 'built-in filing (no model is configured)'}; "
+        f"log in {record.log if record else 'the state directory'}",
+    )

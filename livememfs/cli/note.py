@@ -1,0 +1,66 @@
+"""`livememfs note`: write one note without a mount.
+
+Owns where the text comes from: the argument, or standard input. Main thread only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from livememfs.app import open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.space import SpaceName, naming_the_space, user_name
+from livememfs.config import Settings
+from livememfs.errors import NotText, UsageError
+from livememfs.pipelines.notes import write_note
+from livememfs.tree.writer import agent_of
+
+
+@command
+def note(
+    choice: Choice,
+    space: SpaceName,
+    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="The note; - or nothing reads standard input.")] = "-",
+    category: Annotated[
+        str | None, typer.Option(metavar="NAME", help="observation, decision, todo, insight, ...", show_default=False)
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who writes it.  [default: you]", show_default=False)
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="A tag; may be repeated.", show_default=False)
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a note into SPACE."""
+    settings = choice.load()
+    quiet_log(settings)
+    content = _standard_input() if text == "-" else text
+
+    async def work(settings: Settings) -> str:
+        async with open_app(settings) as app:
+            author = agent or agent_of(os.getpid(), settings.agent or user_name())
+            return await write_note(
+                app.replica, app.clock, space, content, agent=author, category=category, tags=tag or ()
+            )
+
+    with naming_the_space(space):
+        key = run(work, settings)
+    if as_json:
+        output.print_json({"space": space, "key": key})
+    else:
+        output.say(key)
+
+
+def _standard_input() -> str:
+    if sys.stdin.isatty():
+        raise UsageError("there is no text; give it as an argument, or pipe it in")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotText(f"byte {error.start}", path="standard input") from None

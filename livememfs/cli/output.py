@@ -1,0 +1,121 @@
+"""What commands print: tables and sentences for people, JSON for programs.
+
+Owns the two consoles. Results go to standard output, everything about how it went to standard error, so that a pipe
+carries results only. Refuses colours and boxes where nobody looks. Main thread only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from livememfs.errors import LiveMemError
+from livememfs.records.times import iso
+
+PLAIN_WIDTH = 200
+"""Columns of a table that goes to a file or a pipe: lines must not be folded at a width nobody sees."""
+
+
+def say(*lines: str) -> None:
+    """Plain lines on standard output."""
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def note(*lines: str) -> None:
+    """Plain lines on standard error."""
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def complain(error: LiveMemError) -> None:
+    """A failure in one sentence, and what to do about it."""
+    advice = error.advice()
+    note(f"livememfs: {error}{f' ({advice})' if advice else ''}")
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output; dataclasses, times and paths included."""
+    say(json.dumps(value, ensure_ascii=False, indent=2, default=_jsonable))
+
+
+def _jsonable(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequence[str] = ()) -> None:
+    """A table on standard output; `styles` gives each row's style, in the order of rows."""
+    console = _console()
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    for number, row in enumerate(rows):
+        grid.add_row(*(escape(cell) for cell in row), style=styles[number] if styles else None)
+    console.print(grid)
+
+
+def _console() -> Console:
+    console = Console(file=sys.stdout, highlight=False)
+    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH)
+
+
+@contextmanager
+def busy(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on standard error while something lasts; the value changes its text. Silent without a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(escape(text)) as status:
+        yield lambda now: status.update(escape(now))
+
+
+@contextmanager
+def bar(text: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error; the value takes how many are done, and of how many."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(escape(text), total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def size(count: int) -> str:
+    """Bytes for people: 512 B, 1.5 KiB."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def when(moment: datetime | None) -> str:
+    """A moment for people, in UTC, or a dash."""
+    return f"{moment:%Y-%m-%d %H:%M}Z" if moment else "-"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """`1 note`, `2 notes`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,293 @@
+"""`livememfs space ...`: spaces on the store, with or without a mount.
+
+Owns asking before something is removed. Main thread only.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import trio
+import typer
+
+from livememfs.app import open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.config import Settings
+from livememfs.errors import NotFound, UsageError
+from livememfs.pipelines import spaces
+from livememfs.records.rules import templates
+from livememfs.records.space import Meta
+
+T = TypeVar("T")
+
+app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
+
+SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Name of the space.", show_default=False)]
+
+
+# --- making ------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+@command
+def create(
+    choice: Choice,
+    name: SpaceName,
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            metavar="standard|journal|minimal|FILE",
+            help="Which files the bank has. Sealed at once; without it the first consolidation seals the standard.",
+            show_default=False,
+        ),
+    ] = None,
+    description: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)] = "",
+    owner: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who it belongs to.  [default: you]", show_default=False)
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a space."""
+    text = None if rules is None else _rules_text(rules)
+
+    async def work(settings: Settings) -> Meta:
+        async with open_app(settings) as app:
+            return await spaces.create(
+                app.replica,
+                app.clock,
+                name,
+                description=description,
+                owner=user_name() if owner is None else owner,
+                rules=text,
+            )
+
+    meta = run(work, _settings(choice))
+    if as_json:
+        output.print_json(meta)
+    else:
+        output.say(f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`")
+
+
+def _rules_text(rules: str) -> str:
+    """A template's text, or a file's."""
+    known = templates()
+    if rules in known:
+        return known[rules]
+    try:
+        return Path(rules).expanduser().read_text("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"the rules in {rules} are not UTF-8 text") from None
+    except OSError as error:
+        named = ", ".join(known)
+        raise UsageError(f"--rules is {named} or a file, and {rules} cannot be read: {error.strerror}") from None
+
+
+def user_name() -> str:
+    """The user's login name; "unknown" where the system has none for the process's id."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+# --- looking -----------------------------------------------------------------------------------------------------
+
+
+@app.command("list")
+@command
+def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
+    """List all spaces."""
+
+    async def work(settings: Settings) -> list[spaces.SpaceEntry]:
+        async with open_app(settings) as app:
+            return await spaces.list_spaces(app.replica)
+
+    found = run(work, _settings(choice))
+    if as_json:
+        output.print_json(found)
+    elif not found:
+        output.say("there is no space yet; `livememfs space create NAME` makes one")
+    else:
+        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(found))
+
+
+def _rows(found: list[spaces.SpaceEntry]) -> list[list[str]]:
+    rows = []
+    for entry in found:
+        meta = entry.meta
+        if meta is None:
+            rows.append([entry.name, "-", "-", "-", "-", entry.problem])
+            continue
+        counts = [str(meta.consolidation_count), str(meta.total_notes_processed)]
+        rows.append(
+            [
+                entry.name,
+                output.when(meta.created_at),
+                output.when(meta.last_consolidation),
+                *counts,
+                meta.description,
+            ]
+        )
+    return rows
+
+
+@app.command()
+@command
+def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
+    """Show what a space is and holds."""
+
+    async def work(settings: Settings) -> spaces.SpaceInfo:
+        async with open_app(settings) as app:
+            return await spaces.info(app.replica, name)
+
+    found = _run(choice, name, work)
+    if as_json:
+        output.print_json(found)
+        return
+    lines = {
+        "notes waiting": f"{found.notes} ({output.size(found.note_bytes)})",
+        "bank": f"{output.plural(found.bank_files, 'file')} ({output.size(found.bank_bytes)})",
+        "rules": "sealed" if found.rules else "not chosen yet",
+        "synthesis": "yes" if found.synthesis else "no",
+    }
+    if found.meta is not None:
+        lines |= {
+            "description": found.meta.description or "-",
+            "owner": found.meta.owner or "-",
+            "created": output.when(found.meta.created_at),
+            "consolidated": output.when(found.meta.last_consolidation),
+            "consolidations": str(found.meta.consolidation_count),
+            "notes taken in": str(found.meta.total_notes_processed),
+        }
+    if found.problem:
+        lines["problem"] = found.problem
+    output.say(f"space {name}", *(f"  {label + ':':16}{value}" for label, value in lines.items()))
+
+
+@app.command()
+@command
+def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
+    """Print a space's rules."""
+
+    async def work(settings: Settings) -> str:
+        async with open_app(settings) as app:
+            return await spaces.rules(app.replica, name)
+
+    text = _run(choice, name, work)
+    if as_json:
+        output.print_json({"space": name, "rules": text})
+    else:
+        output.say(text.rstrip("\n"))
+
+
+@app.command()
+@command
+def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
+    """Print a space's rules and whole bank as one page."""
+
+    async def work(settings: Settings) -> spaces.Summary:
+        async with open_app(settings) as app:
+            return await spaces.summary(app.replica, name)
+
+    found = _run(choice, name, work)
+    if as_json:
+        output.print_json(found)
+    else:
+        output.say(found.render().rstrip("\n"))
+
+
+# --- taking out --------------------------------------------------------------------------------------------------
+
+
+@app.command()
+@command
+def export(
+    choice: Choice,
+    name: SpaceName,
+    target: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A .tar.gz or .zip file.  [default: SPACE.tar.gz here]", show_default=False
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write all objects of a space into one archive."""
+    path = (target or Path(f"{name}.tar.gz")).expanduser().absolute()
+
+    async def work(settings: Settings) -> spaces.Exported:
+        with output.bar(f"exporting {name}") as progress:
+            async with open_app(settings) as app:
+                return await spaces.export(app.replica, name, path, progress=progress)
+
+    found = _run(choice, name, work)
+    if as_json:
+        output.print_json(found)
+    else:
+        output.say(f"{output.plural(found.objects, 'object')} in {found.target} ({output.size(found.size)})")
+
+
+@app.command()
+@command
+def delete(
+    choice: Choice,
+    name: SpaceName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remove a space with everything in it."""
+
+    async def work(settings: Settings) -> int:
+        async with open_app(settings) as app:
+            if not yes:
+                found = await spaces.info(app.replica, name)
+                await trio.to_thread.run_sync(_confirm, found)
+            with output.bar(f"removing {name}") as progress:
+                return await spaces.delete(app.replica, name, progress=progress)
+
+    removed = _run(choice, name, work)
+    if as_json:
+        output.print_json({"space": name, "removed_objects": removed})
+    else:
+        output.say(f"space {name} is removed ({output.plural(removed, 'object')})")
+
+
+def _confirm(found: spaces.SpaceInfo) -> None:
+    """Ask at the terminal. Raises UsageError when there is none or the answer is no."""
+    holds = f"{output.plural(found.notes, 'note')} and {output.plural(found.bank_files, 'bank file')}"
+    if not sys.stdin.isatty():
+        raise UsageError(f"space {found.name} holds {holds}; pass --yes to remove it without being asked")
+    output.note(f"space {found.name} holds {holds}. Remove it for good? [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError(f"space {found.name} was left as it is")
+
+
+# --- common ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def naming_the_space(space: str) -> Iterator[None]:
+    """Say what it is that is not there: a bare name leaves open whether a space, a file or a bucket was meant."""
+    try:
+        yield
+    except NotFound as error:
+        if error.values.get("path") != space:
+            raise
+        raise NotFound(path=f"space {space}; `livememfs space list` shows those there are") from None
+
+
+def _run(choice: Choice, space: str, work: Callable[[Settings], Awaitable[T]]) -> T:
+    with naming_the_space(space):
+        return run(work, _settings(choice))
+
+
+def _settings(choice: Choice) -> Settings:
+    settings = choice.load()
+    quiet_log(settings)
+    return settings

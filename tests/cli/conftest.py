@@ -1,0 +1,47 @@
+"""The command line in this process: an environment without settings of this machine, and a folder as the store."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from commandline import Cli, Ended
+
+from livememfs.cli.main import main
+
+FOREIGN = ("S3_", "AWS_", "LLMAAS_", "OPENAI_", "CONSOLIDATION_", "LIVEMEMFS_", "XDG_")
+
+
+@pytest.fixture(autouse=True)
+def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings of this machine; every directory of the user below the test's own; a folder as the store."""
+    for name in list(os.environ):
+        if name.startswith(FOREIGN):
+            monkeypatch.delenv(name)
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    monkeypatch.setenv("LIVEMEMFS_STORE", str(tmp_path / "store"))
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """`cli(*arguments, stdin=b"...")`: run a command; standard input is not a terminal."""
+
+    def run(*arguments: str, stdin: bytes = b"") -> Ended:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        captured = capsys.readouterr()
+        return Ended(int(caught.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def project(cli: Cli) -> str:
+    """The name of a space that is there."""
+    assert cli("space", "create", "project").code == 0
+    return "project"

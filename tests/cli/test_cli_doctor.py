@@ -1,0 +1,171 @@
+"""`livememfs doctor`: each verdict, with what to do; where settings came from; no secret in sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commandline import Cli
+
+from livememfs.cli import checks
+from livememfs.cli.checks import Check
+from livememfs.config import Settings
+from livememfs.errors import Denied
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.llm import Scripted, ScriptedLLM
+
+
+def named(found: list[dict[str, str]], name: str) -> dict[str, str]:
+    """The check with that name."""
+    return next(check for check in found if check["name"] == name)
+
+
+def test_a_folder_and_no_model_is_a_healthy_set_up(cli: Cli) -> None:
+    ended = cli("doctor", "--json")
+
+    assert ended.code == 0, ended.out
+    assert {check["verdict"] for check in ended.json["checks"]} == {"ok"}
+    assert "built-in" in named(ended.json["checks"], "model")["found"]
+    assert "CHECK" in cli("doctor").out
+
+
+def test_the_probe_leaves_nothing_behind(cli: Cli, tmp_path: Path) -> None:
+    cli("doctor")
+
+    assert list((tmp_path / "store").rglob("*probe*")) == []
+
+
+def test_settings_that_cannot_be_read_fail_and_the_machine_is_still_looked_at(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIVEMEMFS_OP_TIMEOUT", "soon")
+
+    ended = cli("doctor", "--json")
+
+    assert ended.code == 1
+    assert named(ended.json["checks"], "settings")["verdict"] == "fail"
+    assert "LIVEMEMFS_OP_TIMEOUT" in named(ended.json["checks"], "settings")["found"]
+    assert named(ended.json["checks"], "python")["verdict"] == "ok"
+
+
+def test_a_store_that_cannot_be_used_fails(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    ended = cli("doctor", "--json", "--store", str(tmp_path / "file"))
+
+    assert ended.code == 1
+    assert named(ended.json["checks"], "store")["verdict"] == "fail"
+
+
+# --- where settings came from ------------------------------------------------------------------------------------
+
+
+def test_each_setting_is_shown_with_its_source_and_no_secret(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "c.toml").write_text('host = "laptop"\n')
+    monkeypatch.setenv("S3_SECRET_ACCESS_KEY", "s3cret")
+    monkeypatch.setenv("AWS_REGION", "eu-west-3")
+
+    ended = cli("doctor", "--json", "--config", str(tmp_path / "c.toml"), "--store", str(tmp_path / "store"))
+
+    found = {one["variable"]: (one["value"], one["source"]) for one in ended.json["settings"]}
+    assert found["LIVEMEMFS_HOST"] == ("laptop", "configuration file")
+    assert found["LIVEMEMFS_STORE"] == (str(tmp_path / "store"), "command line")
+    assert found["S3_SECRET_ACCESS_KEY"] == ("(set)", "environment, S3_SECRET_ACCESS_KEY")
+    assert found["S3_REGION_NAME"][0] == "eu-west-3"
+    assert "AWS_REGION" in found["S3_REGION_NAME"][1]
+    assert "S3_BUCKET_NAME" not in found
+    assert "s3cret" not in ended.out + cli("doctor").out
+
+
+# --- the model ---------------------------------------------------------------------------------------------------
+
+
+def model_check(cli: Cli, monkeypatch: pytest.MonkeyPatch, llm: ScriptedLLM, key: str = "sk-right") -> dict[str, str]:
+    """What doctor says of a scripted endpoint."""
+    monkeypatch.setenv("LLMAAS_API_URL", llm.url)
+    monkeypatch.setenv("LLMAAS_API_KEY", key)
+    monkeypatch.setenv("LLMAAS_MODEL", "scripted")
+    return named(cli("doctor", "--json").json["checks"], "model")
+
+
+def test_a_model_that_answers_is_ok(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedLLM('{"ok": true}', key="sk-right") as llm:
+        assert model_check(cli, monkeypatch, llm)["verdict"] == "ok"
+
+
+def test_a_wrong_key_fails_without_showing_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedLLM('{"ok": true}', key="sk-right") as llm:
+        found = model_check(cli, monkeypatch, llm, key="sk-wrong-one")
+
+    assert found["verdict"] == "fail"
+    assert "401" in found["found"]
+    assert "LLMAAS_API_KEY" in found["advice"]
+    assert "sk-wrong-one" not in str(found)
+
+
+def test_an_endpoint_that_is_not_there_fails(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedLLM() as llm:
+        pass
+
+    assert model_check(cli, monkeypatch, llm)["verdict"] == "fail"
+
+
+def test_a_model_without_words_is_a_warning(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedLLM(Scripted(text=None, finish_reason="length")) as llm:
+        found = model_check(cli, monkeypatch, llm)
+
+    assert found["verdict"] == "warn"
+    assert "it answers, but" in found["found"]
+
+
+# --- the store's promises, and this machine ----------------------------------------------------------------------
+
+
+class ReadOnlyStore(MemoryStore):
+    """A store whose key may read and not write."""
+
+    async def put(self, key: str, *_: object, **__: object) -> object:  # type: ignore[override]
+        raise Denied("no write permission", key=key)
+
+
+async def test_a_key_that_may_not_write_fails() -> None:
+    found = await checks._writing(ReadOnlyStore())
+
+    assert [(check.name, check.verdict) for check in found] == [("store, writing", "fail")]
+    assert "no write permission" in found[0].found
+
+
+def test_a_missing_promise_is_a_warning_with_its_consequence() -> None:
+    promises = dict.fromkeys(
+        ("put_if_absent", "put_if_match", "delete_if_match", "start_after", "metadata", "copy_metadata", "ordered"),
+        True,
+    )
+    kept = checks.Capabilities(**promises)
+    broken = checks.Capabilities(**{**promises, "put_if_match": False}, notes=("writers may overwrite each other",))
+
+    assert checks._promises(kept).verdict == "ok"
+    found = checks._promises(broken)
+    assert (found.verdict, found.advice) == ("warn", "writers may overwrite each other")
+    assert "put if unchanged" in found.found
+
+
+def test_letting_others_in_needs_leave_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = tmp_path / "fuse.conf"
+    wants = Settings(allow_other=True)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    conf.write_text("#user_allow_other\n")
+
+    assert checks._allow_other(wants, conf).verdict == "fail"
+    assert checks._allow_other(Settings(), conf).verdict == "ok"
+    conf.write_text("user_allow_other\n")
+    assert checks._allow_other(wants, conf).verdict == "ok"
+
+
+def test_a_missing_fusermount_says_which_package_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+
+    found = checks._fusermount()
+
+    assert found == Check("fusermount3", "fail", "not found", "install the package fuse3 (apt-get install fuse3)")

@@ -1,0 +1,245 @@
+"""What is known of mounts: records, the kernel's table, states, and who keeps a directory busy. No mount is made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commandline import Cli
+
+from livememfs.cli import mounts, umount
+from livememfs.cli.mounts import Record
+
+MOUNTINFO = r"""22 1 0:20 / /proc rw,nosuid - proc proc rw
+90 22 0:51 / {} rw,nosuid,nodev shared:1 - fuse.livememfs livememfs rw,user_id=0,group_id=0
+91 22 0:52 / /other rw - fuse.sshfs host:/ rw
+"""
+
+KernelShows = Callable[[Path], None]
+
+
+@pytest.fixture
+def kernel_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelShows:
+    """`kernel_shows(path)`: let the kernel's table have a livememfs on `path`."""
+    table = tmp_path / "mountinfo"
+    table.write_text("")
+    monkeypatch.setattr(mounts, "_MOUNTINFO", table)
+
+    def show(path: Path) -> None:
+        table.write_text(MOUNTINFO.format(str(path).replace("\\", r"\134").replace(" ", r"\040")))
+
+    return show
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing until it is killed."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def record_of(path: Path, pid: int) -> Record:
+    """A record as that process would have written it."""
+    return Record(
+        mountpoint=str(path),
+        pid=pid,
+        started=mounts.start_time(pid) or 0,
+        since="2026-02-20T14:00:00Z",
+        store="folder /x",
+        log="/x/mount.log",
+    )
+
+
+# --- records -----------------------------------------------------------------------------------------------------
+
+
+def test_a_record_is_found_again(tmp_path: Path) -> None:
+    record = record_of(tmp_path / "mnt", os.getpid())
+
+    record.write()
+
+    assert mounts.find(tmp_path / "mnt") == record
+    assert record.is_alive
+
+
+def test_a_good_end_leaves_nothing_and_a_bad_one_its_reason(tmp_path: Path) -> None:
+    good, bad = record_of(tmp_path / "good", os.getpid()), record_of(tmp_path / "bad", os.getpid())
+    good.write()
+    bad.write()
+
+    good.ended("")
+    bad.ended("the store went away")
+
+    assert mounts.records() == [replace(bad, problem="the store went away")]
+
+
+def test_a_daemon_touches_only_its_own_record(tmp_path: Path) -> None:
+    old = record_of(tmp_path / "mnt", os.getpid())
+    newer = replace(old, pid=old.pid + 1)
+    newer.write()
+
+    old.ended("")
+    old.ended("trouble")
+
+    assert mounts.records() == [newer]
+
+
+def test_a_process_that_got_the_same_id_later_is_not_the_daemon(tmp_path: Path) -> None:
+    record = record_of(tmp_path / "mnt", os.getpid())
+
+    assert not replace(record, started=record.started - 1).is_alive
+
+
+def test_files_that_are_no_records_are_passed_over(tmp_path: Path) -> None:
+    record_of(tmp_path / "mnt", os.getpid()).write()
+    (mounts.folder() / "half.json").write_text('{"mountpoint": ')
+    (mounts.folder() / "list.json").write_text("[]")
+    (mounts.folder() / "other.json").write_text('{"mountpoint": "/x"}')
+
+    assert [record.mountpoint for record in mounts.records()] == [str(tmp_path / "mnt")]
+
+
+def test_a_log_is_named_after_its_mount_point(tmp_path: Path) -> None:
+    assert mounts.log_path(Path("/home/a b/mem")).name == "mount-home-a-b-mem.log"
+
+
+def test_a_finished_process_has_no_start_time(child: subprocess.Popen[bytes]) -> None:
+    assert mounts.start_time(child.pid) is not None
+
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and not yet reaped
+
+    assert mounts.start_time(child.pid) is None
+
+
+@pytest.mark.parametrize("name", ["plain", "with blank", "back\\slash"])
+def test_the_kernel_s_table_is_read_with_odd_names(tmp_path: Path, kernel_shows: KernelShows, name: str) -> None:
+    kernel_shows(tmp_path / name)
+
+    assert mounts.kernel_mounts() == [str(tmp_path / name)]
+
+
+# --- status ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_mounted_is_no_failure(cli: Cli, kernel_shows: KernelShows) -> None:
+    ended = cli("status")
+
+    assert (ended.code, ended.out) == (0, "nothing is mounted; `livememfs mount DIRECTORY` mounts\n")
+    assert cli("status", "--json").json == []
+
+
+def test_a_mount_that_serves_is_shown_with_its_figures(
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+) -> None:
+    (tmp_path / "mnt" / ".livememfs").mkdir(parents=True)
+    (tmp_path / "mnt" / ".livememfs" / "status.json").write_text('{"notes": {"waiting": 3}}')
+    kernel_shows(tmp_path / "mnt")
+    record_of(tmp_path / "mnt", child.pid).write()
+
+    ended = cli("status", str(tmp_path / "mnt"))
+
+    assert ended.code == 0
+    assert "mounted" in ended.out
+    assert "notes.waiting: 3" in ended.out
+    assert cli("status", "--json").json[0]["details"] == {"notes": {"waiting": 3}}
+
+
+def test_a_mount_that_does_not_answer_exits_1(
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+) -> None:
+    kernel_shows(tmp_path / "mnt")
+    record_of(tmp_path / "mnt", child.pid).write()
+
+    ended = cli("status")
+
+    assert ended.code == 1
+    assert "its daemon does not answer" in ended.out
+
+
+def test_a_daemon_that_died_is_told_from_one_that_lives(
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+) -> None:
+    kernel_shows(tmp_path / "mnt")
+    record = record_of(tmp_path / "mnt", child.pid)
+    replace(record, started=record.started - 1).write()
+
+    assert cli("status", "--json").json[0]["state"] == "daemon died"
+
+
+def test_a_bad_end_is_shown_with_its_reason(
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+) -> None:
+    record = record_of(tmp_path / "mnt", child.pid)
+    replace(record, started=record.started - 1, problem="2 files could not be saved").write()
+
+    ended = cli("status")
+
+    assert ended.code == 1
+    assert "2 files could not be saved" in ended.out
+
+
+def test_asking_for_a_mount_that_is_not_there_exits_1(cli: Cli, tmp_path: Path, kernel_shows: KernelShows) -> None:
+    ended = cli("status", str(tmp_path))
+
+    assert ended.code == 1
+    assert f"no livememfs is mounted on {tmp_path}" in ended.err
+
+
+# --- umount ------------------------------------------------------------------------------------------------------
+
+
+def test_unmounting_what_is_not_mounted_exits_1(cli: Cli, tmp_path: Path, kernel_shows: KernelShows) -> None:
+    ended = cli("umount", str(tmp_path))
+
+    assert ended.code == 1
+    assert f"no livememfs is mounted on {tmp_path}" in ended.err
+
+
+def test_a_bad_end_is_told_once_and_then_forgotten(
+    cli: Cli, tmp_path: Path, kernel_shows: KernelShows, child: subprocess.Popen[bytes]
+) -> None:
+    record = record_of(tmp_path / "mnt", child.pid)
+    replace(record, started=record.started - 1, problem="the disk was full").write()
+
+    assert "the last one ended badly: the disk was full" in cli("umount", str(tmp_path / "mnt")).err
+    assert mounts.records() == []
+
+
+def test_who_works_in_a_directory_or_has_a_file_open_is_found(tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    (tmp_path / "mnt" / "file").touch()
+    waits = [sys.executable, "-c", "print(1, flush=True); input()"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with (
+        (tmp_path / "mnt" / "file").open() as file,
+        subprocess.Popen(waits, cwd=tmp_path / "mnt", **pipes) as inside,
+        subprocess.Popen(waits, pass_fds=(file.fileno(),), **pipes) as reader,
+    ):
+        inside.stdout.readline()
+        reader.stdout.readline()
+        found = umount.holders(tmp_path / "mnt")
+        inside.communicate(b"\n")
+        reader.communicate(b"\n")
+
+    assert any(f"(process {inside.pid})" in holder for holder in found)
+    assert any(f"(process {reader.pid})" in holder for holder in found)
+    assert not any(f"(process {os.getpid()})" in holder for holder in found)
+    assert umount.holders(tmp_path / "mnt2") == []
+
+
+def test_waiting_for_a_process_ends_with_it(child: subprocess.Popen[bytes]) -> None:
+    assert not umount.wait_for_exit(child.pid, 0.0)
+
+    child.kill()
+
+    assert umount.wait_for_exit(child.pid, 10.0)
+    child.wait()
+    assert umount.wait_for_exit(child.pid, 0.0)

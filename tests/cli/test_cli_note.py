@@ -1,0 +1,132 @@
+"""`livememfs note` and `livememfs consolidate` on a folder store, without a mount."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commandline import Cli
+
+from livememfs.testing.llm import ScriptedLLM
+
+
+def note_text(tmp_path: Path, key: str) -> str:
+    """A note as it stands in the store."""
+    return (tmp_path / "store" / key.strip()).read_text()
+
+
+# --- note --------------------------------------------------------------------------------------------------------
+
+
+def test_a_note_is_written_with_what_was_said_about_it(cli: Cli, project: str, tmp_path: Path) -> None:
+    ended = cli("note", project, "We chose S3.", "--category", "decision", "--agent", "ops", "--tag", "a", "--tag", "b")
+
+    assert ended.code == 0
+    text = note_text(tmp_path, ended.out)
+    assert "_ops_decision_" in ended.out
+    assert 'tags: ["a", "b"]' in text
+    assert text.endswith("We chose S3.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["-"]])
+def test_a_note_is_read_from_standard_input(cli: Cli, project: str, tmp_path: Path, arguments: list[str]) -> None:
+    ended = cli("note", project, *arguments, "--json", stdin="Réunion à 14 h.\n".encode())
+
+    assert ended.json["space"] == project
+    assert note_text(tmp_path, ended.json["key"]).endswith("Réunion à 14 h.\n")
+
+
+def test_an_agent_in_the_environment_signs_the_note(cli: Cli, project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_AGENT", "from-environment")
+
+    assert "_from-environment_observation_" in cli("note", project, "text").out
+    assert "_given_observation_" in cli("note", project, "text", "--agent", "given").out
+
+
+@pytest.mark.parametrize(
+    ("stdin", "sentence"), [(b"\xff\xfe", "standard input is not UTF-8 text"), (b" \n", "there is nothing in the note")]
+)
+def test_what_cannot_be_a_note_is_refused(cli: Cli, project: str, stdin: bytes, sentence: str) -> None:
+    ended = cli("note", project, stdin=stdin)
+
+    assert ended.code == 1
+    assert sentence in ended.err
+    assert cli("space", "info", project, "--json").json["notes"] == 0
+
+
+def test_a_note_for_a_space_that_is_not_there_is_refused(cli: Cli) -> None:
+    ended = cli("note", "nowhere", "text")
+
+    assert ended.code == 1
+    assert "there is no space nowhere" in ended.err
+
+
+# --- consolidate -------------------------------------------------------------------------------------------------
+
+
+def test_notes_are_taken_into_the_bank(cli: Cli, project: str) -> None:
+    cli("note", project, "We chose S3.", "--category", "decision")
+
+    ended = cli("consolidate", project)
+
+    assert ended.code == 0
+    assert ended.out.startswith("project: 1 note taken in, ")
+    assert "by builtin" in ended.out
+    assert cli("space", "info", project, "--json").json["notes"] == 0
+
+
+def test_without_notes_there_is_nothing_to_do(cli: Cli, project: str) -> None:
+    ended = cli("consolidate", project, "--json")
+
+    assert (ended.code, ended.json["state"], ended.json["notes_processed"]) == (0, "ok", 0)
+    assert "No new notes" in ended.json["message"]
+
+
+def test_a_dry_run_shows_what_would_change_and_changes_nothing(cli: Cli, project: str) -> None:
+    cli("note", project, "We chose S3.", "--category", "decision")
+
+    ended = cli("consolidate", project, "--dry-run")
+
+    assert ended.code == 0
+    assert "+++ b/bank/" in ended.out
+    assert "We chose S3." in ended.out
+    found = cli("space", "info", project, "--json").json
+    assert (found["notes"], found["bank_files"]) == (1, 0)
+
+
+def test_only_the_notes_of_one_agent_and_only_so_many(cli: Cli, project: str) -> None:
+    for agent in ("a", "b", "b", "b"):
+        cli("note", project, f"text of {agent}", "--agent", agent)
+
+    ended = cli("consolidate", project, "--agent", "b", "--max-notes", "2", "--json")
+
+    assert ended.json["notes_processed"] == 2
+    assert cli("space", "info", project, "--json").json["notes"] == 2
+
+
+def test_a_model_that_fails_keeps_the_notes_and_exits_1(
+    cli: Cli, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("note", project, "We chose S3.")
+    with ScriptedLLM("this is prose", "and this too") as llm:
+        monkeypatch.setenv("LLMAAS_API_URL", llm.url)
+        monkeypatch.setenv("LLMAAS_MODEL", "scripted")
+        ended = cli("consolidate", project)
+
+    assert ended.code == 1
+    assert "project was not consolidated: the model's reply was refused" in ended.err
+    assert cli("space", "info", project, "--json").json["notes"] == 1
+
+
+def test_a_space_that_is_not_there_is_not_consolidated(cli: Cli) -> None:
+    ended = cli("consolidate", "nowhere")
+
+    assert ended.code == 1
+    assert "there is no space nowhere" in ended.err
+
+
+def test_a_mount_point_without_a_mount_is_refused(cli: Cli, tmp_path: Path) -> None:
+    ended = cli("consolidate", "project", "--mountpoint", str(tmp_path))
+
+    assert ended.code == 1
+    assert f"no livememfs is mounted on {tmp_path}" in ended.err

@@ -1,0 +1,68 @@
+"""What holds for every test: nothing is logged at warning or above unless the test says so, and no clock is waited for.
+
+A warning is a promise that somebody should look. A test that provokes one claims it: `expect_log("part of the text")`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+import hypothesis
+import pytest
+import structlog
+
+hypothesis.settings.register_profile("livememfs", deadline=None, max_examples=60, database=None, print_blob=True)
+hypothesis.settings.load_profile("livememfs")
+
+ALARMING = frozenset({"warning", "error", "critical", "exception"})
+
+
+class Alarms:
+    """Events of level warning and above, and what the test claims of them."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.claims: list[str] = []
+
+    def processor(self, _: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+        """The last processor of structlog's chain: takes note, prints nothing."""
+        if method in ALARMING:
+            self.events.append(" ".join(f"{name}={value}" for name, value in event.items()))
+        raise structlog.DropEvent
+
+    def unclaimed(self) -> list[str]:
+        """Events that contain none of the claimed texts."""
+        return [event for event in self.events if not any(claim in event for claim in self.claims)]
+
+
+class _AlarmHandler(logging.Handler):
+    """The same for what libraries say through the standard library."""
+
+    def __init__(self, alarms: Alarms) -> None:
+        super().__init__(logging.WARNING)
+        self.alarms = alarms
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.alarms.events.append(f"{record.name}: {record.getMessage()}")
+
+
+@pytest.fixture(autouse=True)
+def _no_unclaimed_alarms(request: pytest.FixtureRequest) -> Iterator[Alarms]:
+    alarms = Alarms()
+    structlog.configure(processors=[structlog.processors.format_exc_info, alarms.processor])
+    handler = _AlarmHandler(alarms)
+    logging.getLogger().addHandler(handler)
+    yield alarms
+    logging.getLogger().removeHandler(handler)
+    structlog.reset_defaults()
+    unclaimed = alarms.unclaimed()
+    if unclaimed:
+        pytest.fail("logged at warning or above, and no expect_log claims it:\n" + "\n".join(unclaimed))
+
+
+@pytest.fixture
+def expect_log(_no_unclaimed_alarms: Alarms) -> Callable[[str], None]:
+    """`expect_log("text")`: events that contain the text are part of what this test is about."""
+    return _no_unclaimed_alarms.claims.append

@@ -1,0 +1,75 @@
+"""The tables of docs/operations.md that come from the code: settings, errors, commands.
+
+`tests/test_docs.py` fails while a table differs from the code; running this file as a program writes them anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import re
+from pathlib import Path
+
+import typer.main
+
+from livememfs import config, errors
+from livememfs.cli.main import app
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError
+
+OPERATIONS = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
+BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def settings_table() -> str:
+    """Every setting: variable, key of the file, default, meaning."""
+    lines = ["| variable | key in the file | default | meaning |", "|---|---|---|---|"]
+    for name, variable in config.setting_names().items():
+        field = Settings.model_fields[name]
+        default = f"`{field.default}`" if field.default != "" else ""
+        lines.append(f"| `{variable}` | `{name}` | {default} | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def error_classes() -> list[type[LiveMemError]]:
+    """Every error there is, in the order of the source."""
+    return [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, LiveMemError)]
+
+
+def errors_table() -> str:
+    """Every error: errno, exit code, meaning, what to do."""
+    lines = ["| error | errno | exit code | meaning | what to do |", "|---|---|---|---|---|"]
+    for kind in error_classes():
+        meaning = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
+        code = errno.errorcode[kind.errno]
+        lines.append(f"| `{kind.__name__}` | {code} | {kind.exit_code} | {meaning} | {kind.what_to_do} |")
+    return "\n".join(lines) + "\n"
+
+
+def commands() -> dict[str, str]:
+    """Every command by its full name, with the first line of its help."""
+    found: dict[str, str] = {}
+    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
+        below = getattr(command, "commands", None)
+        for part, inner in sorted(below.items()) if below else [("", command)]:
+            found[f"{name} {part}".strip()] = (inner.help or "").strip().splitlines()[0]
+    return found
+
+
+def commands_table() -> str:
+    """Every command in one line."""
+    lines = ["| command | what it does |", "|---|---|"]
+    lines += [f"| `livememfs {name}` | {text} |" for name, text in commands().items()]
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"settings": settings_table, "errors": errors_table, "commands": commands_table}
+
+
+def render(text: str) -> str:
+    """The page with every generated block written anew."""
+    return BLOCK.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[4]}", text)
+
+
+if __name__ == "__main__":
+    OPERATIONS.write_text(render(OPERATIONS.read_text()))

@@ -1,0 +1,221 @@
+"""A mount under test: the daemon in a process of its own, started and ended as a service manager would.
+
+A process that waits for a file system cannot be interrupted while the file system's daemon lives, so every daemon has a
+time limit from its first moment (`timeout`) and ends with the tests (`setpriv --pdeathsig`): no test can hang for long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 110
+READY_WITHIN = 20.0
+STOPPED_WITHIN = 40.0
+QUIET_LEVELS = ("debug", "info")
+
+
+def sh(
+    command: str,
+    *,
+    cwd: Path | str | None = None,
+    env: dict[str, str] | None = None,
+    timeout: float = 30,
+    status: int | None = 0,
+) -> subprocess.CompletedProcess[str]:
+    """Run one line of /bin/sh with its output captured, and expect it to end with `status` (None: with any)."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=cwd,
+        env=env or clean_environment(Path("/tmp")),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert status is None or done.returncode == status, (
+        f"`{command}` ended with {done.returncode}, not {status}\n{done.stdout}{done.stderr}"
+    )
+    return done
+
+
+def clean_environment(home: Path, **more: str) -> dict[str, str]:
+    """An environment made from nothing: no settings of this machine, and every directory below `home`."""
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+        **more,
+    }
+
+
+def mounted_at(path: Path) -> bool:
+    """Whether the kernel has a livememfs on `path`. Does not touch the path itself."""
+    lines = Path("/proc/mounts").read_text(errors="surrogateescape").splitlines()
+    return any(line.split(" ")[1] == str(path) and line.split(" ")[2] == "fuse.livememfs" for line in lines)
+
+
+class Mount:
+    """One daemon and its mount point. `with Mount(...) as mount:` starts it, and stops it if the block went well.
+
+    :path:  the mount point, made here
+    :home:  a directory for everything the daemon keeps
+    :env:   settings, on top of a clean environment
+    """
+
+    def __init__(self, path: Path, home: Path, env: dict[str, str], *options: str) -> None:
+        self.path = path
+        self.options = options
+        self.environment = clean_environment(home, LIVEMEMFS_LOG_JSON="true", **env)
+        self.log_path = home / f"{path.name}.log"
+        self.claims: list[str] = []
+        self.process: subprocess.Popen[bytes] | None = None
+        self.pid = 0
+        path.mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
+        if self.process is None:
+            return
+        if kind is None:
+            self.stop()
+        else:
+            print(f"--- log of {self.path} ---\n{self.log()}")
+            self.abandon()
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    # --- start and stop ---------------------------------------------------------------------------------------
+
+    def start(self) -> dict[str, Any]:
+        """Start the daemon and wait until it serves; returns what it said. AssertionError with its log otherwise."""
+        reader, writer = os.pipe()
+        limited = ["timeout", "-k", "5", str(LIMIT), "setpriv", "--pdeathsig", "KILL", "--"]
+        command = [sys.executable, "-m", "livememfs", "mount", "-f", "--ready-fd", str(writer)]
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*limited, *command, *self.options, str(self.path)],
+                env=self.environment,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                pass_fds=(writer,),
+            )
+        os.close(writer)
+        readable, _, _ = select.select([reader], [], [], READY_WITHIN)
+        line = os.read(reader, 65_536) if readable else b""
+        os.close(reader)
+        answer: dict[str, Any] = json.loads(line) if line else {}
+        if answer.get("state") != "ready":
+            self.abandon()
+            raise AssertionError(f"no mount on {self.path}: {answer or 'no answer'}\n{self.log()}")
+        self.pid = answer["pid"]
+        return answer
+
+    def stop(self) -> None:
+        """Unmount, and expect the daemon to end well and to have logged nothing alarming."""
+        assert self.process is not None
+        self._unmount()
+        self.expect_end()
+        noise = self.unclaimed()
+        assert not noise, "the daemon logged, and no expect_log claims it:\n" + "\n".join(noise)
+
+    def expect_end(self, status: int = 0) -> None:
+        """Wait for the daemon to end with `status`."""
+        assert self.process is not None
+        process, self.process = self.process, None
+        try:
+            ended = process.wait(STOPPED_WITHIN)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise AssertionError(f"the daemon of {self.path} did not end\n{self.log()}") from None
+        assert ended == status, f"the daemon of {self.path} ended with {ended}\n{self.log()}"
+
+    def _unmount(self) -> None:
+        # The kernel lets go of the last file a moment after the process that had it open is gone.
+        deadline = time.monotonic() + 5
+        while True:
+            done = sh(f"fusermount3 -u '{self.path}'", status=None)
+            if done.returncode == 0:
+                return
+            if time.monotonic() > deadline:
+                users = sh(f"ls -l /proc/[0-9]*/cwd /proc/[0-9]*/fd/* 2>/dev/null | grep -F '{self.path}'", status=None)
+                self.abandon()
+                raise AssertionError(f"cannot unmount {self.path}: {done.stderr}{users.stdout}\n{self.log()}")
+            time.sleep(0.05)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the daemon itself a signal."""
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the daemon as a crash would, leaving the dead mount behind."""
+        assert self.process is not None
+        self.signal(signal.SIGKILL)
+        process, self.process = self.process, None
+        process.wait(STOPPED_WITHIN)
+
+    def abandon(self) -> None:
+        """Get rid of the mount and the daemon, whatever state they are in."""
+        if self.process is not None:
+            self.process.kill()  # kills `timeout`; the daemon below it is told by the kernel
+            self.process.wait(STOPPED_WITHIN)
+            self.process = None
+        detach(self.path)
+
+    # --- the log ----------------------------------------------------------------------------------------------
+
+    def log(self) -> str:
+        """What the daemon has logged so far."""
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def expect_log(self, text: str) -> None:
+        """Lines that contain `text` are part of what the test is about."""
+        self.claims.append(text)
+
+    def unclaimed(self) -> list[str]:
+        """Lines of warnings and errors, and lines that are no log events at all, that nobody claims."""
+        return [line for line in self.log().splitlines() if _is_noise(line) and not self._claimed(line)]
+
+    def _claimed(self, line: str) -> bool:
+        return any(claim in line for claim in self.claims)
+
+
+StartMount = Callable[..., Mount]
+"""`start_mount(env, *options, name="mnt")`: a running mount."""
+
+
+def _is_noise(line: str) -> bool:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return bool(line.strip())
+    return not isinstance(event, dict) or event.get("level") not in QUIET_LEVELS
+
+
+def detach(path: Path) -> None:
+    """Take a mount away at once, whoever uses it. Nothing happens where there is none."""
+    while mounted_at(path):
+        sh(f"fusermount3 -uz '{path}'", status=None, timeout=10)

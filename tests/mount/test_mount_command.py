@@ -1,0 +1,249 @@
+"""`livememfs mount`, `umount`, `status`, `consolidate --mountpoint` and `demo`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cloud import Bucket
+from machine import Mount, StartMount, clean_environment, detach, mounted_at, sh
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+LIMITED = "timeout -k 5 110 setpriv --pdeathsig KILL --"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where the user's directories are."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def livememfs(tmp_path: Path, home: Path) -> Iterator[Run]:
+    """`livememfs("status", env={...}, status=1)`: run a command; every mount below `tmp_path` is gone at the end."""
+    home.mkdir()
+
+    def run(line: str, *, env: dict[str, str] | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
+        store = {} if env and "S3_BUCKET_NAME" in env else {"LIVEMEMFS_STORE": str(tmp_path / "store")}
+        environment = clean_environment(home, **store, **(env or {}))
+        command = f"{LIMITED} {sys.executable} -m livememfs {line}"
+        return sh(command, cwd=tmp_path, env=environment, status=status, timeout=100)
+
+    yield run
+    for line in Path("/proc/mounts").read_text().splitlines():
+        path = Path(line.split(" ")[1])
+        if path.is_relative_to(tmp_path):
+            detach(path)
+
+
+def records(home: Path) -> list[Path]:
+    """The records of mounts there are."""
+    return list((home / "state").rglob("mounts/*.json"))
+
+
+# --- in the background -------------------------------------------------------------------------------------------
+
+
+def test_mount_returns_when_the_mount_is_usable_and_umount_when_all_is_saved(
+    livememfs: Run, tmp_path: Path, home: Path
+) -> None:
+    (tmp_path / "mnt").mkdir()
+
+    told = livememfs("mount mnt").stdout
+    assert "livememfs umount" in told
+    assert "ls " in told
+    sh("mkdir project && echo 'We chose S3.' > project/live/decision-store.md", cwd=tmp_path / "mnt")
+    assert "mounted" in livememfs("status").stdout
+    told = livememfs("umount mnt").stdout
+
+    assert f"everything is in folder {tmp_path}/store" in told
+    assert not mounted_at(tmp_path / "mnt")
+    assert records(home) == []
+    notes = list((tmp_path / "store" / "project" / "live").glob("*_decision_*.md"))
+    assert [note.read_text().splitlines()[-1] for note in notes] == ["We chose S3."]
+
+
+def test_no_record_and_no_log_holds_a_secret(livememfs: Run, tmp_path: Path, home: Path, bucket: Bucket) -> None:
+    (tmp_path / "mnt").mkdir()
+
+    told = livememfs("mount mnt", env=bucket.environment()).stdout
+    kept = "".join(path.read_text() for path in home.rglob("*") if path.is_file())
+    livememfs("umount mnt", env=bucket.environment())
+
+    assert bucket.name in kept
+    assert bucket.environment()["S3_SECRET_ACCESS_KEY"] not in told + kept
+
+
+def test_a_second_mount_on_the_same_directory_is_refused(livememfs: Run, tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+
+    refused = livememfs("mount mnt", status=1)
+
+    assert "livememfs: " in refused.stderr
+    assert "Traceback" not in refused.stderr
+    livememfs("umount mnt")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"S3_BUCKET_NAME": "misspelt-bucket"}, "there is no bucket misspelt-bucket"),
+        ({"S3_ENDPOINT_URL": "http://127.0.0.1:9"}, "127.0.0.1:9"),
+        ({"S3_ENDPOINT_URL": "127.0.0.1:9"}, "is not an http:// or https:// URL"),
+        ({"LLMAAS_API_URL": "http://127.0.0.1:9/v1"}, "LLMAAS_MODEL"),
+    ],
+)
+def test_what_cannot_be_mounted_ends_with_one_sentence_and_leaves_nothing(
+    livememfs: Run, tmp_path: Path, home: Path, bucket: Bucket, change: dict[str, str], sentence: str
+) -> None:
+    (tmp_path / "mnt").mkdir()
+    status = 1 if "S3_BUCKET_NAME" in change or change.get("S3_ENDPOINT_URL", "").startswith("http") else 2
+
+    ended = livememfs("mount mnt", env=bucket.environment() | change, status=status)
+
+    assert sentence in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stdout == ""
+    assert not mounted_at(tmp_path / "mnt")
+    assert records(home) == []
+
+
+@pytest.mark.parametrize("target", ["missing", "file", "full"])
+def test_a_directory_that_cannot_be_a_mount_point_is_refused(livememfs: Run, tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "something").touch()
+
+    ended = livememfs(f"mount {target}", status=1)
+
+    assert ended.stderr.startswith("livememfs: ")
+    assert target in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_mount_in_use_is_not_taken_away_and_says_who_uses_it(livememfs: Run, tmp_path: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+    waiting = ["setpriv", "--pdeathsig", "KILL", "--", "sleep", "60"]
+    with subprocess.Popen(waiting, cwd=tmp_path / "mnt") as user:
+        try:
+            refused = livememfs("umount mnt", status=1)
+            lazily = livememfs("umount --lazy mnt")
+        finally:
+            user.kill()
+
+    assert f"(process {user.pid})" in refused.stderr
+    assert "--lazy" in refused.stderr
+    assert not mounted_at(tmp_path / "mnt")
+    assert str(tmp_path / "mnt") in lazily.stdout
+
+
+def test_a_killed_daemon_is_told_from_a_good_end_and_cleared_away(livememfs: Run, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+    (record,) = records(home)
+    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+
+    assert "daemon died" in livememfs("status", status=1).stdout
+    livememfs("umount mnt")
+
+    assert not mounted_at(tmp_path / "mnt")
+    assert records(home) == []
+    livememfs("mount mnt")
+    livememfs("umount mnt")
+
+
+def test_mounting_over_a_dead_mount_clears_it_away(livememfs: Run, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+    (record,) = records(home)
+    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+
+    livememfs("mount mnt")
+
+    sh("ls -A", cwd=tmp_path / "mnt")
+    livememfs("umount mnt")
+
+
+# --- in the foreground -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_unmounts_in_good_order(folder_mounted: Mount, folder: Path, number: signal.Signals) -> None:
+    sh("echo 'We chose S3.' > project/live/decision-store.md", cwd=folder_mounted.path)
+
+    folder_mounted.signal(number)
+    folder_mounted.expect_end()
+
+    assert not mounted_at(folder_mounted.path)
+    assert len(list((folder / "project" / "live").glob("*_decision_*.md"))) == 1
+    assert folder_mounted.unclaimed() == []
+
+
+def test_a_mount_leaves_a_record_while_it_serves(start_mount: StartMount, tmp_path: Path) -> None:
+    mount = start_mount({"LIVEMEMFS_STORE": str(tmp_path / "store")})
+
+    (path,) = Path(mount.environment["XDG_STATE_HOME"]).rglob("mounts/*.json")
+    kept = json.loads(path.read_text())
+    mount.stop()
+
+    assert (kept["pid"], kept["mountpoint"]) == (mount.pid, str(mount.path))
+    assert not path.exists()
+
+
+# --- through a mount ---------------------------------------------------------------------------------------------
+
+
+def test_consolidate_lets_the_daemon_of_a_mount_do_it(livememfs: Run, folder_mounted: Mount) -> None:
+    sh("echo 'We chose S3.' > project/live/decision-store.md", cwd=folder_mounted.path)
+
+    ended = livememfs(f"consolidate project --mountpoint {folder_mounted.path} --wait --json")
+
+    told = json.loads(ended.stdout)
+    assert (told["state"], told["notes_processed"]) == ("ok", 1)
+    assert sh("grep -rl 'We chose S3.' project/bank", cwd=folder_mounted.path).stdout
+
+
+def test_a_dry_run_through_a_mount_shows_the_difference(livememfs: Run, folder_mounted: Mount) -> None:
+    sh("echo 'We chose S3.' > project/live/decision-store.md", cwd=folder_mounted.path)
+
+    ended = livememfs(f"consolidate project --mountpoint {folder_mounted.path} --wait --dry-run")
+
+    assert "+++ b/bank/" in ended.stdout
+    assert sh("ls project/live | wc -l", cwd=folder_mounted.path).stdout.strip() == "1"
+
+
+def test_a_space_that_is_not_on_the_mount_is_named(livememfs: Run, folder_mounted: Mount) -> None:
+    ended = livememfs(f"consolidate nowhere --mountpoint {folder_mounted.path}", status=1)
+
+    assert "there is no space nowhere" in ended.stderr
+
+
+def test_a_command_without_a_mount_and_the_mount_see_the_same_memory(livememfs: Run, folder_mounted: Mount) -> None:
+    livememfs("note project 'From the command line.' --category insight")
+
+    shown = sh("sleep 1.2; cat project/live/*_insight_*", cwd=folder_mounted.path).stdout
+    assert shown.endswith("From the command line.")
+
+
+# --- demo --------------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_works_whatever_is_configured_and_leaves_nothing(livememfs: Run, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+
+    foreign = {"S3_BUCKET_NAME": "elsewhere", "S3_ENDPOINT_URL": "http://127.0.0.1:9", "TMPDIR": str(tmp_path / "tmp")}
+    told = livememfs("demo", env=foreign).stdout
+
+    assert "$ livememfs mount memory" in told
+    assert '"model": "builtin"' in told
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert records(home) == []

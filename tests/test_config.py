@@ -1,0 +1,198 @@
+"""Settings: where each comes from, who has the last word, and what is refused with a sentence that helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from livememfs import config
+from livememfs.config import Settings
+from livememfs.errors import SettingsError
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No configuration of this machine takes part."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path
+
+
+def write_config(home: Path, text: str) -> Path:
+    """The user's configuration file."""
+    path = home / "config" / "livememfs" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+# --- precedence --------------------------------------------------------------------------------------------------
+
+
+def test_with_nothing_set_the_store_is_a_folder_and_no_model_is_asked(home: Path) -> None:
+    settings = Settings.load({})
+
+    assert settings.s3_bucket_name == ""
+    assert settings.store_path == home / "data" / "livememfs" / "store"
+    assert settings.llmaas_api_url == ""
+    assert settings.model_fields_set == set()
+
+
+def test_the_command_line_goes_before_the_environment_before_the_file_before_other_tools_names(home: Path) -> None:
+    write_config(home, 's3_region_name = "from-file"\n')
+    other = {"AWS_REGION": "from-other-tool"}
+    ours = {**other, "S3_REGION_NAME": "from-environment"}
+    overrides = {"s3_region_name": "from-command-line"}
+
+    assert Settings.load(ours, overrides=overrides).s3_region_name == "from-command-line"
+    assert Settings.load(ours, overrides={"s3_region_name": None}).s3_region_name == "from-environment"
+    assert Settings.load(other).s3_region_name == "from-file"
+    write_config(home, "")
+    assert Settings.load(other).s3_region_name == "from-other-tool"
+
+
+def test_an_empty_variable_is_as_good_as_none() -> None:
+    settings = Settings.load({"S3_BUCKET_NAME": "", "LIVEMEMFS_OP_TIMEOUT": ""})
+
+    assert (settings.s3_bucket_name, settings.op_timeout) == ("", 30.0)
+
+
+def test_every_setting_can_be_set_by_its_variable() -> None:
+    """The variable that `setting_names` promises for a setting sets exactly that one."""
+    values = {"bool": "false", "float": "7.5", "int": "7"}
+    special = {
+        "s3_endpoint_url": "http://host",
+        "llmaas_api_url": "http://host",
+        "s3_signature_mode": "dual",
+        "log_level": "error",
+        "llmaas_temperature": "1.5",
+    }
+    for name, variable in config.setting_names().items():
+        kind = getattr(Settings.model_fields[name].annotation, "__name__", "")
+        environ = {variable: special.get(name, values.get(kind, "text"))}
+        environ |= {"LLMAAS_MODEL": "m"} if name == "llmaas_api_url" else {}
+
+        found = Settings.load(environ)
+
+        assert name in found.model_fields_set, variable
+        assert str(getattr(found, name)).lower() == environ[variable], variable
+
+
+# --- other tools' names ------------------------------------------------------------------------------------------
+
+
+def test_standard_aws_names_are_understood() -> None:
+    settings = Settings.load(
+        {
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_SESSION_TOKEN": "token",
+            "AWS_DEFAULT_REGION": "eu-west-3",
+            "AWS_ENDPOINT_URL": "http://elsewhere:9000/",
+        }
+    )
+
+    assert (settings.s3_access_key_id, settings.s3_secret_access_key) == ("id", "secret")
+    assert (settings.s3_session_token, settings.s3_region_name) == ("token", "eu-west-3")
+    assert settings.s3_endpoint_url == "http://elsewhere:9000"
+
+
+def test_the_more_specific_of_two_standard_names_wins() -> None:
+    settings = Settings.load({"AWS_ENDPOINT_URL": "http://all", "AWS_ENDPOINT_URL_S3": "http://s3"})
+
+    assert settings.s3_endpoint_url == "http://s3"
+
+
+def test_an_openai_key_alone_sends_no_note_anywhere() -> None:
+    """A key that lies in the environment for another tool is no consent to send memory to its endpoint."""
+    settings = Settings.load({"OPENAI_API_KEY": "sk-other", "OPENAI_BASE_URL": "https://api.example/v1"})
+
+    assert settings.llmaas_api_url == ""
+
+
+def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
+    settings = Settings.load({"OPENAI_API_KEY": "sk-mine", "LLMAAS_MODEL": "gpt"})
+
+    assert settings.llmaas_api_url == "https://api.openai.com/v1"
+    assert settings.llmaas_api_key == "sk-mine"
+
+
+# --- refusals ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environ", "sentence"),
+    [
+        ({"LIVEMEMFS_OP_TIMOUT": "3"}, "LIVEMEMFS_OP_TIMOUT; did you mean LIVEMEMFS_OP_TIMEOUT?"),
+        ({"LIVEMEMFS_QQQQQQQQQQQQQQQQ": "3"}, "QQQQ; see docs/operations.md"),
+        ({"LIVEMEMFS_OP_TIMEOUT": "soon"}, "LIVEMEMFS_OP_TIMEOUT: "),
+        ({"LIVEMEMFS_OP_TIMEOUT": "0"}, "LIVEMEMFS_OP_TIMEOUT: "),
+        ({"S3_ENDPOINT_URL": "minio:9000"}, "S3_ENDPOINT_URL: 'minio:9000' is not an http:// or https:// URL"),
+        ({"S3_SIGNATURE_MODE": "v5"}, "S3_SIGNATURE_MODE: "),
+        ({"LLMAAS_API_URL": "http://llm/v1"}, "LLMAAS_MODEL is not: say which model to ask"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_refused_in_one_sentence(environ: dict[str, str], sentence: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings.load(environ)
+
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_an_unknown_key_of_the_file_is_refused_with_what_was_perhaps_meant(home: Path) -> None:
+    path = write_config(home, 'llmaas_modle = "x"\n')
+
+    with pytest.raises(SettingsError, match="llmaas_modle; did you mean llmaas_model") as caught:
+        Settings.load({})
+
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_no_toml_is_named(home: Path) -> None:
+    write_config(home, "bucket: x\n")
+
+    with pytest.raises(SettingsError, match=r"config\.toml is not TOML"):
+        Settings.load({})
+
+
+def test_a_file_that_was_asked_for_must_be_there(home: Path) -> None:
+    missing = home / "nowhere.toml"
+
+    with pytest.raises(SettingsError, match=r"cannot read .*nowhere\.toml"):
+        Settings.load({}, config_file=missing)
+    with pytest.raises(SettingsError, match=r"cannot read .*nowhere\.toml"):
+        Settings.load({"LIVEMEMFS_CONFIG": str(missing)})
+
+
+def test_the_file_on_the_command_line_replaces_the_others(home: Path) -> None:
+    write_config(home, 'agent = "usual"\n')
+    other = home / "other.toml"
+    other.write_text('agent = "other"\n')
+
+    assert Settings.load({"LIVEMEMFS_CONFIG": str(home / "missing")}, config_file=other).agent == "other"
+    assert Settings.load({"LIVEMEMFS_CONFIG": str(other)}).agent == "other"
+    assert Settings.load({}).agent == "usual"
+
+
+# --- frozen, and silent about secrets ----------------------------------------------------------------------------
+
+
+def test_settings_cannot_change_after_they_were_read() -> None:
+    settings = Settings.load({})
+
+    with pytest.raises(ValidationError):
+        settings.agent = "other"  # type: ignore[misc]
+
+
+def test_no_secret_is_in_what_is_printed() -> None:
+    secrets = {
+        "S3_SECRET_ACCESS_KEY": "s3cret-one",
+        "AWS_SESSION_TOKEN": "s3cret-two",
+        "LLMAAS_API_KEY": "s3cret-three",
+    }
+
+    assert "s3cret" not in repr(Settings.load(secrets))

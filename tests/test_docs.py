@@ -1,0 +1,100 @@
+"""The documents are held against the code: what is documented exists, and what exists is documented."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import docs_tables
+import pytest
+
+from livememfs.cli.main import main
+from livememfs.config import Settings, setting_names
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+OPERATIONS = docs_tables.OPERATIONS.read_text()
+DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text()
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+
+
+def requirement_names() -> list[str]:
+    """Every dependency of the project, optional ones included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = [line for group in project["optional-dependencies"].values() for line in group]
+    return sorted(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in [*project["dependencies"], *optional])
+
+
+# --- operations.md -----------------------------------------------------------------------------------------------
+
+
+def test_the_tables_of_operations_are_those_of_the_code() -> None:
+    assert docs_tables.render(OPERATIONS) == OPERATIONS, "run: python tests/docs_tables.py"
+
+
+@pytest.mark.parametrize("name", sorted(Settings.model_fields))
+def test_every_setting_is_documented_with_its_variable(name: str) -> None:
+    assert f"| `{setting_names()[name]}` | `{name}` |" in OPERATIONS
+    assert Settings.model_fields[name].description, f"{name} has no description"
+
+
+@pytest.mark.parametrize("kind", docs_tables.error_classes(), ids=lambda kind: kind.__name__)
+def test_every_error_is_documented_with_errno_and_exit_code(kind: type) -> None:
+    assert f"| `{kind.__name__}` |" in OPERATIONS
+
+
+# --- the command line --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "space", *docs_tables.commands()])
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*name.split(), "--help"])
+
+    assert caught.value.code == 0
+    assert "Usage: livememfs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_in_documents_exist(document: Path) -> None:
+    """Each `livememfs WORD` in code names a command there is."""
+    known = {name.split()[0] for name in docs_tables.commands()}
+    code = re.findall(r"```.*?```|`[^`\n]+`", document.read_text(), re.DOTALL)
+    named = {word for part in code for word in re.findall(r"(?:^|[\s/`;&|])livememfs ([a-z]+)", part)}
+
+    assert named <= known, named - known
+
+
+# --- dependencies.md, README.md ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", requirement_names())
+def test_every_dependency_is_explained(name: str) -> None:
+    assert re.search(rf"^\| {re.escape(name)} \|", DEPENDENCIES, re.MULTILINE)
+
+
+def test_no_dependency_is_explained_that_is_not_there() -> None:
+    listed = re.findall(r"^\| ([a-z0-9-]+) \|", DEPENDENCIES, re.MULTILINE)
+
+    assert set(listed) - {"package"} == set(requirement_names())
+
+
+def test_the_readme_begins_with_how_to_see_it_and_how_to_check_it() -> None:
+    first_code = README.index("```")
+
+    assert README.index("scripts/demo", first_code) < README.index("scripts/test", first_code) < first_code + 400
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
+
+    assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+def test_scripts_that_are_named_exist_and_can_be_run() -> None:
+    named = set(re.findall(r"scripts/\w+", README + OPERATIONS + DEPENDENCIES))
+
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).stat().st_mode & 0o100] == []

@@ -1,0 +1,189 @@
+"""The house rules that a machine can check: who imports whom, who may use what, how large things get.
+
+The layers are those of the design; everything is read from the source with `ast`, nothing is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "livememfs"
+LAYERS = (
+    "records",
+    "store",
+    "cache",
+    "llm",
+    "recall",
+    "pipelines",
+    "tree",
+    "fuse",
+    "agents",
+    "serve",
+    "app",
+    "cli",
+)
+FOR_ALL = {"errors", "clock", "log"}
+MAX_MODULE_LINES = 600
+MAX_FUNCTION_LINES = 80
+ONLY_IN = {
+    "pyfuse3": ("livememfs/fuse/",),
+    "boto3": ("livememfs/store/s3",),
+    "botocore": ("livememfs/store/s3",),
+    "openai": ("livememfs/llm/client.py",),
+}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """`livememfs/store/s3.py`."""
+    return path.relative_to(PACKAGE.parent).as_posix()
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The module's syntax tree."""
+    return ast.parse(path.read_text(), str(path))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The full names that a module imports; `from a import b` gives `a` and `a.b`, since either may be the module."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno} imports relatively"
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part_of(name: str) -> str | None:
+    """The top part of our own package in a dotted name: `livememfs.store.s3` is in `store`."""
+    first, *rest = name.split(".")
+    return rest[0] if first == "livememfs" and rest and not rest[0].startswith("__") else None
+
+
+def own_part(path: Path) -> str:
+    """The part a module belongs to."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def own_imports() -> Iterator[tuple[Path, str]]:
+    """Each import of one part of the package by a module of another."""
+    for path in MODULES:
+        for part in sorted({part for name in imported(path) if (part := part_of(name))} - {own_part(path)}):
+            yield path, part
+
+
+def test_every_part_of_the_package_has_a_place() -> None:
+    """A new directory or module at the top must be given its layer here first."""
+    known = {*LAYERS, *FOR_ALL, "config", "testing", "__init__", "__main__"}
+
+    assert {own_part(path) for path in MODULES} <= known
+
+
+def test_no_module_imports_a_higher_layer() -> None:
+    rank = {layer: number for number, layer in enumerate(LAYERS)}
+
+    bad = [
+        f"{name_of(path)} imports {part}"
+        for path, part in own_imports()
+        if own_part(path) in rank and part in rank and rank[part] > rank[own_part(path)]
+    ]
+
+    assert bad == []
+
+
+def test_records_know_only_errors() -> None:
+    bad = [(name_of(path), part) for path, part in own_imports() if own_part(path) == "records" and part != "errors"]
+
+    assert bad == []
+
+
+def test_what_all_may_use_uses_no_layer() -> None:
+    """errors, clock and log stand below everything, so they import nothing of ours but each other."""
+    bad = [(name_of(path), part) for path, part in own_imports() if own_part(path) in FOR_ALL and part not in FOR_ALL]
+
+    assert bad == []
+
+
+def test_only_app_and_cli_see_the_settings() -> None:
+    users = {own_part(path) for path, part in own_imports() if part == "config"}
+
+    assert users <= {"app", "cli", "testing"}
+
+
+def test_nothing_we_ship_needs_the_doubles() -> None:
+    bad = [name_of(path) for path, part in own_imports() if part == "testing"]
+
+    assert bad == []
+
+
+@pytest.mark.parametrize("library", sorted(ONLY_IN))
+def test_a_library_stays_behind_its_one_module(library: str) -> None:
+    users = {name_of(path) for path in MODULES for name in imported(path) if name.split(".")[0] == library}
+    strangers = {user for user in users if not user.startswith(ONLY_IN[library])}
+
+    assert strangers == set()
+
+
+def test_only_config_reads_the_environment() -> None:
+    bad = []
+    for path in MODULES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                named = (node.value.id, node.attr)
+                if named in {("os", "environ"), ("os", "getenv"), ("os", "environb"), ("os", "putenv")}:
+                    bad.append(f"{name_of(path)}:{node.lineno}")
+            if isinstance(node, ast.ImportFrom) and node.module == "os":
+                names = {alias.name for alias in node.names} & {"environ", "getenv", "environb"}
+                bad += [f"{name_of(path)}:{node.lineno}"] if names else []
+
+    assert [place for place in bad if not place.startswith("livememfs/config.py:")] == []
+
+
+def test_the_kernels_names_are_never_compared_with_text() -> None:
+    """pyfuse3 gives names as bytes; `name == "."` is then false for ever, and nothing fails."""
+    bad = []
+    for path in sorted((PACKAGE / "fuse").rglob("*.py")):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                values = [inner for side in sides for inner in getattr(side, "elts", [side])]
+                if any(isinstance(value, ast.Constant) and value.value in (".", "..") for value in values):
+                    bad.append(f"{name_of(path)}:{node.lineno}")
+
+    assert bad == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    text = ast.get_docstring(parsed(path)) or ""
+
+    assert text.strip(), f"{name_of(path)} has no docstring"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_module_and_no_function_grows_without_limit(path: Path) -> None:
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    long = {node.name: lines for node in functions if (lines := node.end_lineno - node.lineno + 1) > MAX_FUNCTION_LINES}
+
+    assert len(path.read_text().splitlines()) <= MAX_MODULE_LINES
+    assert long == {}
+
+
+def test_every_function_is_annotated() -> None:
+    """mypy checks that annotations are right; this one that test doubles and scripts we ship have them at all."""
+    bad = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in MODULES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is None
+    ]
+
+    assert bad == []
