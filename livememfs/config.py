@@ -8,6 +8,7 @@ unknown `LIVEMEMFS_*` variables and unknown keys of the file, with a suggestion.
 from __future__ import annotations
 
 import difflib
+import getpass
 import os
 import socket
 import tomllib
@@ -139,6 +140,14 @@ class Settings(BaseModel):
             raise SettingsError(_first_fault(error)) from None
 
 
+def user_name() -> str:
+    """The user's login name; "unknown" where the system has none for the process's id, as containers do."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
 def environment() -> dict[str, str]:
     """The process's environment, copied once."""
     return dict(os.environ)
@@ -196,8 +205,10 @@ def _from_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
 
 
 def _suggestion(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]}?" if close else "; see docs/operations.md for those there are"
+    # The prefix that all share would make any two of them look alike.
+    bare = {str(one).removeprefix(ENVIRONMENT): str(one) for one in known}
+    close = difflib.get_close_matches(name.removeprefix(ENVIRONMENT), list(bare), n=1, cutoff=0.6)
+    return f"; did you mean {bare[close[0]]}?" if close else "; see docs/operations.md for those there are"
 
 
 def _first_fault(error: ValidationError) -> str:

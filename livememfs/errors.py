@@ -24,12 +24,20 @@ class LiveMemError(Exception):
         self.values = {"detail": detail, **values}
         super().__init__(detail, values)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.values)
+
     def __str__(self) -> str:
         return self.message.format_map(_Blank(self.values))
 
     def advice(self) -> str:
         """What to do about it, one sentence, possibly empty."""
         return self.what_to_do.format_map(_Blank(self.values))
+
+
+def _rebuild(kind: type[LiveMemError], values: dict[str, object]) -> LiveMemError:
+    """A copy of an error; keyword values do not survive the way exceptions are copied by default."""
+    return kind(values["detail"], **{name: value for name, value in values.items() if name != "detail"})
 
 
 class _Blank(dict[str, object]):
@@ -67,6 +75,13 @@ class NotFound(LiveMemError):
 
     message = "there is no {path}"
     errno = _errno.ENOENT
+
+
+class Stale(LiveMemError):
+    """What a caller holds on to is no longer what the name stands for; looking the name up again helps."""
+
+    message = "{path} is no longer what it was"
+    errno = _errno.ESTALE
 
 
 class AlreadyExists(LiveMemError):

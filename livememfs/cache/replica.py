@@ -11,6 +11,7 @@ callers may ask for the same thing at once and both get a true answer.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,7 @@ import trio
 from livememfs import errors
 from livememfs.cache.changes import Change, Changes
 from livememfs.cache.contents import Contents, ContentsStatistics
+from livememfs.concurrency import for_each
 from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject, list_all
 
 DEFAULT_LISTING_TTL = 1.0
@@ -33,11 +35,12 @@ class Listing:
     """One level below a prefix: objects by their last name part, and the names of folders.
 
     `objects` maps `name` to what is known of `prefix + name`; `folders` holds names without a slash. The marker object
-    of the folder itself (`prefix`) is under the empty name.
+    of the folder itself (`prefix`) is under the empty name. A live view, not a copy, since a folder may have very many
+    names: whoever awaits before being done with it takes its own copy first.
     """
 
     objects: Mapping[str, ObjectInfo]
-    folders: frozenset[str]
+    folders: AbstractSet[str]
 
     def __contains__(self, name: str) -> bool:
         return name in self.objects or name in self.folders
@@ -93,7 +96,7 @@ class Replica:
                     level = await self._list(prefix)
                 else:
                     level = known
-        return Listing(dict(level.objects), frozenset(level.folders))
+        return Listing(level.objects, level.folders)
 
     async def _list(self, prefix: str) -> _Level:
         """Ask the store for one level. What our own hand does while the store answers is applied on top."""
@@ -167,20 +170,15 @@ class Replica:
 
         An object that went meanwhile is left out.
         """
-        limit = trio.CapacityLimiter(HEADS_AT_ONCE)
         found: dict[str, ObjectInfo] = {info.key: info for info in infos if info.meta is not None}
 
         async def ask(key: str) -> None:
-            async with limit:
-                try:
-                    found[key] = await self._head(key)
-                except errors.ObjectMissing:
-                    return
+            try:
+                found[key] = await self._head(key)
+            except errors.ObjectMissing:
+                return
 
-        async with trio.open_nursery() as nursery:
-            for info in infos:
-                if info.meta is None:
-                    nursery.start_soon(ask, info.key)
+        await for_each([info.key for info in infos if info.meta is None], ask, at_once=HEADS_AT_ONCE)
         return [found[info.key] for info in infos if info.key in found]
 
     async def read(self, key: str, *, fresh: bool = False) -> StoredObject:
@@ -286,12 +284,15 @@ class Replica:
 
     def _forget(self, key: str, origin: Literal["local", "remote"]) -> None:
         """Take note of an object that is gone."""
-        self._meta.pop(key, None)
+        parent, name = split_key(key)
+        level = self._levels.get(parent)
+        was_known = self._meta.pop(key, None) is not None or (level is not None and name in level.objects)
         self._contents.drop(key)
         self._apply(key, None)
         for meanwhile in self._listening:
             meanwhile.append((key, None))
-        self.changes.publish(Change(key, "delete", "", origin))
+        if origin == "local" or was_known:
+            self.changes.publish(Change(key, "delete", "", origin))
 
     def _apply(self, key: str, info: ObjectInfo | None) -> None:
         """Put one object into every known level that it shows in, or take it out."""

@@ -17,8 +17,9 @@ import trio
 import typer
 
 from livememfs import config, log
+from livememfs.concurrency import the_one
 from livememfs.config import Settings
-from livememfs.errors import LiveMemError, UsageError
+from livememfs.errors import UsageError
 
 T = TypeVar("T")
 
@@ -113,17 +114,3 @@ def run(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         return trio.run(function, *arguments)
     except BaseExceptionGroup as group:
         raise the_one(group) from None
-
-
-def the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that says it best: an interrupt, else a failure we can explain, else the group itself."""
-    interrupt, _ = group.split(KeyboardInterrupt)
-    if interrupt is not None:
-        return KeyboardInterrupt()
-    explained, rest = group.split(LiveMemError)
-    if rest is not None or explained is None:  # something we cannot explain is a bug, and its traceback is needed
-        return group
-    error: BaseException = explained
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

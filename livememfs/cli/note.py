@@ -14,8 +14,8 @@ import typer
 from livememfs.app import open_app
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.space import SpaceName, naming_the_space, user_name
-from livememfs.config import Settings
+from livememfs.cli.space import SpaceName, naming_the_space
+from livememfs.config import Settings, user_name
 from livememfs.errors import NotText, UsageError
 from livememfs.pipelines.notes import write_note
 from livememfs.tree.writer import agent_of

@@ -5,7 +5,6 @@ Owns asking before something is removed. Main thread only.
 
 from __future__ import annotations
 
-import getpass
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ import typer
 from livememfs.app import open_app
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.config import Settings
+from livememfs.config import Settings, user_name
 from livememfs.errors import NotFound, UsageError
 from livememfs.pipelines import spaces
 from livememfs.records.rules import templates
@@ -86,14 +85,6 @@ def _rules_text(rules: str) -> str:
     except OSError as error:
         named = ", ".join(known)
         raise UsageError(f"--rules is {named} or a file, and {rules} cannot be read: {error.strerror}") from None
-
-
-def user_name() -> str:
-    """The user's login name; "unknown" where the system has none for the process's id."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
 
 
 # --- looking -----------------------------------------------------------------------------------------------------

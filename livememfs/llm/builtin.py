@@ -78,7 +78,7 @@ class _Filing:
             longer = _insert(page, heading, entry)
             if len(longer.encode()) <= self._max:
                 self._pages[name] = longer
-                self._coverage.append({"note": number, "used_in": [name]})
+                self._coverage.append({"note": number, "files": [name]})
                 self._lines.append(f"- {iso(note.timestamp)} {_one_line(note.category)} -> {name}: {_summary(note)}")
                 return
 

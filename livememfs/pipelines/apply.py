@@ -15,9 +15,10 @@ from datetime import datetime
 import structlog
 
 from livememfs.cache.replica import Replica
+from livememfs.concurrency import for_each
 from livememfs.errors import ConditionsUnsupported, LiveMemError, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.gather import Inputs, LiveNote
-from livememfs.pipelines.objects import for_each, put_new
+from livememfs.pipelines.objects import put_new
 from livememfs.pipelines.plan import Plan
 from livememfs.records import keys
 from livememfs.records.space import render_synthesis

@@ -13,7 +13,7 @@ from typing import Any
 from livememfs.errors import InvalidName
 from livememfs.records.names import check_bank_name
 
-_KEYS = {"note", "used_in", "skipped"}
+_KEYS = {"note", "files", "skipped"}
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ def _read_entry(entry: object, count: int, files: AbstractSet[str], faults: list
         return 0, Fate()
     if unknown := sorted(ascii(key) for key in entry.keys() - _KEYS):
         faults.append(f"the key {unknown[0][:80]} is unknown")
-    if ("used_in" in entry) == ("skipped" in entry):
-        faults.append('it needs either "used_in" or "skipped"')
+    if ("files" in entry) == ("skipped" in entry):
+        faults.append('it needs either "files" or "skipped"')
         return _read_number(entry, count, faults), Fate()
     number = _read_number(entry, count, faults)
     if "skipped" in entry:
         return number, Fate(skipped=_read_reason(entry["skipped"], faults))
-    return number, Fate(used_in=_read_names(entry["used_in"], files, faults))
+    return number, Fate(used_in=_read_names(entry["files"], files, faults))
 
 
 def _read_number(entry: dict[str, Any], count: int, faults: list[str]) -> int:
@@ -94,7 +94,7 @@ def _read_reason(value: object, faults: list[str]) -> str:
 
 def _read_names(value: object, files: AbstractSet[str], faults: list[str]) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
-        faults.append('"used_in" is not a list of file names')
+        faults.append('"files" is not a list of file names')
         return ()
     names: list[str] = []
     for item in value:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from livememfs.cache.replica import Replica
+from livememfs.concurrency import for_each
 from livememfs.errors import NotFound, ObjectMissing
-from livememfs.pipelines.objects import content, decode_text, for_each
+from livememfs.pipelines.objects import content, decode_text
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.store.base import ObjectInfo

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from livememfs.cache.replica import Replica
+from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
-from livememfs.pipelines.objects import for_each, put_new
+from livememfs.pipelines.objects import put_new
 from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note

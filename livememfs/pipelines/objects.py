@@ -1,46 +1,15 @@
-"""Objects many at a time, objects that must be new, and objects as text.
+"""Objects that must be new, and objects as text.
 
 Owns the manners the other pipelines share. Refuses to know what the objects mean. Trio thread only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
-
-import trio
+from collections.abc import Mapping
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import ConditionsUnsupported, LiveMemError, NotText, ObjectMissing, PreconditionFailed
+from livememfs.errors import ConditionsUnsupported, NotText, ObjectMissing, PreconditionFailed
 from livememfs.store.base import IfAbsent, ObjectInfo
-
-T = TypeVar("T")
-
-AT_ONCE = 8
-
-
-async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = AT_ONCE) -> None:
-    """`await work(item)` for all items, `at_once` of them side by side, started in their order.
-
-    The first LiveMemError stops the rest and is raised as itself, not inside an exception group.
-    """
-    waiting = iter(items)
-    failures: list[LiveMemError] = []
-
-    async def worker() -> None:
-        for item in waiting:
-            try:
-                await work(item)
-            except LiveMemError as error:
-                failures.append(error)
-                nursery.cancel_scope.cancel()
-                return
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(at_once):
-            nursery.start_soon(worker)
-    if failures:
-        raise failures[0]
 
 
 async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:

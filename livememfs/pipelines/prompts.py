@@ -40,13 +40,13 @@ Answer with one JSON object and nothing around it:
 
 {
   "bank_files": [{"filename": "progress.md", "action": "created" or "updated", "content": "the whole file"}],
-  "coverage": [{"note": 1, "used_in": ["progress.md"]}, {"note": 2, "skipped": "says the same as note 1"}],
+  "coverage": [{"note": 1, "files": ["progress.md"]}, {"note": 2, "skipped": "says the same as note 1"}],
   "intended_removals": [],
   "synthesis": "Markdown: what these notes came to, what to watch, what comes next"
 }
 
 - filename: relative to the bank, at most three folders deep, ending in .md.
-- coverage: every note, each once, by its number. used_in names files of this answer; a note that adds nothing is \
+- coverage: every note, each once, by its number. files names files of this answer; a note that adds nothing is \
 skipped, with the reason. A note you leave out will be given to you again.
 - intended_removals: names of files that you shorten to less than a third on purpose; otherwise empty.
 - synthesis: a short page for whoever does the next consolidation, never empty.

@@ -13,6 +13,7 @@ import structlog
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.concurrency import for_each
 from livememfs.errors import AlreadyExists, BadRequest, NotEmpty, PreconditionFailed, ReadOnly, TooLarge
 from livememfs.pipelines.describe import (
     SpaceEntry,
@@ -26,7 +27,7 @@ from livememfs.pipelines.describe import (
     summary,
 )
 from livememfs.pipelines.export import Exported, Progress, export
-from livememfs.pipelines.objects import decode_text, for_each, put_new
+from livememfs.pipelines.objects import decode_text, put_new
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta

@@ -172,7 +172,7 @@ def consolidation_reply(
         **extra,
     }
     if used is not None or skipped is not None:
-        coverage: list[dict[str, Any]] = [{"note": n, "used_in": list(names)} for n, names in (used or {}).items()]
+        coverage: list[dict[str, Any]] = [{"note": n, "files": list(names)} for n, names in (used or {}).items()]
         reply["coverage"] = coverage + [{"note": n, "skipped": reason} for n, reason in (skipped or {}).items()]
     return reply
 

@@ -1,7 +1,7 @@
 """`bank/` and the other places that only consolidation writes.
 
-Owns read-only views of objects and folders. Every change answers EROFS, root's too: the refusal comes from here, because
-mode bits do not stop root. Trio thread only.
+Owns read-only views of objects and folders. Every change answers EROFS, root's too: the refusal comes from here,
+because mode bits do not stop root. Trio thread only.
 """
 
 from __future__ import annotations

@@ -29,7 +29,9 @@ async def keep_both(context: Context, path: str, key: str, data: bytes, meta: Ma
     try:
         theirs = await replica.read(key, fresh=True)
     except errors.ObjectMissing:
-        return await replica.put(key, data, meta=meta, condition=IfAbsent())  # removed there, edited here: the edit wins
+        return await replica.put(
+            key, data, meta=meta, condition=IfAbsent()
+        )  # removed there, edited here: the edit wins
     if theirs.data == data:
         return theirs.info
     for attempt in range(ATTEMPTS):

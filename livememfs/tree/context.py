@@ -1,6 +1,7 @@
 """What every node of one mount shares.
 
-Owns nothing itself: it holds the layers below and the figures that the composition root chose. Frozen; trio thread only.
+Owns nothing itself: it holds the layers below and the figures that the composition root chose. Frozen; trio
+thread only.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from livememfs import errors
-from livememfs.pipelines.queue import RunOptions
+from livememfs.pipelines.options import RunOptions
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 
@@ -25,13 +25,12 @@ MAX_REQUEST = 65_536
 class Control(File):
     """`.consolidate` of one space."""
 
-    __slots__ = ("armed", "context", "space")
+    __slots__ = ("context", "space", "writers")
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
         super().__init__(parent, name)
         self.context, self.space = context, space
-        self.armed = False
-        """An open for writing has been counted as the touch; the times set through it are the same touch."""
+        self.writers: set[ControlHandle] = set()
 
     async def attrs(self) -> Attrs:
         size = len(self.answer())
@@ -44,20 +43,21 @@ class Control(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if not mode.write:
             return BytesHandle(self.answer())
-        self.armed = True
-        return ControlHandle(self)
+        handle = ControlHandle(self)
+        self.writers.add(handle)
+        return handle
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """`touch` on a file that exists sets its times, mostly through a descriptor it just opened for writing."""
-        if (change.touched or change.mtime_ns is not None) and not self.armed:
+        """Setting times is a touch, unless it belongs to an open for writing, which is one already.
+
+        GNU touch opens, duplicates the descriptor, closes the first one and sets the times through the second.
+        """
+        if change.mtime_ns is not None and not self.writers:
             self.context.consolidations.touch(self.space)
 
     def submit(self, request: bytes) -> None:
         """One close of a writer: what it wrote are the options. Raises BadRequest."""
-        self.armed = False
-        text = request.strip()
-        options = RunOptions.from_json(text, path=self.path) if text else None
-        self.context.consolidations.touch(self.space, options)
+        self.context.consolidations.touch(self.space, RunOptions.parse(request, path=self.path))
 
 
 class ControlHandle(Handle):
@@ -91,6 +91,9 @@ class ControlHandle(Handle):
     async def fsync(self) -> None:
         """Nothing to make durable; the run is queued at close."""
 
+    async def release(self) -> None:
+        self.control.writers.discard(self)
+
 
 class Wait(File):
     """`.consolidate.wait`: reading it follows the run that covers every touch made before the open."""
@@ -110,7 +113,8 @@ class Wait(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             raise self.refuse("writing")
-        return StreamHandle(self.context.consolidations.follow(self.space), self.path)
+        consolidations = self.context.consolidations
+        return StreamHandle(consolidations.wait(self.space, consolidations.latest(self.space)), self.path)
 
 
 class StreamHandle(Handle):

@@ -2,8 +2,8 @@
 
 Owns the names of one space's notes: canonical names (what the bucket has), second names (what a user wrote) and names
 that stay on this machine (drafts, editors' litter). Whatever an editor does to save, one note stays one object: a note
-moved aside is parked, and the file that takes its name is its next version. Refuses directories (EPERM) and moves out of
-`live/` (EXDEV, so that tools copy). Trio thread only.
+moved aside is parked, and the file that takes its name is its next version. Refuses directories (EPERM) and moves
+out of `live/` (EXDEV, so that tools copy). Trio thread only.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Live(Directory):
         return None
 
     async def _renamed(self, name: str, listing: Listing) -> str | None:
-        """A second name given after sealing is in metadata alone: ask, but once per state of the folder, and not much."""
+        """A second name given after sealing is in metadata alone: ask, once per state of the folder, and not much."""
         state = frozenset(info.etag for info in listing.objects.values())
         if len(listing.objects) > UNNAMED_ASKED or self._unknown.get(name) == state:
             return None

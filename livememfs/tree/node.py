@@ -55,17 +55,13 @@ class Attrs:
 
 @dataclass(frozen=True, slots=True)
 class AttrChange:
-    """What `chmod`, `chown`, `truncate` or `utimens` asks for; None leaves a value as it is.
-
-    `touched` says that times were set to the present, as a plain `touch` does.
-    """
+    """What `chmod`, `chown`, `truncate` or `utimens` asks for; None leaves a value as it is."""
 
     mode: int | None = None
     uid: int | None = None
     gid: int | None = None
     size: int | None = None
     mtime_ns: int | None = None
-    touched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +96,10 @@ class Handle:
         """Called by fsync and fdatasync."""
         await self.flush()
 
+    async def change(self, node: Node, change: AttrChange, caller: Caller) -> None:
+        """Change attributes through this descriptor."""
+        await node.change(change, caller)
+
     async def release(self) -> None:
         """The last descriptor is gone. Nobody hears an error from here."""
 
@@ -128,6 +128,10 @@ class Node:
     async def attrs(self) -> Attrs:
         """What `stat` shows. NotFound when the thing is gone."""
         raise NotImplementedError  # every concrete class has its own; there is no sensible default
+
+    def listed_attrs(self) -> Attrs | None:
+        """What a listing may show without asking anybody; None when `attrs` is cheap or must be asked."""
+        return None
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Apply `change`, or refuse it whole."""

@@ -1,8 +1,9 @@
 """One note of `live/`: a draft, a stored note, or a file that stays on this machine.
 
 Owns sealing: when a note is closed with content, its front matter is completed and it becomes one object under a
-canonical key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it wrote;
-whoever opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close. Trio thread only.
+canonical key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it
+wrote; whoever opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close. Trio
+thread only.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ UID_ATTEMPTS = 8
 class NoteFile(ObjectFile):
     """A file in `live/`.
 
-    `key` is None for a draft that was never sealed and for litter. `written` is the name a user gave it, empty when only
-    its canonical name is known. `parks` is the key of the note that an editor moved aside under this (litter) name: its
-    object stays in the bucket until the editor has decided.
+    `key` is None for a draft that was never sealed and for litter. `written` is the name a user gave it, empty when
+    only its canonical name is known. `parks` is the key of the note that an editor moved aside under this (litter)
+    name: its object stays in the bucket until the editor has decided.
     """
 
     __slots__ = ("agent", "live", "parks", "written")
@@ -43,7 +44,6 @@ class NoteFile(ObjectFile):
     def __init__(self, live: Live, name: str, context: Context, info: ObjectInfo | None) -> None:
         super().__init__(live, name, context, info, info.key if info is not None else None)
         self.live = live
-        self.size_limit = context.max_file_size  # a note's own limit is judged at close, where its writer hears it
         self.written = (info.meta or {}).get(META_NAME, "") if info is not None else name
         self.parks: str | None = None
         self.agent = ""
@@ -58,6 +58,8 @@ class NoteFile(ObjectFile):
         if mode.write:
             # Asked now: at close the process may be past the point where its environment can be read.
             self.agent = self.context.agent_of(caller.pid)
+            # At close the note gets longer than what this descriptor sees: the kernel would show zeros for the rest.
+            handle.direct = handle.direct or mode.read
         return handle
 
     def current_attrs(self) -> Attrs:
@@ -157,4 +159,3 @@ class NoteFile(ObjectFile):
         if self.written and not keys.NoteName.parse(self.written):
             meta[META_NAME] = self.written
         return meta
-

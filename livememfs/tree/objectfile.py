@@ -8,13 +8,14 @@ version's bytes. Trio thread only; sync bodies are critical sections.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import trio
 
 from livememfs import errors
 from livememfs.tree.body import Body
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,9 +36,22 @@ class ObjectFile(File):
     `body` is what an `open` gets now. `key` is where it is or will be stored; None while it has no place in the bucket.
     """
 
-    __slots__ = ("_saving", "body", "context", "handles", "key", "mode", "mtime_ns", "orphaned", "uid_gid")
+    __slots__ = (
+        "_saving",
+        "body",
+        "context",
+        "handles",
+        "key",
+        "mode",
+        "mtime_ns",
+        "orphaned",
+        "size_limit",
+        "uid_gid",
+    )
 
-    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None) -> None:
+    def __init__(
+        self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None
+    ) -> None:
         super().__init__(parent, name)
         self.context = context
         self.key = key
@@ -47,12 +61,12 @@ class ObjectFile(File):
         self.mtime_ns: int | None = None if info is not None else context.now_ns()
         self.uid_gid: tuple[int | None, int | None] = (None, None)
         self.orphaned = False
+        self.size_limit = context.max_file_size
         self._saving = trio.Lock()
 
     # --- what a subclass decides ------------------------------------------------------------------------------
 
     default_mode = 0o644
-    size_limit = 1 << 26
 
     async def save(self, body: Body) -> None:
         """Bring `body` into the bucket. Called with no other save of this file running, only when it is dirty."""
@@ -84,7 +98,9 @@ class ObjectFile(File):
         return True
 
     async def refresh(self) -> None:
-        """Learn whether the bucket has another version. NotFound when the object is gone and nobody holds it open."""
+        """Learn whether the bucket has another version. Stale when the object is gone and nobody holds it open."""
+        if self.orphaned and not self.handles:
+            raise errors.Stale(path=self.path)  # the kernel still had the name; another one may stand under it now
         if self.orphaned or self.busy or self.key is None:
             return
         try:
@@ -92,7 +108,7 @@ class ObjectFile(File):
         except errors.ObjectMissing:
             if self.handles or self.busy:
                 return
-            raise errors.NotFound(path=self.path) from None
+            raise errors.Stale(path=self.path) from None
         self.accepts(info)
 
     async def detach(self) -> None:
@@ -121,6 +137,9 @@ class ObjectFile(File):
 
     async def attrs(self) -> Attrs:
         await self.refresh()
+        return self.current_attrs()
+
+    def listed_attrs(self) -> Attrs:
         return self.current_attrs()
 
     def current_attrs(self) -> Attrs:
@@ -233,6 +252,15 @@ class ObjectHandle(Handle):
     async def flush(self) -> None:
         if self.mode.write:
             await self.file.flush(self.body)
+
+    async def change(self, node: Node, change: AttrChange, caller: Caller) -> None:
+        file = self.file
+        if change.size is not None and self.mode.write:
+            self.body = await file._load(self.body)
+            self.body.truncate(change.size, limit=file.size_limit, path=file.path)
+            file.mtime_ns = file.context.now_ns()
+            change = replace(change, size=None)
+        await file.change(change, caller)
 
     async def release(self) -> None:
         self.file.handles.discard(self)

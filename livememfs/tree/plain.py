@@ -1,8 +1,8 @@
 """Ordinary files, directories and symbolic links: POSIX as far as an object store carries it.
 
 Owns the translation of paths to keys (`a/b` is `prefix + a/b`, a directory is a common prefix, an empty one a marker
-object `a/`). Refuses hard links and directory moves of more than `MAX_MOVED` objects (EXDEV: tools copy instead). Writes
-go to the bucket at close. Trio thread only.
+object `a/`). Refuses hard links and directory moves of more than `MAX_MOVED` objects (EXDEV: tools copy instead).
+Writes go to the bucket at close. Trio thread only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-import trio
-
 from livememfs import errors
+from livememfs.concurrency import for_each
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.tree.body import Body
 from livememfs.tree.conflict import keep_both
@@ -40,7 +39,6 @@ class PlainFile(ObjectFile):
 
     def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str) -> None:
         super().__init__(parent, name, context, info, key)
-        self.size_limit = context.max_file_size
         self._xattrs: dict[str, str] | None = None
         if info is None:
             self.body.mark_dirty()  # an empty file is a file: it is stored when it is closed
@@ -177,6 +175,12 @@ class PlainDirectory(Directory):
                 mtime = marker.modified_ns if marker is not None else 0
             self.mode, self.mtime_ns = mode, mtime
         return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime, nlink=0 if self.gone else 2)
+
+    def listed_attrs(self) -> Attrs:
+        """What a listing of the parent shows: one request for each entry would be one too many."""
+        if self.mode is None or self.mtime_ns is None:
+            return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
+        return Attrs(kind="directory", mode=self.mode, size=0, mtime_ns=self.mtime_ns, nlink=2)
 
     async def _marker(self) -> ObjectInfo | None:
         """The object that stands for this directory itself, when there is one."""
@@ -440,23 +444,16 @@ class PlainDirectory(Directory):
 
     async def _side_by_side(self, moves: list[tuple[str, str]]) -> None:
         """All copies first, then all removals: a crash in between leaves both directories, never half of one."""
-        replica, limit = self.context.replica, trio.CapacityLimiter(MOVES_AT_ONCE)
+        replica = self.context.replica
 
-        async def copy(source: str, target: str) -> None:
-            async with limit:
-                await replica.copy(source, target)
+        async def copy(move: tuple[str, str]) -> None:
+            await replica.copy(*move)
 
-        async def delete(key: str) -> None:
-            async with limit:
-                await replica.delete(key)
+        async def delete(move: tuple[str, str]) -> None:
+            await replica.delete(move[0])
 
-        async with trio.open_nursery() as nursery:
-            for source, target in moves:
-                nursery.start_soon(copy, source, target)
-        await self._keep_directory("")
-        async with trio.open_nursery() as nursery:
-            for source, _ in moves:
-                nursery.start_soon(delete, source)
+        await for_each(moves, copy, at_once=MOVES_AT_ONCE)
+        await for_each(moves, delete, at_once=MOVES_AT_ONCE)
 
     def unsaved_below(self) -> list[PlainFile]:
         """Files in this directory and those below that are not in the bucket."""

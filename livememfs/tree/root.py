@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
+from livememfs.concurrency import for_each
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
@@ -78,19 +79,15 @@ class Root(PlainDirectory):
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.listing("")
         found: dict[str, Node] = {STATE: self.state}
-        limit = trio.CapacityLimiter(LISTED_AT_ONCE)
 
         async def look(name: str) -> None:
-            async with limit:
-                try:
-                    found[name] = await self.child(name)
-                except errors.NotFound:
-                    return
+            try:
+                found[name] = await self.child(name)
+            except errors.NotFound:
+                return
 
-        async with trio.open_nursery() as nursery:
-            for name in {*listing.folders, *listing.objects}:
-                if self.shows(name):
-                    nursery.start_soon(look, name)
+        names = [name for name in {*listing.folders, *listing.objects} if self.shows(name)]
+        await for_each(names, look, at_once=LISTED_AT_ONCE)
         return sorted(found.items())
 
     # --- changing ---------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from commandline import Cli
 
 from livememfs import __version__
 from livememfs.cli import common, output
-from livememfs.cli.common import Choice, the_one
+from livememfs.cli.common import Choice
+from livememfs.concurrency import the_one
 from livememfs.errors import Denied, LiveMemError, NotFound, UsageError
 
 

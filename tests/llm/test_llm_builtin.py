@@ -126,7 +126,7 @@ def test_an_entry_that_stands_there_is_not_filed_twice_and_says_so() -> None:
 
     assert reply["coverage"] == [
         {"note": 1, "skipped": "stands in progress.md already"},
-        {"note": 2, "used_in": ["progress.md"]},
+        {"note": 2, "files": ["progress.md"]},
     ]
     assert bank["progress.md"].count("> same\n") == 2
 

@@ -39,14 +39,14 @@ def file(
     """The good reply with this file instead of its own."""
     entry = {"filename": name, "action": action, "content": content, **extra}
     used = name if isinstance(name, str) else "x.md"
-    return {"bank_files": [entry], "coverage": [{"note": n, "used_in": [used]} for n in (1, 2)], "synthesis": "s"}
+    return {"bank_files": [entry], "coverage": [{"note": n, "files": [used]} for n in (1, 2)], "synthesis": "s"}
 
 
 def coverage(*entries: Any) -> dict[str, Any]:
     return but(coverage=list(entries))
 
 
-USED = {"note": 1, "used_in": ["progress.md"]}
+USED = {"note": 1, "files": ["progress.md"]}
 
 BAD: dict[str, tuple[object, str]] = {
     # not a whole JSON object
@@ -139,9 +139,9 @@ BAD: dict[str, tuple[object, str]] = {
     "neither used nor skipped": (coverage({"note": 1}), "needs either"),
     "both": (coverage({**USED, "skipped": "x"}), "needs either"),
     "skipped without a reason": (coverage({"note": 1, "skipped": " "}), "no reason"),
-    "used nowhere": (coverage({"note": 1, "used_in": []}), "not a list of file names"),
-    "used in a string": (coverage({"note": 1, "used_in": "progress.md"}), "not a list of file names"),
-    "used in a file that is not returned": (coverage({"note": 1, "used_in": ["decisions.md"]}), "not a file of this"),
+    "used nowhere": (coverage({"note": 1, "files": []}), "not a list of file names"),
+    "used in a string": (coverage({"note": 1, "files": "progress.md"}), "not a list of file names"),
+    "used in a file that is not returned": (coverage({"note": 1, "files": ["decisions.md"]}), "not a file of this"),
     "unknown key of an entry": (coverage({**USED, "why": "x"}), "'why' is unknown"),
 }
 
@@ -441,7 +441,7 @@ values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from(["filename", "action", "content", "note", "used_in", "skipped"]), inner, max_size=3
+            st.sampled_from(["filename", "action", "content", "note", "files", "skipped"]), inner, max_size=3
         )
     ),
     max_leaves=8,

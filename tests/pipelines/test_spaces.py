@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from livememfs.cache.replica import Replica
+from livememfs.concurrency import for_each
 from livememfs.errors import (
     AlreadyExists,
     BadRequest,
@@ -30,7 +31,6 @@ from livememfs.errors import (
     UsageError,
 )
 from livememfs.pipelines import spaces
-from livememfs.pipelines.objects import for_each
 from livememfs.records.space import Meta
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore

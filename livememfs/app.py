@@ -1,0 +1,194 @@
+"""The composition root: from settings to a working tree, and back.
+
+Owns who is built from what, in which order things end, and what happens to writes that the bucket has not accepted by
+then. The only module that knows every layer; everything below gets what it needs as arguments. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock, SystemClock
+from livememfs.concurrency import the_one
+from livememfs.config import Settings, user_name
+from livememfs.errors import LiveMemError
+from livememfs.pipelines.options import ConsolidationSettings
+from livememfs.pipelines.queue import Consolidations
+from livememfs.records.times import iso
+from livememfs.store.base import Store
+from livememfs.store.retry import RetryingStore, RetryPolicy
+from livememfs.tree.context import Context
+from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.root import Root
+from livememfs.tree.writer import agent_of
+
+if TYPE_CHECKING:
+    from livememfs.llm.client import OpenAIChat
+
+SHOWN_UNSAVED = 5
+PATIENCE = 2 / 3
+"""The store's share of an operation's time: its last word must come before the deadline cuts it off."""
+
+
+@dataclass(frozen=True)
+class App:
+    """Everything a command needs. Nothing of it may be used after `open_app` is left."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    replica: Replica
+    consolidations: Consolidations
+    tree: Root
+    errors: ErrorLog
+
+
+def open_store(settings: Settings, clock: Clock) -> Store:
+    """The configured bucket, or the folder in its place. Makes no request. Raises what the folder fails with."""
+    policy = RetryPolicy(deadline=settings.op_timeout * PATIENCE)
+    return RetryingStore(_bucket(settings) if settings.s3_bucket_name else _folder(settings, clock), policy)
+
+
+def _bucket(settings: Settings) -> Store:
+    # Imported here: boto3 alone takes longer to load than any command on a folder needs in all.
+    from livememfs.store.s3 import S3Options, S3Store
+
+    return S3Store(
+        S3Options(
+            bucket=settings.s3_bucket_name,
+            endpoint_url=settings.s3_endpoint_url or None,
+            access_key_id=settings.s3_access_key_id or None,
+            secret_access_key=settings.s3_secret_access_key or None,
+            session_token=settings.s3_session_token or None,
+            region=settings.s3_region_name,
+            signature_mode=settings.s3_signature_mode,
+            path_style=settings.s3_path_style if settings.s3_endpoint_url else None,
+            connect_timeout=min(5.0, settings.op_timeout * PATIENCE),
+            read_timeout=min(20.0, settings.op_timeout * PATIENCE),
+        )
+    )
+
+
+def _folder(settings: Settings, clock: Clock) -> Store:
+    from livememfs.store.directory import DirectoryStore
+
+    return DirectoryStore(settings.store_path, clock)
+
+
+def open_model(settings: Settings) -> OpenAIChat | None:
+    """The configured model; None when there is none, and notes are filed without one."""
+    if not settings.llmaas_api_url:
+        return None
+    from livememfs.llm.client import OpenAIChat
+
+    return OpenAIChat(
+        settings.llmaas_api_url, settings.llmaas_api_key, settings.llmaas_model, settings.consolidation_timeout
+    )
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, *, clock: Clock | None = None, mountpoint: Path | None = None
+) -> AsyncIterator[App]:
+    """Build everything; on the way out, end runs and save what was accepted, within `drain_timeout`.
+
+    Raises LiveMemError on leaving when something could not be saved; its text names the files.
+    """
+    clock = clock or SystemClock()
+    store = open_store(settings, clock)
+    model = open_model(settings)
+    try:
+        async with trio.open_nursery() as nursery:
+            app = _assemble(settings, clock, store, model, nursery, mountpoint)
+            yield app
+            lost = await _drain(app)
+            nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise the_one(group) from None
+    finally:
+        with trio.CancelScope(shield=True), trio.move_on_after(settings.op_timeout):
+            if model is not None:
+                await model.aclose()
+            await store.aclose()
+    if lost:
+        named = ", ".join(lost[:SHOWN_UNSAVED]) + (" and others" if len(lost) > SHOWN_UNSAVED else "")
+        raise LiveMemError(f"the bucket did not take {len(lost)} of the files written: {named}")
+
+
+def _assemble(
+    settings: Settings,
+    clock: Clock,
+    store: Store,
+    model: OpenAIChat | None,
+    nursery: trio.Nursery,
+    mountpoint: Path | None,
+) -> App:
+    replica = Replica(store, cache_bytes=settings.cache_memory, listing_ttl=settings.listing_ttl)
+    errors = ErrorLog(clock)
+    runs = ConsolidationSettings(
+        timeout=settings.consolidation_timeout,
+        max_notes=settings.consolidation_max_notes,
+        max_tokens=settings.llmaas_max_tokens,
+        temperature=settings.llmaas_temperature,
+    )
+    consolidations = Consolidations(replica, clock, model, runs, nursery=nursery)
+    user = user_name()
+    since = iso(clock.now())
+
+    def status() -> dict[str, Any]:
+        return {"since": since, "mountpoint": str(mountpoint or ""), **_status(app)}
+
+    context = Context(
+        replica=replica,
+        consolidations=consolidations,
+        clock=clock,
+        errors=errors,
+        agent_of=lambda pid: agent_of(pid, settings.agent or user),
+        status=status,
+        host=settings.host_name,
+        owner=user,
+        max_file_size=settings.max_file_size,
+    )
+    app = App(settings, clock, store, replica, consolidations, Root(context), errors)
+    return app  # `status` refers to it by this name
+
+
+def _status(app: App) -> dict[str, Any]:
+    """What `status.json` shows: one word first, then who, then every figure there is."""
+    replica = app.replica.statistics()
+    tree = app.tree.statistics()
+    return {
+        "state": "degraded" if replica.last_error else "ok",
+        "last_error": replica.last_error,
+        "store": app.store.label,
+        "model": app.settings.llmaas_model or "built-in filing",
+        "host": app.settings.host_name,
+        "unsaved": tree.unsaved,
+        "statistics": {
+            "store": asdict(app.store.statistics()),
+            "replica": asdict(replica),
+            "tree": asdict(tree),
+            "consolidations": asdict(app.consolidations.statistics()),
+            "errors": asdict(app.errors.statistics()),
+            "changes": asdict(app.replica.changes.statistics()),
+        },
+    }
+
+
+async def _drain(app: App) -> list[str]:
+    """End the runs and save the rest. Returns the paths of what could not be saved."""
+    timeout = app.settings.drain_timeout
+    refused: list[str] = []
+    with trio.move_on_after(timeout) as patience:
+        await app.consolidations.drain(timeout)
+        refused = await app.tree.drain()
+    if patience.cancelled_caught:
+        return sorted(file.path for file in app.tree.unsaved_files())
+    return refused

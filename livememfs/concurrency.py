@@ -1,0 +1,56 @@
+"""Many things side by side, one failure out.
+
+Owns the manners of our nurseries: whoever awaits learns of a failure as itself, never as a group that no `except` below
+would match. Refuses to swallow anything. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+import trio
+
+from livememfs.errors import LiveMemError
+
+T = TypeVar("T")
+
+AT_ONCE = 8
+
+
+async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = AT_ONCE) -> None:
+    """`await work(item)` for all items, `at_once` of them side by side, started in their order.
+
+    The first LiveMemError stops the rest and is raised as itself, not inside an exception group.
+    """
+    waiting = iter(items)
+    failures: list[LiveMemError] = []
+
+    async def worker() -> None:
+        for item in waiting:
+            try:
+                await work(item)
+            except LiveMemError as error:
+                failures.append(error)
+                nursery.cancel_scope.cancel()
+                return
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(at_once):
+            nursery.start_soon(worker)
+    if failures:
+        raise failures[0]
+
+
+def the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The exception that says it best: an interrupt, else a failure we can explain, else the group itself."""
+    interrupt, _ = group.split(KeyboardInterrupt)
+    if interrupt is not None:
+        return KeyboardInterrupt()
+    explained, rest = group.split(LiveMemError)
+    if rest is not None or explained is None:  # something we cannot explain is a bug, and its traceback is needed
+        return group
+    error: BaseException = explained
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,336 @@
+"""The kernel's requests, answered by the tree.
+
+Owns file handles and the order of small steps around each call. Every handler is bounded in time and lets nothing but
+FUSEError out (see `guard`). Refuses to decide what a name means. The session calls the handlers on the trio thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyfuse3
+import trio
+
+from livememfs import errors
+from livememfs.fuse import translate
+from livememfs.fuse.guard import handler
+from livememfs.fuse.inodes import Inodes, InodeStatistics
+from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
+
+if TYPE_CHECKING:
+    from livememfs.tree.errorlog import ErrorLog
+
+_RENAME_NOREPLACE = 1
+
+
+@dataclass(frozen=True)
+class AdapterStatistics:
+    """Requests since the mount, handlers that failed for no reason we know, open files, and the inodes."""
+
+    requests: int
+    bugs: int
+    open_files: int
+    inodes: InodeStatistics
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    node: File
+    handle: Handle
+
+
+@dataclass(slots=True)
+class _OpenDirectory:
+    node: Directory
+    names: Sequence[tuple[str, Node]]
+
+
+class Operations(pyfuse3.Operations):
+    """One mount. `op_timeout` is the longest time one request may take, in seconds."""
+
+    supports_dot_lookup = False
+    enable_writeback_cache = False
+    enable_acl = False
+
+    def __init__(self, root: Directory, errorlog: ErrorLog, op_timeout: float) -> None:
+        super().__init__()
+        self.errors = errorlog
+        self.op_timeout = op_timeout
+        self.requests = self.bugs = 0
+        self._inodes = Inodes(root)
+        self._files: dict[int, _OpenFile] = {}
+        self._directories: dict[int, _OpenDirectory] = {}
+        self._handles = count(1)
+
+    def statistics(self) -> AdapterStatistics:
+        """Counters, cheap."""
+        return AdapterStatistics(self.requests, self.bugs, len(self._files), self._inodes.statistics())
+
+    def path_of(self, operation: str, args: tuple[Any, ...]) -> str:
+        """The path that a request is about, for messages; empty when it cannot be told."""
+        first = args[0] if args else 0
+        try:
+            if operation in ("read", "write", "flush", "fsync", "release"):
+                return self._files[first].node.path
+            node = self._inodes.node(first)
+            named = args[1] if len(args) > 1 and isinstance(args[1], bytes) else None
+            if named is not None and isinstance(node, Directory):
+                return node.path_of(os.fsdecode(named))
+            return node.path
+        except (errors.Stale, KeyError):
+            return ""
+
+    # --- names ------------------------------------------------------------------------------------------------
+
+    @handler
+    async def lookup(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+        node = await self._directory(parent).child(os.fsdecode(name))
+        return await self._reveal(node)
+
+    async def forget(self, inodes: Sequence[tuple[int, int]]) -> None:
+        for ino, lookups in inodes:
+            self._inodes.forget(ino, lookups)
+
+    @handler
+    async def mkdir(self, parent: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+        made = await self._directory(parent).mkdir(os.fsdecode(name), stat.S_IMODE(mode), translate.caller(ctx))
+        return await self._reveal(made)
+
+    @handler
+    async def symlink(
+        self, parent: int, name: bytes, target: bytes, ctx: pyfuse3.RequestContext
+    ) -> pyfuse3.EntryAttributes:
+        directory = self._directory(parent)
+        made = await directory.symlink(os.fsdecode(name), os.fsdecode(target), translate.caller(ctx))
+        return await self._reveal(made)
+
+    @handler
+    async def mknod(
+        self, parent: int, name: bytes, mode: int, rdev: int, ctx: pyfuse3.RequestContext
+    ) -> pyfuse3.EntryAttributes:
+        if not stat.S_ISREG(mode):
+            raise pyfuse3.FUSEError(errno.EPERM)
+        caller = translate.caller(ctx)
+        made = await self._directory(parent).create(os.fsdecode(name), stat.S_IMODE(mode), caller)
+        handle = await made.open(translate.open_mode(os.O_WRONLY), caller)
+        try:
+            await handle.flush()
+        finally:
+            await handle.release()
+        return await self._reveal(made)
+
+    @handler
+    async def link(self, ino: int, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+        node = self._directory(parent)
+        refusal = node.refuse("linking")
+        # git and rsync fall back to copying on EPERM; where nothing may be written they hear that instead.
+        raise pyfuse3.FUSEError(errno.EROFS if refusal.errno == errno.EROFS else errno.EPERM)
+
+    @handler
+    async def unlink(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        await self._directory(parent).unlink(os.fsdecode(name))
+
+    @handler
+    async def rmdir(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        await self._directory(parent).rmdir(os.fsdecode(name))
+
+    @handler
+    async def rename(
+        self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int, ctx: pyfuse3.RequestContext
+    ) -> None:
+        if flags & ~_RENAME_NOREPLACE:
+            raise pyfuse3.FUSEError(errno.EINVAL)
+        source, target = self._directory(parent), self._directory(new_parent)
+        replace = not flags & _RENAME_NOREPLACE
+        await source.rename(os.fsdecode(name), target, os.fsdecode(new_name), replace=replace)
+
+    @handler
+    async def readlink(self, ino: int, ctx: pyfuse3.RequestContext) -> bytes:
+        node = self._inodes.node(ino)
+        if not isinstance(node, Symlink):
+            raise pyfuse3.FUSEError(errno.EINVAL)
+        return os.fsencode(await node.target())
+
+    # --- attributes -------------------------------------------------------------------------------------------
+
+    @handler
+    async def getattr(self, ino: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
+        node = self._inodes.node(ino)
+        return self._entry(node, await node.attrs())
+
+    @handler
+    async def setattr(
+        self,
+        ino: int,
+        attr: pyfuse3.EntryAttributes,
+        fields: pyfuse3.SetattrFields,
+        fh: int | None,
+        ctx: pyfuse3.RequestContext,
+    ) -> pyfuse3.EntryAttributes:
+        node = self._inodes.node(ino)
+        change = translate.attr_change(attr, fields)
+        opened = self._files.get(fh) if fh is not None else None
+        if opened is not None:
+            await opened.handle.change(opened.node, change, translate.caller(ctx))
+        else:
+            await node.change(change, translate.caller(ctx))
+        return self._entry(node, await node.attrs())
+
+    @handler
+    async def getxattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> bytes:
+        if name.startswith(b"security."):  # asked once for every write
+            raise pyfuse3.FUSEError(errno.ENODATA)
+        if name.startswith(b"system.posix_acl_"):
+            raise pyfuse3.FUSEError(errno.EOPNOTSUPP)
+        value = (await self._inodes.node(ino).xattrs()).get(os.fsdecode(name))
+        if value is None:
+            raise pyfuse3.FUSEError(errno.ENODATA)
+        return value
+
+    @handler
+    async def listxattr(self, ino: int, ctx: pyfuse3.RequestContext) -> Sequence[bytes]:
+        return [os.fsencode(name) for name in await self._inodes.node(ino).xattrs()]
+
+    @handler
+    async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: pyfuse3.RequestContext) -> None:
+        await self._inodes.node(ino).set_xattr(os.fsdecode(name), value)
+
+    @handler
+    async def removexattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
+        await self._inodes.node(ino).set_xattr(os.fsdecode(name), None)
+
+    @handler
+    async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
+        return translate.statfs()
+
+    # --- files ------------------------------------------------------------------------------------------------
+
+    @handler
+    async def open(self, ino: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
+        node = self._inodes.node(ino)
+        if not isinstance(node, File):
+            raise pyfuse3.FUSEError(errno.EISDIR)
+        return await self._open(node, flags, ctx)
+
+    @handler
+    async def create(
+        self, parent: int, name: bytes, mode: int, flags: int, ctx: pyfuse3.RequestContext
+    ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
+        directory, text = self._directory(parent), os.fsdecode(name)
+        try:
+            node = await directory.create(text, stat.S_IMODE(mode), translate.caller(ctx))
+        except errors.AlreadyExists:
+            if flags & os.O_EXCL:
+                raise
+            found = await directory.child(text)  # somebody was faster, and without O_EXCL that is as good
+            if not isinstance(found, File):
+                raise
+            node = found
+        self._inodes.number(node)
+        try:
+            info = await self._open(node, flags, ctx)
+            return info, await self._reveal(node)
+        finally:
+            self._inodes.drop_uncounted(node)
+
+    async def _open(self, node: File, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
+        handle = await node.open(translate.open_mode(flags), translate.caller(ctx))
+        fh = next(self._handles)
+        self._files[fh] = _OpenFile(node, handle)
+        told = self._inodes.told(node.ino)
+        if told is not None and told != handle.version:
+            # The kernel would cut these bytes at the size of the version it remembers.
+            await _invalidate_attrs(node.ino)
+            self._inodes.tell(node.ino, None)
+        keep = not handle.direct and self._inodes.keeps_pages(node.ino, handle.version)
+        return pyfuse3.FileInfo(fh=fh, direct_io=handle.direct, keep_cache=keep, nonseekable=not handle.seekable)
+
+    @handler
+    async def read(self, fh: int, offset: int, size: int) -> bytes:
+        return await self._files[fh].handle.read(offset, size)
+
+    @handler
+    async def write(self, fh: int, offset: int, data: bytes) -> int:
+        return await self._files[fh].handle.write(offset, data)
+
+    @handler
+    async def flush(self, fh: int) -> None:
+        await self._files[fh].handle.flush()
+
+    @handler
+    async def fsync(self, fh: int, datasync: bool) -> None:
+        await self._files[fh].handle.fsync()
+
+    @handler
+    async def release(self, fh: int) -> None:
+        opened = self._files.pop(fh, None)
+        if opened is not None:
+            await opened.handle.release()
+
+    # --- directories ------------------------------------------------------------------------------------------
+
+    @handler
+    async def opendir(self, ino: int, ctx: pyfuse3.RequestContext) -> int:
+        directory = self._directory(ino)
+        names = await directory.children()
+        fh = next(self._handles)
+        self._directories[fh] = _OpenDirectory(directory, names)
+        return fh
+
+    @handler
+    async def readdir(self, fh: int, start: int, token: pyfuse3.ReaddirToken) -> None:
+        opened = self._directories[fh]
+        if start == 0:  # opened, or rewound: `rewinddir` asks for what is there now
+            opened.names = await opened.node.children()
+        for position, (name, node) in enumerate(opened.names[start:], start + 1):
+            try:
+                attrs = node.listed_attrs() or await node.attrs()
+            except (errors.NotFound, errors.Stale):
+                continue  # gone since the names were taken
+            entry = self._entry(node, attrs)
+            if not pyfuse3.readdir_reply(token, os.fsencode(name), entry, position):
+                self._inodes.drop_uncounted(node)
+                break
+            self._inodes.count(node)
+
+    @handler
+    async def fsyncdir(self, fh: int, datasync: bool) -> None:
+        """Names are in the bucket when the call that made them returns."""
+
+    @handler
+    async def releasedir(self, fh: int) -> None:
+        self._directories.pop(fh, None)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _directory(self, ino: int) -> Directory:
+        node = self._inodes.node(ino)
+        if not isinstance(node, Directory):
+            raise errors.NotADirectory(path=node.path)
+        return node
+
+    def _entry(self, node: Node, attrs: Attrs) -> pyfuse3.EntryAttributes:
+        """The attributes to answer with; what the kernel may keep of them is noted."""
+        ino = self._inodes.number(node)
+        self._inodes.tell(ino, None if attrs.volatile else attrs.version)
+        return translate.entry(ino, attrs)
+
+    async def _reveal(self, node: Node) -> pyfuse3.EntryAttributes:
+        """The attributes for an answer by which the kernel comes to hold the node."""
+        attrs = await node.attrs()
+        self._inodes.count(node)
+        return self._entry(node, attrs)
+
+
+async def _invalidate_attrs(ino: int) -> None:
+    """Make the kernel forget an inode's attributes. From a thread: a notify may wait for requests we still owe."""
+    try:
+        await trio.to_thread.run_sync(pyfuse3.invalidate_inode, ino, True)
+    except FileNotFoundError:
+        return  # it does not know the inode

@@ -1,0 +1,97 @@
+"""The mount itself: is the mount point fit, serve it, let it go.
+
+Owns the session of pyfuse3, which is one for the whole process. Refuses mount points that would hide something. `serve`
+and `stop` belong to the trio thread; the others may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyfuse3
+import structlog
+
+from livememfs.errors import MountError
+from livememfs.fuse.adapter import Operations
+
+if TYPE_CHECKING:
+    from livememfs.tree.root import Root
+
+log = structlog.get_logger("livememfs.fuse")
+
+FUSERMOUNT_SECONDS = 30
+
+
+def check_mountpoint(path: Path) -> None:
+    """Raise MountError unless `path` is an empty directory. What a dead daemon left mounted there is cleared away."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        if error.errno != errno.ENOTCONN:
+            raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
+        log.info("clearing away a mount whose daemon is gone", mountpoint=str(path))
+        unmount(path, lazy=True)
+        found = path.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise MountError(f"{path} is not a directory")
+    if path.is_mount():
+        raise MountError(f"something is mounted on {path} already")
+    try:
+        taken = next(path.iterdir(), None)
+    except OSError as error:
+        raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
+    if taken is not None:
+        raise MountError(f"{path} is not empty; a mount would hide what is in it")
+
+
+async def serve(
+    root: Root, mountpoint: Path, *, allow_other: bool, op_timeout: float, on_ready: Callable[[], None]
+) -> None:
+    """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError."""
+    options = {*pyfuse3.default_options, "fsname=livememfs", "subtype=livememfs"}
+    if allow_other:
+        options.add("allow_other")
+    operations = Operations(root, root.context.errors, op_timeout)
+    try:
+        pyfuse3.init(operations, str(mountpoint), options)
+    except RuntimeError as error:
+        raise MountError(_why_not(mountpoint, error)) from None
+    try:
+        on_ready()
+        await pyfuse3.main()
+    finally:
+        pyfuse3.close(unmount=True)
+
+
+def stop() -> None:
+    """Have `serve` return. Requests that are being answered are answered first."""
+    pyfuse3.terminate()
+
+
+def unmount(path: Path, *, lazy: bool = False) -> None:
+    """Ask the kernel to let go of `path`; `lazy` detaches it now, whoever uses it. MountError when it cannot be."""
+    command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FUSERMOUNT_SECONDS)
+    except FileNotFoundError:
+        raise MountError("fusermount3 is missing; install the package fuse3") from None
+    except subprocess.TimeoutExpired:
+        raise MountError(f"{path} cannot be unmounted: fusermount3 does not come back") from None
+    if done.returncode:
+        raise MountError(f"{path} cannot be unmounted: {done.stderr.strip().removeprefix('fusermount3: ')}")
+
+
+def _why_not(mountpoint: Path, error: RuntimeError) -> str:
+    """What keeps libfuse from mounting, as far as it can be found out: its own words go to stderr."""
+    device = Path("/dev/fuse")
+    if not device.exists():
+        return "there is no /dev/fuse; load the kernel module (modprobe fuse), or give the container the device"
+    if not os.access(device, os.R_OK | os.W_OK):
+        return "/dev/fuse may not be opened; it needs mode 0666, or run as root"
+    return f"{mountpoint} cannot be mounted: {error}"

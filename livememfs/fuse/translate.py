@@ -1,0 +1,83 @@
+"""Between the tree's values and the kernel's structures.
+
+Owns modes, flags, times and what the kernel may cache for how long. Pure but for the daemon's own ids; trio thread
+only.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pyfuse3
+
+from livememfs.tree.node import AttrChange, Attrs, Caller, OpenMode
+
+if TYPE_CHECKING:
+    from livememfs.tree.node import Kind
+
+KERNEL_SECONDS = 1.0
+"""How long the kernel believes a name or attributes without asking."""
+BLOCK_SIZE = 131_072
+"""What tools take as the best size of one read or write."""
+_TYPES: dict[Kind, int] = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "symlink": stat.S_IFLNK}
+_DISK_BLOCK = 512
+
+
+def entry(ino: int, attrs: Attrs) -> pyfuse3.EntryAttributes:
+    """The kernel's form of `attrs`. Volatile attributes are not cached."""
+    found = pyfuse3.EntryAttributes()
+    found.st_ino = ino
+    found.generation = 0
+    found.entry_timeout = KERNEL_SECONDS
+    found.attr_timeout = 0.0 if attrs.volatile else KERNEL_SECONDS
+    found.st_mode = _TYPES[attrs.kind] | attrs.mode
+    found.st_nlink = attrs.nlink
+    found.st_uid = os.getuid() if attrs.uid is None else attrs.uid
+    found.st_gid = os.getgid() if attrs.gid is None else attrs.gid
+    found.st_size = attrs.size
+    found.st_blksize = BLOCK_SIZE
+    found.st_blocks = -(-attrs.size // _DISK_BLOCK)
+    found.st_atime_ns = found.st_mtime_ns = found.st_ctime_ns = max(attrs.mtime_ns, 0)
+    return found
+
+
+def caller(context: pyfuse3.RequestContext) -> Caller:
+    """Who asks."""
+    return Caller(context.uid, context.gid, context.pid, context.umask)
+
+
+def open_mode(flags: int) -> OpenMode:
+    """The flags of `open`. O_TRUNC arrives with the open itself, and without the right to write it means nothing."""
+    access = flags & os.O_ACCMODE
+    write = access != os.O_RDONLY
+    return OpenMode(
+        read=access != os.O_WRONLY,
+        write=write,
+        append=write and bool(flags & os.O_APPEND),
+        truncate=write and bool(flags & os.O_TRUNC),
+    )
+
+
+def attr_change(attrs: pyfuse3.EntryAttributes, fields: pyfuse3.SetattrFields) -> AttrChange:
+    """What `setattr` asks for. Access times are not kept."""
+    return AttrChange(
+        mode=stat.S_IMODE(attrs.st_mode) if fields.update_mode else None,
+        uid=attrs.st_uid if fields.update_uid else None,
+        gid=attrs.st_gid if fields.update_gid else None,
+        size=attrs.st_size if fields.update_size else None,
+        mtime_ns=attrs.st_mtime_ns if fields.update_mtime else None,
+    )
+
+
+def statfs() -> pyfuse3.StatvfsData:
+    """Constants: a bucket has no end, and tools that ask all the time must not cost a request."""
+    found = pyfuse3.StatvfsData()
+    found.f_bsize = found.f_frsize = 4_096
+    found.f_blocks = 1 << 28
+    found.f_bfree = found.f_bavail = 1 << 27
+    found.f_files = 1 << 32
+    found.f_ffree = found.f_favail = 1 << 31
+    found.f_namemax = 255
+    return found
