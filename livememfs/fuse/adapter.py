@@ -115,7 +115,7 @@ class Operations(pyfuse3.Operations):
         self, parent: int, name: bytes, mode: int, rdev: int, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
         if not stat.S_ISREG(mode):
-            raise pyfuse3.FUSEError(errno.EPERM)
+            raise self._never(parent, "special files")
         caller = translate.caller(ctx)
         made = await self._directory(parent).create(os.fsdecode(name), stat.S_IMODE(mode), caller)
         handle = await made.open(translate.open_mode(os.O_WRONLY), caller)
@@ -127,10 +127,7 @@ class Operations(pyfuse3.Operations):
 
     @handler
     async def link(self, ino: int, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
-        node = self._directory(parent)
-        refusal = node.refuse("linking")
-        # git and rsync fall back to copying on EPERM; where nothing may be written they hear that instead.
-        raise pyfuse3.FUSEError(errno.EROFS if refusal.errno == errno.EROFS else errno.EPERM)
+        raise self._never(parent, "hard links")
 
     @handler
     async def unlink(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
@@ -199,11 +196,17 @@ class Operations(pyfuse3.Operations):
 
     @handler
     async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: pyfuse3.RequestContext) -> None:
-        await self._inodes.node(ino).set_xattr(os.fsdecode(name), value)
+        await self._set_xattr(ino, name, value)
 
     @handler
     async def removexattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
-        await self._inodes.node(ino).set_xattr(os.fsdecode(name), None)
+        await self._set_xattr(ino, name, None)
+
+    async def _set_xattr(self, ino: int, name: bytes, value: bytes | None) -> None:
+        node = self._inodes.node(ino)
+        if not name.startswith(b"user.") and not isinstance(node.refuse("setting attributes"), errors.ReadOnly):
+            raise pyfuse3.FUSEError(errno.EOPNOTSUPP)  # `cp -p` goes on without access lists, and only on this errno
+        await node.set_xattr(os.fsdecode(name), value)
 
     @handler
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
@@ -306,6 +309,14 @@ class Operations(pyfuse3.Operations):
     @handler
     async def releasedir(self, fh: int) -> None:
         self._directories.pop(fh, None)
+
+    def _never(self, parent: int, what: str) -> Exception:
+        """The refusal of something that no place offers: EROFS where nothing may be written, else EPERM.
+
+        git and rsync try hard links and copy on EPERM, so that one is no news for `errors.ndjson`.
+        """
+        refusal = self._directory(parent).refuse(what)
+        return refusal if isinstance(refusal, errors.ReadOnly) else pyfuse3.FUSEError(errno.EPERM)
 
     # --- inside -----------------------------------------------------------------------------------------------
 

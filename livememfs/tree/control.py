@@ -48,12 +48,17 @@ class Control(File):
         return handle
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Setting times is a touch, unless it belongs to an open for writing, which is one already.
+        """Setting times is a touch. Together with an open for writing, which is one too, it is one touch.
 
         GNU touch opens, duplicates the descriptor, closes the first one and sets the times through the second.
         """
-        if change.mtime_ns is not None and not self.writers:
+        if change.mtime_ns is None:
+            return
+        waiting = [writer for writer in self.writers if not writer.counted]
+        if waiting or not self.writers:
             self.context.consolidations.touch(self.space)
+        for writer in waiting:
+            writer.counted = True
 
     def submit(self, request: bytes) -> None:
         """One close of a writer: what it wrote are the options. Raises BadRequest."""
@@ -61,14 +66,18 @@ class Control(File):
 
 
 class ControlHandle(Handle):
-    """An open for writing: what is written is collected, the close submits it once."""
+    """An open for writing: what is written is collected, and a close submits it. Nothing written is a plain touch.
+
+    Which close is the last one is only known at release: a shell duplicates the descriptor it redirects to and closes
+    the first before a byte is written. A plain touch can wait for that, because it cannot be refused.
+    """
 
     direct = True
 
     def __init__(self, control: Control) -> None:
         self.control = control
         self.request = bytearray()
-        self.submitted = False
+        self.counted = False
 
     async def read(self, offset: int, size: int) -> bytes:
         return self.control.answer()[offset : offset + size]
@@ -77,13 +86,11 @@ class ControlHandle(Handle):
         if len(self.request) + len(data) > MAX_REQUEST:
             raise errors.BadRequest(f"a request has at most {MAX_REQUEST:,} bytes", path=self.control.path)
         self.request += data
-        self.submitted = False
         return len(data)
 
     async def flush(self) -> None:
-        # A descriptor that was duplicated is closed more than once; only what is new is a new touch.
-        if not self.submitted:
-            self.submitted = True
+        if self.request:
+            self.counted = True
             request = bytes(self.request)
             self.request.clear()
             self.control.submit(request)
@@ -93,6 +100,8 @@ class ControlHandle(Handle):
 
     async def release(self) -> None:
         self.control.writers.discard(self)
+        if not self.counted:
+            self.control.submit(b"")
 
 
 class Wait(File):

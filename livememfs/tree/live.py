@@ -17,7 +17,7 @@ from livememfs.records import keys, names
 from livememfs.records.note import uid8
 from livememfs.store.base import IfMatch
 from livememfs.tree.body import Body
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.note import META_NAME, UID_ATTEMPTS, NoteFile
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Live(Directory):
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         if target is not self:
-            raise errors.CrossesKinds(path=self.path_of(name))
+            raise crossing(self.path_of(name), target)
         check_name(new_name, self.path_of(new_name))
         note = await self.child(name)
         existing = await self._existing(new_name)

@@ -208,6 +208,12 @@ class Directory(Node):
         return f"{self.path}/{name}" if self.parent is not None else name
 
 
+def crossing(path: str, target: Directory) -> errors.LiveMemError:
+    """Why a rename of `path` into a directory of another kind is refused: tools copy on EXDEV, but not into bank/."""
+    refusal = target.refuse("moving something here")
+    return refusal if isinstance(refusal, errors.ReadOnly) else errors.CrossesKinds(path=path)
+
+
 def check_name(name: str, path: str) -> None:
     """Refuse a name that no key can carry: NameTooLong, InvalidName."""
     size = len(name.encode("utf-8", "surrogateescape"))

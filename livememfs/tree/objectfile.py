@@ -116,6 +116,7 @@ class ObjectFile(File):
         if self.handles:
             await self._load(self.body)
         self.orphaned = True
+        self.context.unsaved.discard(self)
 
     async def _load(self, body: Body) -> Body:
         """The body with its bytes, or the one that replaced it meanwhile."""
@@ -210,7 +211,14 @@ class ObjectFile(File):
         """Save `body` when it is dirty. Raises what the writer must hear."""
         async with self._saving:
             if body.dirty and not self.orphaned:
+                self.context.unsaved.add(self)
                 await self.save(body)
+            if not self.body.dirty:
+                self.context.unsaved.discard(self)
+
+    async def set_xattr(self, name: str, value: bytes | None) -> None:
+        self.check_writable()
+        raise errors.NotSupported(path=self.path, detail=f"setting {name}")
 
     async def xattrs(self) -> Mapping[str, bytes]:
         info = self.body.info
@@ -241,6 +249,8 @@ class ObjectHandle(Handle):
 
     async def write(self, offset: int, data: bytes) -> int:
         file = self.file
+        if self.mode.append and not self.body.dirty:
+            self.body = file.body  # an append follows whatever was stored meanwhile
         if not self.body.loaded:
             self.body = await file._load(self.body)
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.

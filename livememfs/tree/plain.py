@@ -17,7 +17,7 @@ from livememfs.concurrency import for_each
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.tree.body import Body
 from livememfs.tree.conflict import keep_both
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, Symlink, check_key, check_name
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, Symlink, check_key, check_name, crossing
 from livememfs.tree.objectfile import META_MODE, META_MTIME, META_XATTRS, ObjectFile, pending_attrs
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ class PlainFile(ObjectFile):
             try:
                 info = await replica.put(self.key, data, meta=meta, condition=condition)
             except errors.PreconditionFailed:
-                info = await keep_both(self.context, self.path, self.key, data, meta)
+                info, ours = await keep_both(self.context, self.path, self.key, data, meta)
                 self.body = Body(info)
+                info = info if ours else body.info
         body.info, body.saved = info, changes
         if isinstance(self.parent, PlainDirectory):
             self.parent.saved(self)
@@ -357,7 +358,7 @@ class PlainDirectory(Directory):
         node = await self.child(name)
         movable = isinstance(node, PlainFile | PlainSymlink) or (type(node) is PlainDirectory and node._prefix is None)
         if not movable or not isinstance(target, PlainDirectory):
-            raise errors.CrossesKinds(path=self.path_of(name))
+            raise crossing(self.path_of(name), target)
         target.check_new(new_name)
         existing = await _existing(target, new_name)
         if existing is node:
@@ -470,6 +471,9 @@ class PlainDirectory(Directory):
                 child.rekey()
             elif isinstance(child, PlainFile | PlainSymlink):
                 child.key = self.prefix + name
+
+    async def set_xattr(self, name: str, value: bytes | None) -> None:
+        raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode and times of a directory are kept in its marker."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -313,7 +314,10 @@ async def test_a_write_that_fails_keeps_every_note_and_the_next_run_does_the_res
     assert Meta.parse(await world.get(keys.meta_key(SPACE))).consolidation_count == 1
 
 
-async def test_notes_that_cannot_be_removed_make_the_run_partial(world: World) -> None:
+async def test_notes_that_cannot_be_removed_make_the_run_partial(
+    world: World, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a consolidated note could not be removed")
     notes = await world.live()
     world.store.plan = lambda asked, _: (
         Fault(before=errors.Denied("no", key=asked.key)) if asked.verb == "delete" else None
@@ -410,7 +414,10 @@ async def test_a_synthesis_that_is_not_text_is_replaced(world: World) -> None:
     assert b"Filed." in await world.get(keys.synthesis_key(SPACE))
 
 
-async def test_a_bug_ends_one_run_and_not_the_mount(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bug_ends_one_run_and_not_the_mount(
+    world: World, monkeypatch: pytest.MonkeyPatch, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("consolidation broke down")
     monkeypatch.setattr("livememfs.pipelines.consolidate.plan_from_reply", lambda *_: 1 // 0)
     before = await world.bucket()
     with ScriptedLLM(GOOD, GOOD) as llm:

@@ -1,0 +1,212 @@
+"""The bad days: the store fails, a handler breaks, the daemon is told to end, the user is nobody special."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import shlex
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cloud import Bucket, Cloud
+from machine import ROOT, Mount, StartMount, clean_environment, detach, mounted_at, sh
+
+LIVE = "project/live"
+
+
+def stored(bucket: Bucket) -> list[str]:
+    """The keys of all notes, without the sentinel."""
+    return [key for key in bucket.keys(f"{LIVE}/") if not key.endswith(".keep")]
+
+
+# --- the store ---------------------------------------------------------------------------------------------------
+
+
+def test_when_the_store_fails_the_writer_hears_it_and_the_draft_can_be_saved_again(
+    start_mount: StartMount, bucket: Bucket, s3: Cloud
+) -> None:
+    mount = start_mount(bucket.environment(), "--op-timeout", "2")
+    sh(f"mkdir project; cat {LIVE}/* project/README.md; true", cwd=mount.path)
+
+    with s3.failing(503):
+        told = sh(f"cp /etc/hostname {LIVE}/host.md", cwd=mount.path, status=1).stderr
+        assert "timed out" in told.lower()
+        assert sh(f"cat {LIVE}/host.md", cwd=mount.path).stdout == Path("/etc/hostname").read_text()
+        assert json.loads((mount / ".livememfs/status.json").read_text())["state"] == "degraded"
+    assert stored(bucket) == []
+
+    sh(f"echo again >> {LIVE}/host.md", cwd=mount.path)
+
+    [key] = stored(bucket)
+    assert bucket.text(key).endswith(Path("/etc/hostname").read_text() + "again\n")
+    assert json.loads((mount / ".livememfs/status.json").read_text())["state"] == "ok"
+    assert "host.md" in (mount / ".livememfs/errors.ndjson").read_text()
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "umount"])
+def test_ending_saves_what_the_store_did_not_take_before(
+    start_mount: StartMount, bucket: Bucket, s3: Cloud, how: str
+) -> None:
+    mount = start_mount(bucket.environment(), "--op-timeout", "2")
+    sh(f"mkdir project; ls {LIVE}", cwd=mount.path)
+    with s3.failing(503):
+        sh(f"cp /etc/hostname {LIVE}/host.md", cwd=mount.path, status=1)
+
+    if how == "SIGTERM":
+        mount.signal(signal.SIGTERM)
+        mount.expect_end(0)
+    else:
+        mount.stop()
+
+    assert len(stored(bucket)) == 1
+
+
+def test_what_could_not_be_saved_at_the_end_is_an_error_that_names_it(
+    start_mount: StartMount, bucket: Bucket, s3: Cloud
+) -> None:
+    env = {**bucket.environment(), "LIVEMEMFS_DRAIN_TIMEOUT": "1"}
+    mount = start_mount(env, "--op-timeout", "2")
+    sh(f"mkdir project; ls {LIVE}", cwd=mount.path)
+
+    with s3.failing(503):
+        sh(f"cp /etc/hostname {LIVE}/host.md", cwd=mount.path, status=1)
+        mount.signal(signal.SIGTERM)
+        mount.expect_end(1)
+
+    assert f"{LIVE}/host.md" in mount.log()
+    assert not mounted_at(mount.path)
+
+
+def test_a_file_open_at_the_end_is_saved(folder_mounted: Mount, folder: Path) -> None:
+    descriptor = os.open(folder_mounted / LIVE / "insight.md", os.O_WRONLY | os.O_CREAT)
+    os.write(descriptor, b"half a thought")
+
+    folder_mounted.signal(signal.SIGTERM)
+    folder_mounted.expect_end(0)
+
+    with contextlib.suppress(OSError):  # whoever closes it afterwards hears that the mount is gone
+        os.close(descriptor)
+    [note] = (folder / LIVE).glob("*_insight_*.md")
+    assert note.read_text().endswith("half a thought")
+
+
+def test_while_the_store_is_down_calls_end_in_time_and_the_mount_says_why(
+    start_mount: StartMount, bucket: Bucket, s3: Cloud
+) -> None:
+    mount = start_mount(bucket.environment(), "--op-timeout", "2")
+    sh(f"mkdir project; echo known > {LIVE}/known.md; cat {LIVE}/known.md", cwd=mount.path)
+
+    with s3.failing(503):
+        sh("timeout 20 ls project/folder; timeout 20 cat project/live/known.md; true", cwd=mount.path)
+        assert "ServiceUnavailable" in sh("cat .livememfs/status.json", cwd=mount.path).stdout
+
+    assert sh(f"tail -n 1 {LIVE}/known.md", cwd=mount.path).stdout == "known\n"
+
+
+# --- bugs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_handler_that_raises_costs_one_call_and_the_mount_lives(start_mount: StartMount, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text(
+        textwrap.dedent("""
+            import sys
+            if "mount" in sys.orig_argv:
+                from livememfs.tree import space
+                def guide(name):
+                    raise ZeroDivisionError("a bug")
+                space.guide = guide
+        """)
+    )
+    env = {"LIVEMEMFS_STORE": str(tmp_path / "store"), "PYTHONPATH": f"{broken}:{ROOT}"}
+    mount = start_mount(env)
+    mount.expect_log("a handler failed")
+    sh("mkdir project", cwd=mount.path)
+
+    told = sh("cat project/README.md", cwd=mount.path, status=1).stderr
+
+    assert "Input/output error" in told
+    sh(f"echo alive > {LIVE}/x.md && cat {LIVE}/x.md", cwd=mount.path)
+    assert "ZeroDivisionError" in mount.log()
+    assert "ZeroDivisionError" in (mount / ".livememfs/errors.ndjson").read_text()
+
+
+def test_a_killed_daemon_loses_nothing_that_was_closed(
+    start_mount: StartMount, bucket: Bucket, second_mount: StartMount
+) -> None:
+    mount = start_mount(bucket.environment())
+    sh(f"mkdir project; for i in 1 2 3 4 5; do echo note $i > {LIVE}/n$i.md; done", cwd=mount.path)
+
+    mount.kill()
+
+    assert "not connected" in sh(f"ls {mount.path}", status=2).stderr
+    other = second_mount()
+    assert sorted(sh(f"tail -qn 1 {LIVE}/*", cwd=other.path).stdout.split("\n"))[1:] == [
+        f"note {i}" for i in range(1, 6)
+    ]
+    detach(mount.path)
+
+
+# --- a user without rights ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def device_for_all() -> Iterator[None]:
+    """/dev/fuse the way udev makes it on every desktop and server; put back afterwards."""
+    before = stat.S_IMODE(os.stat("/dev/fuse").st_mode)
+    os.chmod("/dev/fuse", 0o666)
+    yield
+    os.chmod("/dev/fuse", before)
+
+
+def test_a_user_without_rights_mounts_writes_consolidates_and_unmounts(device_for_all: None) -> None:
+    nobody = pwd.getpwnam("nobody")
+    home = Path(tempfile.mkdtemp(prefix="livememfs-nobody-"))
+    mountpoint = home / "mnt"
+    try:
+        mountpoint.mkdir()
+        for path in (home, mountpoint):
+            os.chown(path, nobody.pw_uid, nobody.pw_gid)
+        become = ["setpriv", "--reuid", str(nobody.pw_uid), "--regid", str(nobody.pw_gid), "--clear-groups"]
+        if sh(f"{shlex.join(become)} test -x {sys.executable} -a -r {ROOT}", status=None).returncode:
+            # The tests run from a directory that is root's own: nobody may read there, and nothing else.
+            become += ["--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search"]
+        script = f"""
+            set -eu
+            livememfs() {{ {sys.executable} -m livememfs "$@"; }}
+            livememfs mount mnt
+            [ "$(stat -c %U mnt)" = nobody ]
+            mkdir mnt/project
+            echo 'we chose S3' > mnt/project/live/decision.md
+            touch mnt/project/.consolidate
+            cat mnt/project/.consolidate.wait
+            grep -r 'we chose S3' mnt/project/bank
+            livememfs umount mnt
+        """
+        done = subprocess.run(
+            ["timeout", "-k", "5", "80", *become, "--", "/bin/sh", "-c", script],
+            cwd=home,
+            env=clean_environment(home, LIVEMEMFS_STORE=str(home / "store"), USER="nobody", LOGNAME="nobody"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "everything is in folder" in done.stdout
+        assert not mounted_at(mountpoint)
+    finally:
+        detach(mountpoint)
+        shutil.rmtree(home)

@@ -1,0 +1,105 @@
+"""What must not be changed by hand is not changed, not by root either."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from cloud import Bucket
+from machine import Mount, sh
+
+from livememfs.tree.space import RESERVED
+
+PYTHON = f"{sys.executable} -c"
+
+CHANGES = {
+    "create": "echo x > bank/y",
+    "append": "echo x >> bank/progress.md",
+    "truncate on open": ": > bank/progress.md",
+    "truncate": "truncate -s 0 bank/progress.md",
+    "unlink": "rm -f bank/progress.md",
+    "mkdir": "mkdir bank/d",
+    "rmdir": "rmdir bank/sub",
+    "rename inside": "mv bank/progress.md bank/other.md",
+    "rename out": PYTHON + " \"import os; os.rename('bank/progress.md', 'progress.md')\"",
+    "rename in": "echo x > x; " + PYTHON + " \"import os; os.rename('x', 'bank/x')\"",
+    "symlink": "ln -s x bank/l",
+    "hard link": "echo x > x; ln x bank/l",
+    "hard link inside": "ln bank/progress.md bank/l",
+    "chmod": "chmod 600 bank/progress.md",
+    "chmod of the folder": "chmod 700 bank",
+    "chown": "chown 1:1 bank/progress.md",
+    "touch": "touch bank/progress.md",
+    "utimens": "touch -d 2001-01-01 bank/progress.md",
+    "touch of a new name": "touch bank/new",
+    "mkfifo": "mkfifo bank/fifo",
+    "set an attribute": PYTHON + " \"import os; os.setxattr('bank/progress.md', 'user.x', b'1')\"",
+    "remove an attribute": PYTHON + " \"import os; os.removexattr('bank/progress.md', 'user.x')\"",
+    "open for writing": PYTHON + " \"open('bank/progress.md', 'r+')\"",
+    "in a subfolder": "echo x > bank/sub/y",
+    "the synthesis": "echo x > _synthesis.md",
+    "the metadata": "rm _meta.json",
+    "the guide": "echo x >> README.md",
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_every_change_of_what_livememfs_keeps_is_refused_as_read_only(mounted: Mount, bucket: Bucket, how: str) -> None:
+    bucket.put("project/bank/progress.md", "# Progress\n")
+    bucket.put("project/bank/sub/deep.md", "# Deep\n")
+    bucket.put("project/_synthesis.md", "---\nnotes_count: 0\n---\n")
+    sh(
+        "for i in $(seq 40); do ls bank | grep -q sub && [ -e _synthesis.md ] && exit 0; sleep 0.1; done; exit 1",
+        cwd=mounted / "project",
+    )
+    kept = ("project/bank/", "project/_")
+    before = {key: bucket.get(key) for key in bucket.keys("project/") if key.startswith(kept)}
+
+    done = sh(CHANGES[how], cwd=mounted / "project", status=None)
+
+    assert done.returncode != 0
+    assert "Read-only file system" in done.stderr
+    assert {key: bucket.get(key) for key in bucket.keys("project/") if key.startswith(kept)} == before
+    assert '"EROFS"' in (mounted / ".livememfs/errors.ndjson").read_text()
+
+
+def test_rules_are_written_once(mounted: Mount, bucket: Bucket) -> None:
+    sh("echo '# first' > _rules.md", cwd=mounted / "project")
+
+    for change in (
+        "echo '# second' > _rules.md",
+        "echo more >> _rules.md",
+        "rm -f _rules.md",
+        "mv _rules.md x",
+        "sed -i s/first/second/ _rules.md",
+        "chmod 600 _rules.md",
+        "truncate -s 0 _rules.md",
+    ):
+        assert sh(change, cwd=mounted / "project", status=None).returncode != 0, change
+
+    assert bucket.text("project/_rules.md") == "# first\n"
+    assert (mounted / "project/_rules.md").read_text() == "# first\n"
+
+
+def test_the_root_holds_spaces_only(mounted: Mount, bucket: Bucket) -> None:
+    before = bucket.keys()
+
+    for change in (
+        "echo x > file",
+        "ln -s project link",
+        "mkdir _system",
+        "mkdir 'no spaces'",
+        "mv project other",
+        "rmdir .livememfs",
+        "echo x > .livememfs/status.json",
+    ):
+        assert sh(change, cwd=mounted.path, status=None).returncode != 0, change
+
+    assert bucket.keys() == before
+    assert sorted(os.listdir(mounted.path)) == [".livememfs", "project"]
+
+
+def test_names_of_later_versions_are_reserved(mounted: Mount, bucket: Bucket) -> None:
+    for name in sorted(RESERVED):
+        assert sh(f"echo x > {name}", cwd=mounted / "project", status=None).returncode != 0, name
