@@ -1,4 +1,4 @@
-"""The tables of docs/operations.md that come from the code: settings, errors, commands.
+"""The tables of the documents that come from the code: settings, errors, commands, the paths of a mount.
 
 `tests/test_docs.py` fails while a table differs from the code; running this file as a program writes them anew.
 """
@@ -16,8 +16,12 @@ from livememfs import config, errors
 from livememfs.cli.main import app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
+from livememfs.tree import registry
 
-OPERATIONS = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+OPERATIONS = DOCS / "operations.md"
+TREE = DOCS / "tree.md"
+PAGES = (OPERATIONS, TREE)
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -63,7 +67,7 @@ def commands_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES = {"settings": settings_table, "errors": errors_table, "commands": commands_table}
+TABLES = {"settings": settings_table, "errors": errors_table, "commands": commands_table, "tree": registry.table}
 
 
 def render(text: str) -> str:
@@ -72,4 +76,5 @@ def render(text: str) -> str:
 
 
 if __name__ == "__main__":
-    OPERATIONS.write_text(render(OPERATIONS.read_text()))
+    for page in PAGES:
+        page.write_text(render(page.read_text()))

@@ -10,11 +10,11 @@ callers may ask for the same thing at once and both get a true answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import trio
 
@@ -23,6 +23,8 @@ from livememfs.cache.changes import Change, Changes
 from livememfs.cache.contents import Contents, ContentsStatistics
 from livememfs.concurrency import for_each
 from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject, list_all
+
+T = TypeVar("T")
 
 DEFAULT_LISTING_TTL = 1.0
 MAX_LEVELS = 4_096
@@ -158,12 +160,28 @@ class Replica:
     async def _head(self, key: str) -> ObjectInfo:
         async with self._single(("head", key)):
             try:
-                with self._remembering():
-                    info = await self.store.head(key)
+                info = await self._undisturbed(key, lambda: self.store.head(key))
             except errors.ObjectMissing:
                 self._forget(key, "remote")
                 raise
             return self._learn(info)
+
+    async def _undisturbed(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
+        while True:
+            meanwhile: list[tuple[str, ObjectInfo | None]] = []
+            self._listening.append(meanwhile)
+            try:
+                with self._remembering():
+                    answer = await ask()
+            except errors.ObjectMissing:
+                if all(changed != key for changed, _ in meanwhile):
+                    raise
+            else:
+                if all(changed != key for changed, _ in meanwhile):
+                    return answer
+            finally:
+                self._listening = [other for other in self._listening if other is not meanwhile]
 
     async def complete(self, infos: list[ObjectInfo]) -> list[ObjectInfo]:
         """The same objects with their user metadata, asked for side by side where it is not known.
@@ -193,8 +211,7 @@ class Replica:
                 return StoredObject(info, data)
         async with self._single(("get", key)):
             try:
-                with self._remembering():
-                    found = await self.store.get(key)
+                found = await self._undisturbed(key, lambda: self.store.get(key))
             except errors.ObjectMissing:
                 self._forget(key, "remote")
                 raise

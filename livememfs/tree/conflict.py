@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 ATTEMPTS = 100
 
 
-async def keep_both(context: Context, path: str, key: str, data: bytes, meta: Mapping[str, str]) -> ObjectInfo:
-    """Settle a put whose condition failed; returns what the bucket now has under `key`.
+async def keep_both(
+    context: Context, path: str, key: str, data: bytes, meta: Mapping[str, str]
+) -> tuple[ObjectInfo, bool]:
+    """Settle a put whose condition failed; returns what the bucket now has under `key`, and whether that is ours.
+
+    When it is not, a writer that goes on must not take that version for its own, or it would overwrite it next.
 
     Raises PreconditionFailed when no free name for the copy can be found.
     """
@@ -29,11 +33,10 @@ async def keep_both(context: Context, path: str, key: str, data: bytes, meta: Ma
     try:
         theirs = await replica.read(key, fresh=True)
     except errors.ObjectMissing:
-        return await replica.put(
-            key, data, meta=meta, condition=IfAbsent()
-        )  # removed there, edited here: the edit wins
+        # Removed there, edited here: the edit wins.
+        return await replica.put(key, data, meta=meta, condition=IfAbsent()), True
     if theirs.data == data:
-        return theirs.info
+        return theirs.info, True
     for attempt in range(ATTEMPTS):
         copy = conflict_key(key, context.host, f"{context.clock.now():%Y%m%dT%H%M%SZ}", attempt)
         try:
@@ -42,7 +45,7 @@ async def keep_both(context: Context, path: str, key: str, data: bytes, meta: Ma
             continue
         folder = path.rpartition("/")[0]
         context.errors.conflict(path, f"{folder}/{copy.rpartition('/')[2]}", "changed by another host meanwhile")
-        return theirs.info
+        return theirs.info, False
     raise errors.PreconditionFailed(key=key)
 
 

@@ -7,7 +7,7 @@ thread only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from livememfs.clock import Clock
     from livememfs.pipelines.queue import Consolidations
     from livememfs.tree.errorlog import ErrorLog
+    from livememfs.tree.objectfile import ObjectFile
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """The surroundings of a node.
 
-    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`.
+    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`. `unsaved` holds
+    the files with bytes that the bucket has not taken: directories know their files only as long as somebody does.
     """
 
     replica: Replica
@@ -33,6 +35,7 @@ class Context:
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26
+    unsaved: set[ObjectFile] = field(default_factory=set)
 
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from livememfs.records.space import iso
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from livememfs.clock import Clock
     from livememfs.errors import LiveMemError
 
@@ -60,15 +62,20 @@ class ErrorLog:
 
     def errors(self) -> bytes:
         """The text of `errors.ndjson`."""
-        return "".join(self._errors).encode()
+        return _encoded(self._errors)
 
     def conflicts(self) -> bytes:
         """The text of `conflicts.ndjson`."""
-        return "".join(self._conflicts).encode()
+        return _encoded(self._conflicts)
 
     def statistics(self) -> ErrorLogStatistics:
         """Counters, cheap."""
         return ErrorLogStatistics(self._count, self._conflict_count, len(self._errors))
+
+
+def _encoded(lines: Iterable[str]) -> bytes:
+    # A name that is not UTF-8 stays readable as an escape, which JSON has for it.
+    return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _line(**fields: str) -> str:

@@ -18,7 +18,7 @@ from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.tree.body import Body
 from livememfs.tree.conflict import keep_both
 from livememfs.tree.node import Attrs, Caller, Handle, OpenMode
-from livememfs.tree.objectfile import META_MTIME, ObjectFile, pending_attrs
+from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,13 +39,14 @@ class NoteFile(ObjectFile):
     name: its object stays in the bucket until the editor has decided.
     """
 
-    __slots__ = ("agent", "live", "parks", "written")
+    __slots__ = ("agent", "live", "parks", "unanswered", "written")
 
     def __init__(self, live: Live, name: str, context: Context, info: ObjectInfo | None) -> None:
         super().__init__(live, name, context, info, info.key if info is not None else None)
         self.live = live
         self.written = (info.meta or {}).get(META_NAME, "") if info is not None else name
         self.parks: str | None = None
+        self.unanswered: tuple[str, bytes] | None = None
         self.agent = ""
 
     @property
@@ -75,6 +76,7 @@ class NoteFile(ObjectFile):
         changes, raw = body.changes, body.value()
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
+        await self._recover(body)
         previous = await self._previous()
         note, sealed = complete(
             raw,
@@ -85,17 +87,33 @@ class NoteFile(ObjectFile):
             now=self.context.clock.now(),
             previous=previous,
         )
-        info = await (self._store_new(note, sealed) if self.key is None else self._store_again(sealed))
+        if self.key is None:
+            info, ours = await self._store_new(note, sealed), True
+        else:
+            info, ours = await self._store_again(body, sealed)
         body.saved = changes
-        self._settle(body, info, raw, sealed)
+        if ours:
+            body.info = info
+        self._settle(info, as_stored=body is self.body and ours and raw == sealed)
 
-    def _settle(self, body: Body, info: ObjectInfo, raw: bytes, sealed: bytes) -> None:
+    def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
         """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
-        body.info = info
-        if raw != sealed or body is not self.body:
+        if not as_stored:
             self.body = Body(info)
         self.parks = None
         self.live.sealed(self)
+
+    async def _recover(self, body: Body) -> None:
+        """A put that failed without an answer may have happened. Then the note is stored, and this its next version."""
+        if self.key is not None or self.unanswered is None:
+            return
+        key, sealed = self.unanswered
+        try:
+            found = await self.context.replica.read(key, fresh=True)
+        except errors.ObjectMissing:
+            return
+        if found.data == sealed:
+            self.key, body.info = key, found.info
 
     async def _previous(self) -> Note | None:
         """The note that this one is a new version of."""
@@ -116,33 +134,28 @@ class NoteFile(ObjectFile):
             try:
                 with pending_attrs(self) as attrs:
                     key = keys.live_key(space, name)
-                    info = await self.context.replica.put(key, sealed, meta=self._meta(attrs), condition=IfAbsent())
+                    self.unanswered = (key, sealed)
+                    info = await self.context.replica.put(key, sealed, meta=self.meta(attrs), condition=IfAbsent())
             except errors.PreconditionFailed:
+                self.unanswered = None
                 if name == self.name:
                     raise
                 continue
-            self.key = key
+            self.key, self.unanswered = key, None
             return info
         raise errors.AlreadyExists(path=self.path)
 
-    async def _store_again(self, sealed: bytes) -> ObjectInfo:
-        """Put a new version of a stored note; another host's version is kept beside ours."""
+    async def _store_again(self, body: Body, sealed: bytes) -> tuple[ObjectInfo, bool]:
+        """Put a new version of a stored note; a version that this one does not follow is kept beside it."""
         assert self.key is not None  # the caller looked
-        base = self.body.info
+        base = body.info
         with pending_attrs(self) as attrs:
-            meta = self._meta(attrs)
+            meta = self.meta(attrs)
             try:
                 condition = IfMatch(base.etag) if base is not None else IfAbsent()
-                return await self.context.replica.put(self.key, sealed, meta=meta, condition=condition)
+                return await self.context.replica.put(self.key, sealed, meta=meta, condition=condition), True
             except (errors.PreconditionFailed, errors.ObjectMissing):
                 return await keep_both(self.context, self.path, self.key, sealed, meta)
-
-    async def save_attrs(self) -> None:
-        """Times of a stored note: a copy of the object onto itself."""
-        if self.key is not None and self.body.info is not None:
-            async with self._saving:
-                with pending_attrs(self) as attrs:
-                    self.body.info = await self.context.replica.copy(self.key, self.key, meta=self._meta(attrs))
 
     async def store_name(self, written: str) -> None:
         """Give a stored note another second name, so that other hosts resolve it too."""
@@ -150,12 +163,10 @@ class NoteFile(ObjectFile):
         self.written = written
         async with self._saving:
             info = await self.context.replica.stat(self.key)
-            meta = {**(info.meta or {}), META_NAME: written}
-            self.body.info = await self.context.replica.copy(self.key, self.key, meta=meta)
+            await self.restamp({**inherited(info), META_NAME: written})
 
-    def _meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
-        info = self.body.info
-        meta = {**(info.meta or {} if info is not None else {}), META_MTIME: attrs[META_MTIME]}
+    def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
+        meta = super().meta(attrs)
         if self.written and not keys.NoteName.parse(self.written):
             meta[META_NAME] = self.written
         return meta

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
+from livememfs.store.base import OP_META
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
@@ -149,10 +150,10 @@ class ObjectFile(File):
         meta = (info.meta if info is not None else None) or READ_ONLY_META
         mtime = self.mtime_ns
         if mtime is None:
-            mtime = _int(meta.get(META_MTIME), 10)
+            mtime = number(meta.get(META_MTIME), 10)
         if mtime is None:
             mtime = info.modified_ns if info is not None else 0
-        mode = self.mode if self.mode is not None else _int(meta.get(META_MODE), 8)
+        mode = self.mode if self.mode is not None else number(meta.get(META_MODE), 8)
         return Attrs(
             kind="file",
             mode=self.default_mode if mode is None else mode & 0o7777,
@@ -169,6 +170,8 @@ class ObjectFile(File):
         if mode.write:
             self.check_writable()
         await self.refresh()
+        if mode.write and self.orphaned:
+            raise errors.Stale(path=self.path)  # what is written to a version that was replaced would go nowhere
         body = self.body
         if mode.truncate:
             self.truncate(0)
@@ -199,20 +202,48 @@ class ObjectFile(File):
             self.mode = change.mode & 0o7777
         if change.mtime_ns is not None:
             self.mtime_ns = change.mtime_ns
-        if change.size is not None and not self.handles:
+        if (change.size is not None and not self.handles) or ((self.mode, self.mtime_ns) != kept and not self.busy):
             await self.flush(self.body)
-        elif (self.mode, self.mtime_ns) != kept and not self.busy:
-            await self.save_attrs()
+
+    @property
+    def attrs_pending(self) -> bool:
+        """Whether mode or time were set and the bucket does not have them."""
+        stored = self.key is not None and self.body.info is not None and not self.orphaned
+        return stored and (self.mode is not None or self.mtime_ns is not None)
 
     async def save_attrs(self) -> None:
-        """Bring mode and time of an unchanged content into the bucket."""
+        """Bring mode and time of an unchanged content into the bucket. Called with no save of this file running."""
+        with pending_attrs(self) as attrs:
+            await self.restamp(self.meta(attrs))
+
+    def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
+        """The metadata of the next version: what others put there stays."""
+        return {**inherited(self.body.info), **attrs}
+
+    async def restamp(self, meta: Mapping[str, str]) -> None:
+        """Give the object other metadata: a copy onto itself."""
+        assert self.key is not None  # the caller looked
+        self.adopt(await self.context.replica.copy(self.key, self.key, meta=meta))
+
+    def adopt(self, info: ObjectInfo) -> None:
+        """Take note of what a copy on the server made, which may be of a version that is not ours.
+
+        Then ours must not pass for it: the next save would overwrite what somebody else wrote.
+        """
+        mine = self.body.info
+        if mine is not None and mine.etag == info.etag:
+            self.body.info = info
+        elif not self.body.dirty:
+            self.body = Body(info)
 
     async def flush(self, body: Body) -> None:
-        """Save `body` when it is dirty. Raises what the writer must hear."""
+        """Save `body` when it is dirty, or what was set of its attributes. Raises what the writer must hear."""
         async with self._saving:
             if body.dirty and not self.orphaned:
                 self.context.unsaved.add(self)
                 await self.save(body)
+            elif self.attrs_pending:
+                await self.save_attrs()
             if not self.body.dirty:
                 self.context.unsaved.discard(self)
 
@@ -234,6 +265,7 @@ class ObjectHandle(Handle):
         self.file = file
         self.body = body
         self.mode = mode
+        self.flushed = 0
         # Two bodies behind one inode share the kernel's pages; what is not the common one stays out of them.
         self.direct = any(other.body is not body for other in file.handles)
 
@@ -261,6 +293,7 @@ class ObjectHandle(Handle):
 
     async def flush(self) -> None:
         if self.mode.write:
+            self.flushed = self.body.changes
             await self.file.flush(self.body)
 
     async def change(self, node: Node, change: AttrChange, caller: Caller) -> None:
@@ -274,14 +307,27 @@ class ObjectHandle(Handle):
 
     async def release(self) -> None:
         self.file.handles.discard(self)
+        # A mapping that outlived the descriptor writes after the last close; better late and unheard than not at all.
+        if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
+            await self.file.flush(self.body)
 
 
-def _int(text: str | None, base: int) -> int | None:
+def inherited(info: ObjectInfo | None) -> dict[str, str]:
+    """User metadata that the next version of an object keeps.
+
+    Not the id of the write that made the last one: with it, the next write of another host would pass for ours.
+    """
+    meta = (info.meta if info is not None else None) or {}
+    return {name: value for name, value in meta.items() if name != OP_META}
+
+
+def number(text: str | None, base: int) -> int | None:
     """A number from metadata that anyone may have written; None when it is not one."""
     try:
-        return None if text is None else int(text, base)
+        value = None if text is None else int(text, base)
     except ValueError:
         return None
+    return value if value is not None and abs(value) < 1 << 63 else None  # the kernel takes no more
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.tree.body import Body
 from livememfs.tree.conflict import keep_both
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, Symlink, check_key, check_name, crossing
-from livememfs.tree.objectfile import META_MODE, META_MTIME, META_XATTRS, ObjectFile, pending_attrs
+from livememfs.tree.objectfile import META_MODE, META_MTIME, META_XATTRS, ObjectFile, number, pending_attrs
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Listing
@@ -49,30 +49,30 @@ class PlainFile(ObjectFile):
         replica = self.context.replica
         changes, data = body.changes, body.value()
         with pending_attrs(self) as attrs:
-            meta = self._meta(attrs)
+            meta = self.meta(attrs)
             condition = IfAbsent() if body.info is None else IfMatch(body.info.etag)
             try:
-                info = await replica.put(self.key, data, meta=meta, condition=condition)
+                body.info = await replica.put(self.key, data, meta=meta, condition=condition)
             except errors.PreconditionFailed:
                 info, ours = await keep_both(self.context, self.path, self.key, data, meta)
                 self.body = Body(info)
-                info = info if ours else body.info
-        body.info, body.saved = info, changes
+                if ours:
+                    body.info = info
+        body.saved = changes
         if isinstance(self.parent, PlainDirectory):
             self.parent.saved(self)
 
-    async def save_attrs(self) -> None:
-        """Mode, time and attributes alone: a copy of the object onto itself."""
-        if self.key is None or self.body.info is None:
-            return
-        async with self._saving:
-            with pending_attrs(self) as attrs:
-                self.body.info = await self.context.replica.copy(self.key, self.key, meta=self._meta(attrs))
+    @property
+    def attrs_pending(self) -> bool:
+        return super().attrs_pending or (self._xattrs is not None and self.body.info is not None and not self.orphaned)
 
-    def _meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
-        """The metadata of the next version: what others put there stays."""
-        info = self.body.info
-        meta = {**(info.meta or {} if info is not None else {}), **attrs}
+    async def save_attrs(self) -> None:
+        xattrs = self._xattrs
+        await super().save_attrs()
+        self._xattrs = None if self._xattrs is xattrs else self._xattrs
+
+    def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
+        meta = super().meta(attrs)
         if self._xattrs is not None:
             meta[META_XATTRS] = json.dumps(self._xattrs, ensure_ascii=True)
         return meta
@@ -93,7 +93,7 @@ class PlainFile(ObjectFile):
             raise errors.NoSpace(f"the attributes of {self.path} take more than {MAX_XATTR_BYTES} bytes")
         self._xattrs = own
         if not self.busy:
-            await self.save_attrs()
+            await self.flush(self.body)
 
     def _own(self) -> dict[str, str]:
         """Attributes the user set, by name."""
@@ -170,8 +170,11 @@ class PlainDirectory(Directory):
         if mode is None or mtime is None:
             marker = await self._marker()
             meta = (marker.meta if marker is not None else None) or {}
-            mode = mode if mode is not None else int(meta.get(META_MODE, "755"), 8)
-            mtime = mtime if mtime is not None else int(meta.get(META_MTIME, "0")) or None
+            if mode is None:
+                mode = number(meta.get(META_MODE), 8)
+            mode = 0o755 if mode is None else mode & 0o7777
+            if mtime is None:
+                mtime = number(meta.get(META_MTIME), 10)
             if mtime is None:
                 mtime = marker.modified_ns if marker is not None else 0
             self.mode, self.mtime_ns = mode, mtime
@@ -334,7 +337,7 @@ class PlainDirectory(Directory):
         if not self.prefix or self.parent is None:
             return
         listing = await self.context.replica.listing(self.prefix)
-        if not listing.folders and set(listing.objects) <= {name}:
+        if listing.folders <= {name} and set(listing.objects) <= {name}:
             await self.context.replica.put(self.prefix, b"")
 
     async def rmdir(self, name: str) -> None:
@@ -399,7 +402,7 @@ class PlainDirectory(Directory):
         async with file._saving:
             if file.body.info is not None:
                 assert file.key is not None  # it was stored under it
-                file.body.info = await self._move_object(file.key, key, name)
+                file.adopt(await self._move_object(file.key, key, name))
             else:
                 with_info = await self._overwrites(key)
                 file.body.info = with_info
@@ -437,6 +440,8 @@ class PlainDirectory(Directory):
         if len(found) > MAX_MOVED:
             raise errors.CrossesKinds(path=node.path)
         check_key(max((new + info.key[len(old) :] for info in found), key=len, default=new), target.path_of(new_name))
+        if target is not self:
+            await self._keep_directory(node.name)
         await self._side_by_side([(info.key, new + info.key[len(old) :]) for info in found])
         self._children.pop(node.name, None)
         node.parent, node.name = target, new_name

@@ -69,7 +69,7 @@ class Root(PlainDirectory):
             self._spaces.pop(name, None)
             return await super().child(name)
         below = await self.context.replica.listing(f"{name}/")
-        if keys.META not in below.objects:
+        if keys.META not in below.objects or name.startswith("_"):
             self._spaces.pop(name, None)
             return await super().child(name)
         if known is None:

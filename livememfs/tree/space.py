@@ -89,7 +89,7 @@ class Space(PlainDirectory):
         if name in RESERVED:
             raise errors.NotPermitted(path=self.path_of(name), detail="this name is reserved in a space")
         if not self.shows(name):
-            raise errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
+            raise self._kept(name)
 
     async def child(self, name: str) -> Node:
         fixed = self._fixed.get(name)
@@ -158,13 +158,21 @@ class Space(PlainDirectory):
             self._rules = None
             return
         if name in self._fixed or name in (*OBJECTS, keys.RULES, DIFF):
-            raise errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
+            raise self._kept(name)
         await super().unlink(name)
 
     async def rmdir(self, name: str) -> None:
         if name in self._fixed:
-            raise errors.NotPermitted(path=self.path_of(name), detail="it belongs to the space")
+            raise self._kept(name)
         await super().rmdir(name)
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        if name in self._fixed or name in (*OBJECTS, keys.RULES, DIFF):
+            raise self._kept(name)
+        await super().rename(name, target, new_name, replace=replace)
+
+    def _kept(self, name: str) -> errors.LiveMemError:
+        return errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
 
     def unsaved_notes(self) -> list[NoteFile]:
         """Notes whose content is not in the bucket."""

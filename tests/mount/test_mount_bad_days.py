@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,6 +99,24 @@ def test_a_file_open_at_the_end_is_saved(folder_mounted: Mount, folder: Path) ->
         os.close(descriptor)
     [note] = (folder / LIVE).glob("*_insight_*.md")
     assert note.read_text().endswith("half a thought")
+
+
+def test_a_signal_in_the_middle_of_a_save_loses_nothing(start_mount: StartMount, bucket: Bucket, s3: Cloud) -> None:
+    mount = start_mount(bucket.environment(), "--op-timeout", "6")
+    sh(f"mkdir project; ls {LIVE}", cwd=mount.path)
+
+    with s3.failing(503):
+        before = bucket.requests()["PUT"]
+        copying = subprocess.Popen(["cp", "/etc/hostname", mount.path / LIVE / "host.md"], stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 10
+        while bucket.requests()["PUT"] == before:
+            assert time.monotonic() < deadline, "the save never began"
+        mount.signal(signal.SIGTERM)
+    mount.expect_end(0)
+
+    assert copying.wait(20) in (0, 1)
+    [key] = stored(bucket)
+    assert bucket.text(key).endswith(Path("/etc/hostname").read_text())
 
 
 def test_while_the_store_is_down_calls_end_in_time_and_the_mount_says_why(

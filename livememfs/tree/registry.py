@@ -1,0 +1,106 @@
+"""Every path a mount shows, in one table: what kind it is, its permission bits, what writing to it does, what it means.
+
+Owns the words by which the paths are documented; `docs/tree.md` holds this table, and a test walks a real tree against
+it, so a node class that shows a new name fails until the name is described here. Refuses to decide anything: the node
+classes do, and nothing in the tree asks this module. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from livememfs.tree.node import Kind
+
+SPACE = "<space>"
+ANY = "<path>"
+_PLACEHOLDERS = {"<note>": r"[^/]+", "<bank path>": r".+"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One kind of path.
+
+    :pattern: relative to the mount point; empty for the mount point itself. `<space>` is a directory that has a
+              `_meta.json`, `<path>` every path that no other entry describes
+    :mode:    permission bits, those of a new one where `kept`
+    :kept:    whether the bits given at creation and by `chmod` are remembered
+    :writing: what writing to it does, or the errno a writer gets
+    :meaning: one line for people
+    """
+
+    pattern: str
+    kind: Kind
+    mode: int
+    writing: str
+    meaning: str
+    kept: bool = False
+
+    def matches(self, path: str, spaces: Collection[str]) -> bool:
+        """Whether this entry names `path`. False for `<path>`, which is what no entry names."""
+        if self.pattern == ANY:
+            return False
+        first, slash, rest = self.pattern.partition("/")
+        if first == SPACE:
+            space, path_slash, path_rest = path.partition("/")
+            return space in spaces and path_slash == slash and _fits(rest, path_rest)
+        return _fits(self.pattern, path)
+
+
+def _fits(pattern: str, path: str) -> bool:
+    parts = re.split(r"(<[^>]+>)", pattern)
+    return re.fullmatch("".join(_PLACEHOLDERS.get(part) or re.escape(part) for part in parts), path) is not None
+
+
+REGISTRY = (
+    Entry("", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point"),
+    Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing"),
+    Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object"),
+    Entry(".livememfs/errors.ndjson", "file", 0o444, "EROFS", "the last 1,000 refusals and failures, and what to do"),
+    Entry(
+        ".livememfs/conflicts.ndjson", "file", 0o444, "EROFS", "the last 1,000 times both sides of a conflict were kept"
+    ),
+    Entry(".livememfs/changes.ndjson", "file", 0o444, "EROFS", "the last 1,000 changes of objects this mount knows of"),
+    Entry(".livememfs/journal.wait", "file", 0o444, "EROFS", "ends when all that was closed is in the bucket: at once"),
+    Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
+    Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
+    Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
+    Entry("<space>/_rules.md", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
+    Entry("<space>/_synthesis.md", "file", 0o644, "EROFS", "what the last consolidation took in"),
+    Entry("<space>/live", "directory", 0o755, "files only; directories and links: EPERM", "the notes"),
+    Entry("<space>/live/<note>", "file", 0o644, "a note, sealed at close", "a note, a draft, or an editor's own file"),
+    Entry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
+    Entry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
+    Entry("<space>/bank/<bank path>", "directory", 0o755, "EROFS", "a folder of the bank"),
+    Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
+    Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
+    Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),
+    Entry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
+    Entry(ANY, "directory", 0o755, "ordinary files and directories", "an ordinary directory, one prefix", kept=True),
+    Entry(ANY, "symlink", 0o777, "", "a symbolic link, one small object"),
+)
+"""The entries, in the order in which they are documented."""
+
+_ORDINARY = [entry for entry in REGISTRY if entry.pattern == ANY]
+
+
+def find(path: str, kind: Kind, spaces: Collection[str]) -> list[Entry]:
+    """The entries for a path of this kind; one, unless the registry has a gap or describes something twice.
+
+    :spaces: the names of the directories at the root that are spaces
+    """
+    named = [entry for entry in REGISTRY if entry.matches(path, spaces)]
+    return [entry for entry in named or _ORDINARY if entry.kind == kind]
+
+
+def table() -> str:
+    """The registry as a Markdown table."""
+    lines = ["| path | kind | mode | writing | what it is |", "|---|---|---|---|---|"]
+    for entry in REGISTRY:
+        mode = f"{entry.mode:04o}{', kept' if entry.kept else ''}"
+        path = entry.pattern or "/"
+        lines.append(f"| `{path}` | {entry.kind} | {mode} | {entry.writing} | {entry.meaning} |")
+    return "\n".join(lines) + "\n"

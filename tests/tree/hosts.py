@@ -1,0 +1,173 @@
+"""Two hosts that mount one bucket in memory: trees without a kernel, with the calls a kernel would make."""
+
+from __future__ import annotations
+
+import trio
+
+from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
+from livememfs.errors import IsADirectory, NotADirectory, NotFound
+from livememfs.pipelines.queue import Consolidations
+from livememfs.store.base import list_all
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import FaultyStore
+from livememfs.tree.context import Context
+from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.root import Root
+
+SPACE = "alpha"
+READ = OpenMode()
+WRITE = OpenMode(read=False, write=True)
+EDIT = OpenMode(write=True)
+APPEND = OpenMode(read=False, write=True, append=True)
+REPLACE = OpenMode(read=False, write=True, truncate=True)
+LISTED_ANEW = 2 * DEFAULT_LISTING_TTL
+CHUNK = 131_072
+
+
+class Host:
+    """One mount. `agents` names the agent behind a pid; `caches` holds the nodes that a kernel would go on holding."""
+
+    def __init__(self, name: str, memory: MemoryStore, clock: ManualClock, nursery: trio.Nursery) -> None:
+        self.store = FaultyStore(memory)
+        self.replica = Replica(self.store)
+        self.consolidations = Consolidations(self.replica, clock, None, nursery=nursery)
+        self.errors = ErrorLog(clock)
+        self.agents: dict[int, str] = {}
+        self.caches: list[Node] | None = None
+        self.context = Context(
+            replica=self.replica,
+            consolidations=self.consolidations,
+            clock=clock,
+            errors=self.errors,
+            agent_of=lambda pid: self.agents.get(pid, "me"),
+            status=lambda: {"state": "ok"},
+            host=name,
+            owner="me",
+        )
+        self.root = Root(self.context)
+
+    async def node(self, path: str) -> Node:
+        """Look a path up, part by part."""
+        node: Node = self.root
+        for part in filter(None, path.split("/")):
+            if not isinstance(node, Directory):
+                raise NotADirectory(path=node.path)
+            node = await node.child(part)
+            if self.caches is not None:
+                self.caches.append(node)
+        return node
+
+    async def folder(self, path: str) -> Directory:
+        node = await self.node(path)
+        if not isinstance(node, Directory):
+            raise NotADirectory(path=path)
+        return node
+
+    async def above(self, path: str) -> tuple[Directory, str]:
+        folder, _, name = path.rpartition("/")
+        return await self.folder(folder), name
+
+    async def exists(self, path: str) -> bool:
+        try:
+            await self.node(path)
+        except NotFound:
+            return False
+        return True
+
+    async def open(self, path: str, mode: OpenMode = READ, *, pid: int = 0) -> Handle:
+        """As `open(2)` with O_CREAT when the mode writes: look the name up, make it when it is not there."""
+        folder, name = await self.above(path)
+        try:
+            node = await folder.child(name)
+        except NotFound:
+            if not mode.write:
+                raise
+            node = await folder.create(name, 0o644, Caller(pid=pid))
+        if self.caches is not None:
+            self.caches.append(node)
+        if not isinstance(node, File):
+            raise IsADirectory(path=path)
+        return await node.open(mode, Caller(pid=pid))
+
+    async def write(self, path: str, data: bytes | str, mode: OpenMode = REPLACE, *, pid: int = 0) -> None:
+        """`cat > path`, or `>>` with APPEND."""
+        handle = await self.open(path, mode, pid=pid)
+        try:
+            await handle.write(0, data if isinstance(data, bytes) else data.encode())
+            await handle.flush()
+        finally:
+            await handle.release()
+
+    async def read(self, path: str) -> bytes:
+        """`cat path`."""
+        handle = await self.open(path)
+        try:
+            return await read_all(handle)
+        finally:
+            await handle.release()
+
+    async def attrs(self, path: str) -> Attrs:
+        return await (await self.node(path)).attrs()
+
+    async def names(self, path: str) -> list[str]:
+        return [name for name, _ in await (await self.folder(path)).children()]
+
+    async def mkdir(self, path: str, mode: int = 0o755) -> Directory:
+        folder, name = await self.above(path)
+        return await folder.mkdir(name, mode, Caller())
+
+    async def symlink(self, path: str, target: str) -> None:
+        folder, name = await self.above(path)
+        await folder.symlink(name, target, Caller())
+
+    async def unlink(self, path: str) -> None:
+        folder, name = await self.above(path)
+        await folder.unlink(name)
+
+    async def rmdir(self, path: str) -> None:
+        folder, name = await self.above(path)
+        await folder.rmdir(name)
+
+    async def rename(self, source: str, target: str, *, replace: bool = True) -> None:
+        folder, name = await self.above(source)
+        other, new_name = await self.above(target)
+        await folder.rename(name, other, new_name, replace=replace)
+
+
+class World:
+    """A bucket, the host `here` that the tests work on, and the host `there`."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.clock = ManualClock()
+        self.memory = MemoryStore(self.clock)
+        self.nursery = nursery
+        self.here = self.host("here")
+        self.there = self.host("there")
+
+    def host(self, name: str) -> Host:
+        """One more mount of the same bucket."""
+        return Host(name, self.memory, self.clock, self.nursery)
+
+    async def settle(self) -> None:
+        """Wait until every host asks the bucket again for what it knows."""
+        await trio.sleep(LISTED_ANEW)
+
+    async def bucket(self, prefix: str = "") -> dict[str, bytes]:
+        """Every object below a prefix, by what follows the prefix."""
+        listing = await list_all(self.memory, prefix)
+        return {info.key.removeprefix(prefix): (await self.memory.get(info.key)).data for info in listing.objects}
+
+    async def notes(self) -> dict[str, bytes]:
+        """The objects in `live/` of the space."""
+        found = await self.bucket(f"{SPACE}/live/")
+        return {name: data for name, data in found.items() if name != ".keep"}
+
+
+async def read_all(handle: Handle) -> bytes:
+    """Everything behind a handle, as a reader asks for it."""
+    found = b""
+    while part := await handle.read(len(found), CHUNK):
+        found += part
+    return found

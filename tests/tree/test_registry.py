@@ -1,0 +1,126 @@
+"""The registry against a real tree and against the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import docs_tables
+import pytest
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.queue import Consolidations
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.tree.context import Context
+from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.node import NOBODY, Attrs, Directory, OpenMode
+from livememfs.tree.registry import ANY, REGISTRY, find
+from livememfs.tree.root import Root
+from livememfs.tree.space import RESERVED
+
+TREE = docs_tables.TREE.read_text()
+SPACE = "alpha"
+CHOSEN_MODE = 0o640
+Shown = dict[str, Attrs]
+
+
+async def _write(directory: Directory, name: str, data: bytes, mode: int = 0o644) -> None:
+    file = await directory.create(name, mode, NOBODY)
+    handle = await file.open(OpenMode(read=False, write=True), NOBODY)
+    await handle.write(0, data)
+    await handle.flush()
+    await handle.release()
+
+
+async def _walk(directory: Directory, prefix: str = "") -> Shown:
+    """Every path below `directory`, as `stat` shows it."""
+    found: Shown = {}
+    for name, node in await directory.children():
+        found[prefix + name] = await node.attrs()
+        if isinstance(node, Directory):
+            found |= await _walk(node, f"{prefix}{name}/")
+    return found
+
+
+@asynccontextmanager
+async def _tree() -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    replica = Replica(store, listing_ttl=0)  # what is put behind its back is seen at once
+    async with trio.open_nursery() as nursery:
+        consolidations = Consolidations(replica, clock, None, nursery=nursery)
+        context = Context(
+            replica=replica,
+            consolidations=consolidations,
+            clock=clock,
+            errors=ErrorLog(clock),
+            agent_of=lambda pid: "tester",
+            status=dict,
+        )
+        yield Root(context), consolidations, store
+        nursery.cancel_scope.cancel()
+
+
+async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStore) -> None:
+    """A space with one of everything, and what stands beside spaces."""
+    await store.put("beside/a/file.txt", b"of another program")
+    await store.put("loose.txt", b"of another program")
+    space = await root.mkdir(SPACE, 0o755, NOBODY)
+    await store.put(f"{SPACE}/bank/more/deep.md", b"of another program")
+    live = await space.child("live")
+    assert isinstance(live, Directory)
+    await _write(live, "first", b"the first note\n")
+    await consolidations.run_once(SPACE)  # bank, rules and synthesis
+    await _write(live, "second", b"the second note\n")
+    await _write(live, "x~", b"an editor's backup\n")
+    await live.create("draft", 0o644, NOBODY)
+    await consolidations.run_once(SPACE, RunOptions(dry_run=True))
+    made = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
+    await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)
+    await _write(made, "README.md", b"no guide, an ordinary file\n")
+    await space.symlink("link", "folder/file.txt", NOBODY)
+
+
+@pytest.fixture
+async def shown() -> Shown:
+    async with _tree() as (root, consolidations, store):
+        await _furnish(root, consolidations, store)
+        return {"": await root.attrs(), **await _walk(root)}
+
+
+async def test_every_path_shown_is_described_once_with_its_mode(shown: Shown) -> None:
+    for path, attrs in shown.items():
+        entries = find(path, attrs.kind, {SPACE})
+
+        assert len(entries) == 1, f"{path} ({attrs.kind}): {entries}"
+        assert attrs.mode in ({entries[0].mode, CHOSEN_MODE} if entries[0].kept else {entries[0].mode}), path
+
+
+async def test_every_entry_is_shown_by_a_tree(shown: Shown) -> None:
+    """Nothing is documented that a mount does not have."""
+    met = [entry for path, attrs in shown.items() for entry in find(path, attrs.kind, {SPACE})]
+
+    assert [entry for entry in REGISTRY if entry not in met] == []
+
+
+async def test_bits_are_kept_where_the_registry_says_so(shown: Shown) -> None:
+    assert shown[f"{SPACE}/folder"].mode == shown[f"{SPACE}/folder/file.txt"].mode == CHOSEN_MODE
+    assert {entry.pattern for entry in REGISTRY if entry.kept} == {ANY}
+
+
+def test_names_that_have_a_meaning_in_a_space_have_none_elsewhere() -> None:
+    assert [entry.pattern for entry in find("beside/live", "directory", {SPACE})] == [ANY]
+    assert [entry.pattern for entry in find(f"{SPACE}/folder/README.md", "file", {SPACE})] == [ANY]
+
+
+def test_the_table_of_tree_md_is_the_registry() -> None:
+    assert docs_tables.render(TREE) == TREE, "run: python tests/docs_tables.py"
+    assert "<!-- generated: tree -->" in TREE
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_every_reserved_name_is_documented(name: str) -> None:
+    assert f"`{name}`" in TREE

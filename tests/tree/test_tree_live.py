@@ -1,0 +1,710 @@
+"""`live/`: whatever a program does to save a file, one note is one object, and no byte of it is lost."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from livememfs import errors
+from livememfs.records import keys
+from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8
+from livememfs.testing.clock import START
+from livememfs.testing.store import Fault
+from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
+
+if TYPE_CHECKING:
+    from hosts import Host, World
+    from trio.abc import Clock
+
+NAME = "decision-storage.md"
+PATH = f"alpha/live/{NAME}"
+CANONICAL = f"20260220T140000_me_decision_{uid8('alpha', NAME)}.md"
+LITTER = (
+    *("4913", f".{NAME}.swp", f".{NAME}.swx", f"{NAME}~", f"#{NAME}#", f".#{NAME}", "sedAbC123", f"{NAME}.tmp.77"),
+    *(".DS_Store", f"._{NAME}", ".goutputstream-X", f".~lock.{NAME}#", ".fuse_hidden0001", ".nfs0001", "x.tmp"),
+)
+EDIT = OpenMode(write=True)
+APPEND = OpenMode(read=False, write=True, append=True)
+WRITE = OpenMode(read=False, write=True)
+
+
+def unreachable() -> errors.Unreachable:
+    """A new one each time: an error keeps the frames it went through, and with them the files, alive."""
+    return errors.Unreachable("reset", endpoint="the bucket")
+
+
+def live(name: str) -> str:
+    return f"alpha/live/{name}"
+
+
+def body_of(data: bytes) -> str:
+    return Note.parse(data, path="a note").body
+
+
+async def only_note(world: World) -> Note:
+    """The one note there is."""
+    notes = await world.notes()
+    assert len(notes) == 1, sorted(notes)
+    name, data = notes.popitem()
+    return Note.parse(data, path=name, name=name)
+
+
+@pytest.fixture
+async def stored(world: World, here: Host) -> str:
+    """A note that was written as NAME; its path."""
+    await here.write(PATH, "we use S3\n")
+    world.clock.advance(hours=1)
+    return PATH
+
+
+# --- sealing -----------------------------------------------------------------------------------------------------
+
+
+async def test_closing_a_file_makes_one_complete_note_under_a_canonical_key(world: World, here: Host) -> None:
+    await here.write(PATH, "we use S3\n")
+
+    notes = await world.notes()
+
+    assert list(notes) == [CANONICAL]
+    assert Note.parse(notes[CANONICAL], path=CANONICAL) == Note(START, "me", "decision", (), "alpha", "we use S3\n")
+    text = notes[CANONICAL].decode()
+    assert [line.partition(":")[0] for line in text.splitlines()[1:6]] == [
+        "timestamp",
+        "agent",
+        "category",
+        "tags",
+        "space_id",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x", "Décision à prendre.txt", "a b c.md", "-rf", "no-suffix", ".hidden", "日本語.md", "a.md.md", "x" * 255],
+)
+async def test_any_name_may_be_written_and_reads_back_on_both_hosts(
+    world: World, there: Host, name: str, autojump_clock: Clock
+) -> None:
+    await world.here.write(live(name), "text\n")
+
+    await world.settle()
+
+    note = await only_note(world)
+    assert note.body == "text\n"
+    for host in (world.here, there):
+        assert body_of(await host.read(live(name))) == "text\n"
+        [canonical] = await host.names("alpha/live")
+        assert keys.NoteName.parse(canonical) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("todo.md", "todo"),
+        ("Decision use S3", "decision"),
+        ("insight_1.md", "insight"),
+        ("question-why", "question"),
+        ("progress.txt", "progress"),
+        ("issue 12.md", "issue"),
+        ("todos.md", "observation"),
+        ("notes-todo.md", "observation"),
+    ],
+)
+async def test_the_first_word_of_the_name_is_the_category(world: World, here: Host, name: str, category: str) -> None:
+    await here.write(live(name), "text\n")
+
+    assert (await only_note(world)).category == category
+
+
+async def test_the_agent_is_the_one_behind_the_process_that_wrote(world: World, here: Host) -> None:
+    here.agents[77] = "cline"
+
+    await here.write(PATH, "text\n", pid=77)
+
+    assert (await only_note(world)).agent == "cline"
+
+
+async def test_the_agent_is_known_even_when_its_process_is_gone_at_close(world: World, here: Host) -> None:
+    here.agents[77] = "cline"
+    handle = await here.open(PATH, WRITE, pid=77)
+    await handle.write(0, b"text\n")
+    here.agents.clear()
+
+    await handle.flush()
+
+    assert (await only_note(world)).agent == "cline"
+
+
+async def test_given_front_matter_is_honoured_and_the_rest_is_filled_in(world: World, here: Host) -> None:
+    await here.write(live("x.md"), '---\ncategory: issue\ntags: ["a"]\nmood: "calm"\n---\n\ntext\n')
+
+    note = await only_note(world)
+
+    assert (note.category, note.tags, note.agent, note.extra) == ("issue", ("a",), "me", {"mood": "calm"})
+
+
+async def test_a_note_with_all_its_front_matter_is_stored_byte_for_byte(world: World, here: Host) -> None:
+    data = Note(START, "cline", "todo", ("a",), "alpha", "text without end").render().replace(b"\n---", b" \n---")
+
+    await here.write(live("x.md"), data)
+
+    assert list((await world.notes()).values()) == [data]
+
+
+async def test_the_writer_sees_what_it_wrote_and_the_next_open_what_is_stored(world: World, here: Host) -> None:
+    handle = await here.open(PATH, EDIT)
+    await handle.write(0, b"text\n")
+    await handle.flush()
+
+    stored_bytes = (await world.notes())[CANONICAL]
+
+    assert await handle.read(0, 100) == b"text\n"
+    assert await here.read(PATH) == stored_bytes
+    assert (await here.attrs(PATH)).size == len(stored_bytes)
+
+
+async def test_a_draft_is_readable_before_it_is_closed_and_nowhere_else(world: World, here: Host, there: Host) -> None:
+    handle = await here.open(PATH, WRITE)
+    await handle.write(0, b"half a sent")
+
+    assert await here.read(PATH) == b"half a sent"
+    assert (await here.attrs(PATH)).size == 11
+    assert not await there.exists(PATH)
+    assert await world.notes() == {}
+
+
+async def test_a_listing_shows_canonical_names_and_drafts(here: Host, stored: str) -> None:
+    await here.write(live("draft.md"), "")
+
+    assert await here.names("alpha/live") == [CANONICAL, "draft.md"]
+
+
+# --- one note stays one object -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [NAME, CANONICAL])
+async def test_writing_a_name_again_edits_the_same_note(world: World, here: Host, stored: str, name: str) -> None:
+    await here.write(live(name), "we use a folder\n")
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert await only_note(world) == Note(START, "me", "decision", (), "alpha", "we use a folder\n")
+
+
+async def test_another_host_edits_the_same_note_by_its_second_name(
+    world: World, there: Host, stored: str, autojump_clock: Clock
+) -> None:
+    await there.write(PATH, "we use a folder\n")
+
+    assert list(await world.notes()) == [CANONICAL]
+    await world.settle()
+    assert body_of(await world.here.read(PATH)) == "we use a folder\n"
+
+
+async def test_an_edit_leaves_the_first_writer_and_fields_that_we_do_not_know(world: World, here: Host) -> None:
+    here.agents[7] = "cline"
+    await here.write(PATH, '---\nmood: "calm"\n---\n\none\n', pid=7)
+    text = (await here.read(PATH)).replace(b"one", b"two")
+
+    await here.write(PATH, text, pid=8)
+
+    note = await only_note(world)
+    assert (note.agent, note.extra, note.body) == ("cline", {"mood": "calm"}, "two\n")
+
+
+@pytest.mark.parametrize("name", [NAME, CANONICAL])
+async def test_appending_keeps_one_front_matter_and_one_object(
+    world: World, here: Host, stored: str, name: str
+) -> None:
+    await here.write(live(name), "and folders\n", APPEND)
+    await here.write(live(name), "and disks\n", APPEND)
+
+    assert (await only_note(world)).body == "we use S3\nand folders\nand disks\n"
+
+
+async def test_a_shell_that_keeps_the_file_open_grows_one_note(world: World, here: Host) -> None:
+    """`exec 3>>note; echo a >&3; echo b >&3`: each echo closes a duplicate of the descriptor."""
+    handle = await here.open(PATH, APPEND)
+    for line in (b"a\n", b"b\n", b"c\n"):
+        await handle.write(0, line)
+        await handle.flush()
+    await handle.release()
+
+    assert (await only_note(world)).body == "a\nb\nc\n"
+
+
+async def test_two_descriptors_that_are_open_at_once_write_one_note(world: World, here: Host) -> None:
+    one, two = await here.open(PATH, WRITE), await here.open(PATH, WRITE)
+    await one.write(0, b"first ")
+    await one.flush()
+    await two.write(6, b"second")
+    await two.flush()
+    await one.release()
+    await two.release()
+
+    assert (await only_note(world)).body == "first second"
+
+
+async def test_two_shells_that_append_to_the_same_note_lose_no_line(world: World, here: Host) -> None:
+    """The second one opened the stored note while the first one still holds the draft: all lines are in the bucket."""
+    one = await here.open(PATH, APPEND)
+    await one.write(0, b"one\n")
+    await one.flush()
+    two = await here.open(PATH, APPEND)
+    await one.write(0, b"three\n")
+    await one.flush()
+    await two.write(0, b"two\n")
+    await two.flush()
+    await one.write(0, b"four\n")
+    await one.flush()
+
+    everything = b"".join((await world.notes()).values())
+
+    assert all(line in everything for line in (b"one\n", b"two\n", b"three\n", b"four\n"))
+
+
+async def test_truncating_by_name_and_writing_is_an_edit(world: World, here: Host, stored: str) -> None:
+    """`truncate -s 0 note; cat >> note`, the way some editors save in place."""
+    await (await here.node(PATH)).change(AttrChange(size=0), NOBODY)
+    await here.write(PATH, "new\n", APPEND)
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert (await only_note(world)).body == "new\n"
+
+
+async def test_vim_saves_by_moving_the_note_aside(world: World, here: Host, stored: str) -> None:
+    for name in (NAME, CANONICAL):
+        await here.write(live("4913"), "")
+        await here.unlink(live("4913"))
+        await here.rename(live(name), live(f"{name}~"))
+        await here.write(live(name), f"saved as {name}\n")
+        await here.unlink(live(f"{name}~"))
+
+        assert list(await world.notes()) == [CANONICAL]
+        assert await only_note(world) == Note(START, "me", "decision", (), "alpha", f"saved as {name}\n")
+        assert body_of(await here.read(PATH)) == f"saved as {name}\n"
+
+
+async def test_vim_saves_with_a_copy_as_backup(world: World, here: Host, stored: str) -> None:
+    await here.write(live(f"{NAME}~"), await here.read(PATH))
+    await here.write(PATH, "new\n")
+    await here.unlink(live(f"{NAME}~"))
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert (await only_note(world)).body == "new\n"
+
+
+async def test_emacs_keeps_its_backup_and_then_saves_in_place(world: World, here: Host, stored: str) -> None:
+    await here.write(live(f"#{NAME}#"), "half")
+    await here.rename(PATH, live(f"{NAME}~"))
+    await here.write(PATH, "first save\n")
+    await here.unlink(live(f"#{NAME}#"))
+    await here.write(PATH, "second save\n")
+
+    assert (await only_note(world)).body == "second save\n"
+    assert body_of(await here.read(live(f"{NAME}~"))) == "we use S3\n"
+
+    await here.unlink(live(f"{NAME}~"))
+    assert (await only_note(world)).body == "second save\n"
+
+
+async def test_the_lock_that_emacs_makes_of_a_symbolic_link_is_refused(here: Host) -> None:
+    with pytest.raises(errors.NotPermitted):
+        await here.symlink(live(f".#{NAME}"), "me@here.1234")
+
+
+@pytest.mark.parametrize("temporary", ["sedXy12zQ", f"{NAME}.tmp.123", f".{NAME}.a1B2c3", ".goutputstream-ABC123"])
+@pytest.mark.parametrize("name", [NAME, CANONICAL])
+@pytest.mark.parametrize("whole", [True, False])
+async def test_a_temporary_file_renamed_over_the_note_is_its_next_version(
+    world: World, here: Host, stored: str, temporary: str, name: str, whole: bool
+) -> None:
+    """Whether the program wrote what it had read (sed) or a text of its own (an agent's Write tool)."""
+    text = (await here.read(PATH)).replace(b"S3", b"a folder") if whole else b"we use a folder\n"
+    await here.write(live(temporary), text)
+
+    await here.rename(live(temporary), live(name))
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert await only_note(world) == Note(START, "me", "decision", (), "alpha", "we use a folder\n")
+    assert body_of(await here.read(PATH)) == "we use a folder\n"
+    assert not await here.exists(live(temporary))
+
+
+async def test_a_temporary_file_renamed_to_a_free_name_is_a_new_note(world: World, here: Host, there: Host) -> None:
+    await here.write(live(f"{NAME}.tmp.123"), "we use S3\n")
+    assert await world.notes() == {}
+
+    await here.rename(live(f"{NAME}.tmp.123"), PATH)
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert body_of(await there.read(PATH)) == "we use S3\n"
+
+
+async def test_an_editor_that_moves_aside_and_renames_the_new_one_in_keeps_one_object(
+    world: World, here: Host, stored: str
+) -> None:
+    """JetBrains: write beside, move the old one away, move the new one in, remove the old one."""
+    await here.write(live(f"{NAME}___jb_tmp___"), "new\n")
+    await here.rename(PATH, live(f"{NAME}___jb_old___"))
+    await here.rename(live(f"{NAME}___jb_tmp___"), PATH)
+    await here.unlink(live(f"{NAME}___jb_old___"))
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert (await only_note(world)).body == "new\n"
+
+
+async def test_a_note_moved_aside_and_back_is_the_same_note(world: World, here: Host, stored: str) -> None:
+    await here.rename(PATH, live(f"{NAME}~"))
+    assert not await here.exists(PATH)
+
+    await here.rename(live(f"{NAME}~"), PATH)
+
+    assert list(await world.notes()) == [CANONICAL]
+    assert (await only_note(world)).body == "we use S3\n"
+
+
+async def test_an_editor_that_dies_after_moving_the_note_aside_loses_nothing(
+    world: World, here: Host, there: Host, stored: str
+) -> None:
+    await here.rename(PATH, live(f"{NAME}~"))
+
+    assert body_of(await here.read(live(f"{NAME}~"))) == "we use S3\n"
+    assert body_of(await there.read(PATH)) == "we use S3\n"
+    assert list(await world.notes()) == [CANONICAL]
+
+
+async def test_removing_the_backup_of_a_note_without_successor_removes_the_note(
+    world: World, here: Host, stored: str
+) -> None:
+    await here.rename(PATH, live(f"{NAME}~"))
+    await here.unlink(live(f"{NAME}~"))
+
+    assert await world.notes() == {}
+
+
+async def test_a_rename_within_live_is_a_new_second_name_that_the_other_host_knows(
+    world: World, here: Host, there: Host, stored: str, autojump_clock: Clock
+) -> None:
+    await here.rename(PATH, live("storage.md"))
+    await world.settle()
+
+    assert list(await world.notes()) == [CANONICAL]
+    for host in (here, there):
+        assert body_of(await host.read(live("storage.md"))) == "we use S3\n"
+        assert not await host.exists(PATH)
+
+
+async def test_a_note_renamed_over_another_one_replaces_it(world: World, here: Host, stored: str) -> None:
+    await here.write(live("todo-other.md"), "the other\n")
+
+    await here.rename(live("todo-other.md"), PATH)
+
+    assert (await only_note(world)).body == "the other\n"
+    assert body_of(await here.read(PATH)) == "the other\n"
+    assert not await here.exists(live("todo-other.md"))
+
+
+async def test_a_rename_that_must_not_replace_leaves_both(world: World, here: Host, stored: str) -> None:
+    await here.write(live("todo-other.md"), "the other\n")
+
+    with pytest.raises(errors.AlreadyExists):
+        await here.rename(live("todo-other.md"), PATH, replace=False)
+
+    assert len(await world.notes()) == 2
+
+
+async def test_hard_refusals(here: Host, stored: str) -> None:
+    """Directories: EPERM. Moves out of `live/` and into it: EXDEV, so that tools copy. A taken name: EEXIST."""
+    await here.write("alpha/plain.md", "plain\n")
+    with pytest.raises(errors.NotPermitted):
+        await here.mkdir(live("folder"))
+    with pytest.raises(errors.NotPermitted):
+        await here.rmdir(live("folder"))
+    with pytest.raises(errors.CrossesKinds):
+        await here.rename(PATH, "alpha/away.md")
+    with pytest.raises(errors.CrossesKinds):
+        await here.rename("alpha/plain.md", live("into.md"))
+    with pytest.raises(errors.AlreadyExists):
+        await (await here.folder("alpha/live")).create(NAME, 0o644, Caller())
+    with pytest.raises(errors.NameTooLong):
+        await here.write(live("x" * 256), "text")
+    with pytest.raises(errors.NotText):
+        await here.write(live("\udcff"), "text")
+
+
+# --- what stays local --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    LITTER,
+)
+async def test_litter_never_reaches_the_bucket_and_works_as_a_file(world: World, here: Host, name: str) -> None:
+    await here.write(live(name), b"\xff\x00 anything")
+    here.store.forget()
+
+    assert await here.read(live(name)) == b"\xff\x00 anything"
+    assert await world.notes() == {}
+    assert here.store.counts["put"] == 0
+    assert here.root.unsaved_files() == []
+
+    await here.unlink(live(name))
+    assert not await here.exists(live(name))
+
+
+async def test_an_empty_file_stays_a_draft_until_it_says_something(world: World, here: Host, there: Host) -> None:
+    await here.write(PATH, "")
+    gc.collect()
+
+    assert await world.notes() == {}
+    assert await here.read(PATH) == b""
+    assert here.root.unsaved_files() == []
+
+    await here.write(PATH, "text\n")
+    assert (await only_note(world)).body == "text\n"
+
+
+async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new_ones(
+    world: World, here: Host, stored: str
+) -> None:
+    before = await world.notes()
+    handle = await here.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    await handle.flush()
+    assert await world.notes() == before
+
+    await handle.write(0, b"new\n")
+    await handle.flush()
+
+    assert (await only_note(world)).body == "new\n"
+
+
+# --- what is refused and what fails ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "refusal"),
+    [(b"caf\xe9\n", errors.NotText), (b"x" * (MAX_NOTE_BYTES + 1), errors.TooLarge)],
+    ids=["latin-1", "over the limit"],
+)
+async def test_what_cannot_be_a_note_is_refused_at_close_and_stays_to_be_mended(
+    world: World, here: Host, data: bytes, refusal: type[errors.LiveMemError]
+) -> None:
+    with pytest.raises(refusal):
+        await here.write(PATH, data)
+    gc.collect()
+
+    assert await world.notes() == {}
+    assert await here.read(PATH) == data
+    assert [file.path for file in here.root.unsaved_files()] == [PATH]
+
+    await here.write(PATH, "mended\n")
+    assert (await only_note(world)).body == "mended\n"
+    assert here.root.unsaved_files() == []
+
+
+async def test_a_note_of_exactly_the_limit_is_taken(world: World, here: Host) -> None:
+    await here.write(PATH, b"x" * MAX_NOTE_BYTES)
+
+    assert len((await only_note(world)).body) == MAX_NOTE_BYTES
+
+
+async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one_as_it_is(
+    world: World, here: Host, stored: str
+) -> None:
+    before = await world.notes()
+
+    with pytest.raises(errors.NotText):
+        await here.write(PATH, b"\xff")
+
+    assert await world.notes() == before
+
+
+async def test_a_refused_rename_leaves_the_file_where_it_was(world: World, here: Host, stored: str) -> None:
+    before = await world.notes()
+    await here.write(live("x.tmp"), b"\xff")
+
+    with pytest.raises(errors.NotText):
+        await here.rename(live("x.tmp"), PATH)
+
+    assert await world.notes() == before
+    assert await here.read(live("x.tmp")) == b"\xff"
+    assert body_of(await here.read(PATH)) == "we use S3\n"
+
+
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one_object(
+    world: World, here: Host, lost: str, autojump_clock: Clock
+) -> None:
+    """Also when only the reply was lost, so that the first attempt did write the object."""
+    here.store.script("put", Fault(before=unreachable()) if lost == "request" else Fault(after=unreachable()))
+    handle = await here.open(PATH, WRITE)
+    await handle.write(0, b"text\n")
+
+    with pytest.raises(errors.Unreachable):
+        await handle.flush()
+
+    assert await here.read(PATH) == b"text\n"
+    world.clock.advance(60)
+    await handle.flush()
+    await handle.release()
+    await world.settle()
+    assert (await only_note(world)).body == "text\n"
+    assert body_of(await here.read(PATH)) == "text\n"
+    assert here.root.unsaved_files() == []
+
+
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_a_failed_edit_of_a_stored_note_is_saved_by_the_next_close(
+    world: World, here: Host, stored: str, lost: str
+) -> None:
+    here.store.script("put", Fault(before=unreachable()) if lost == "request" else Fault(after=unreachable()))
+    handle = await here.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    await handle.write(0, b"new\n")
+
+    with pytest.raises(errors.Unreachable):
+        await handle.flush()
+
+    assert await here.read(PATH) == b"new\n"
+    await handle.flush()
+    assert (await only_note(world)).body == "new\n"
+    assert list(await world.notes()) == [CANONICAL]
+
+
+async def test_a_failed_edit_is_kept_when_nobody_holds_the_file_any_more(world: World, here: Host, stored: str) -> None:
+    """The kernel may forget the file at any time; what was accepted and not saved is drained all the same."""
+    here.store.script("put", Fault(before=unreachable()))
+    with pytest.raises(errors.Unreachable):
+        await here.write(PATH, "new\n")
+    world.clock.advance(60)
+    gc.collect()
+
+    assert await here.read(PATH) == b"new\n"
+    assert [file.path for file in here.root.unsaved_files()] == [live(CANONICAL)]
+    assert await here.root.drain() == []
+    assert (await only_note(world)).body == "new\n"
+
+
+async def test_a_failed_rename_over_a_note_can_be_done_again(world: World, here: Host, stored: str) -> None:
+    await here.write(live("x.tmp"), "new\n")
+    here.store.script("put", Fault(before=unreachable()))
+
+    with pytest.raises(errors.Unreachable):
+        await here.rename(live("x.tmp"), PATH)
+    assert body_of(await here.read(PATH)) == "we use S3\n"
+
+    await here.rename(live("x.tmp"), PATH)
+    assert list(await world.notes()) == [CANONICAL]
+    assert (await only_note(world)).body == "new\n"
+
+
+# --- removing ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_draft_that_is_removed_while_open_is_never_stored(world: World, here: Host) -> None:
+    handle = await here.open(PATH, EDIT)
+    await handle.write(0, b"text\n")
+    await here.unlink(PATH)
+    await handle.flush()
+
+    assert await handle.read(0, 100) == b"text\n"
+    assert not await here.exists(PATH)
+    assert await world.notes() == {}
+
+
+@pytest.mark.parametrize("name", [NAME, CANONICAL])
+async def test_removing_a_note_by_either_name_removes_both(
+    world: World, here: Host, there: Host, stored: str, name: str, autojump_clock: Clock
+) -> None:
+    assert await there.exists(PATH)
+    await here.unlink(live(name))
+    await world.settle()
+
+    assert await world.notes() == {}
+    for host in (here, there):
+        assert await host.names("alpha/live") == []
+        for gone in (NAME, CANONICAL):
+            with pytest.raises(errors.NotFound):
+                await host.unlink(live(gone))
+
+
+async def test_a_note_removed_while_it_is_read_stays_readable_there(here: Host, stored: str) -> None:
+    handle = await here.open(PATH)
+    await here.unlink(PATH)
+
+    assert body_of(await handle.read(0, 4_096)) == "we use S3\n"
+
+
+async def test_a_name_is_free_again_after_its_note_was_removed(world: World, here: Host, stored: str) -> None:
+    await here.unlink(PATH)
+    await here.write(PATH, "a new one\n")
+
+    note = await only_note(world)
+    assert (note.body, note.timestamp) == ("a new one\n", world.clock.now())
+
+
+# --- two hosts ---------------------------------------------------------------------------------------------------
+
+
+async def test_notes_of_the_same_name_and_second_from_two_hosts_are_both_kept(
+    world: World, here: Host, there: Host
+) -> None:
+    one, two = await here.open(PATH, WRITE), await there.open(PATH, WRITE)
+    await one.write(0, b"from here\n")
+    await two.write(0, b"from there\n")
+    await one.flush()
+    await two.flush()
+
+    assert sorted(map(body_of, (await world.notes()).values())) == ["from here\n", "from there\n"]
+
+
+async def test_edits_of_one_note_on_two_hosts_are_both_kept_and_reported(
+    world: World, here: Host, there: Host, stored: str
+) -> None:
+    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    await here.write(PATH, "from here\n")
+    await theirs.write(0, b"from there\n")
+    await theirs.flush()
+
+    notes = await world.notes()
+    assert body_of(notes.pop(CANONICAL)) == "from here\n"
+    [(copy, data)] = notes.items()
+    assert body_of(data) == "from there\n"
+    line = json.loads(there.errors.conflicts())
+    assert (line["path"], line["copy"]) == (live(CANONICAL), live(copy))
+
+
+async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
+    world: World, here: Host, there: Host, stored: str
+) -> None:
+    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    await here.write(PATH, "from here\n")
+    for line in (b"one\n", b"two\n"):
+        await theirs.write(0, line)
+        await theirs.flush()
+
+    bodies = list(map(body_of, (await world.notes()).values()))
+    assert "from here\n" in bodies
+    assert any("two\n" in body for body in bodies)
+
+
+async def test_a_note_removed_by_one_host_and_edited_by_the_other_stays(
+    world: World, here: Host, there: Host, stored: str
+) -> None:
+    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    await here.unlink(PATH)
+    await theirs.write(0, b"still needed\n")
+    await theirs.flush()
+
+    assert (await only_note(world)).body == "still needed\n"
+
+
+async def test_attributes_say_where_a_note_stands(here: Host, stored: str) -> None:
+    await here.write(live("draft.md"), "")
+
+    shown = await (await here.node(PATH)).xattrs()
+
+    assert shown["user.livememfs.key"] == live(CANONICAL).encode()
+    assert shown["user.livememfs.state"] == b"clean"
+    assert (await (await here.node(live("draft.md"))).xattrs())["user.livememfs.state"] == b"local"

@@ -1,0 +1,677 @@
+"""Ordinary files and directories: POSIX as far as a bucket carries it, and no byte lost between two hosts."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+from livememfs import errors
+from livememfs.testing.store import Fault
+from livememfs.tree.node import NOBODY, AttrChange, OpenMode
+
+if TYPE_CHECKING:
+    from hosts import Host, World
+    from trio.abc import Clock
+
+    from livememfs.tree.node import Attrs
+
+EDIT = OpenMode(write=True)
+WRITE = OpenMode(read=False, write=True)
+APPEND = OpenMode(read=False, write=True, append=True)
+FILE = "alpha/file.txt"
+
+
+def unreachable() -> errors.Unreachable:
+    return errors.Unreachable("reset", endpoint="the bucket")
+
+
+async def change(host: Host, path: str, **asked: int) -> Attrs:
+    node = await host.node(path)
+    await node.change(AttrChange(**asked), NOBODY)
+    return await node.attrs()
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"", b"text\n", bytes(range(256)) * 4_096], ids=["empty", "text", "binary"])
+async def test_what_is_written_is_in_the_bucket_at_close_and_reads_back_everywhere(
+    world: World, here: Host, there: Host, data: bytes
+) -> None:
+    await here.write(FILE, data)
+
+    assert (await world.bucket())[FILE] == data
+    for host in (here, there):
+        assert await host.read(FILE) == data
+        assert (await host.attrs(FILE)).size == len(data)
+        assert "file.txt" in await host.names("alpha")
+
+
+async def test_a_file_shows_before_it_is_closed_on_this_host_only(world: World, here: Host, there: Host) -> None:
+    handle = await here.open(FILE, WRITE)
+    await handle.write(0, b"half")
+
+    assert "file.txt" in await here.names("alpha")
+    assert await here.read(FILE) == b"half"
+    assert (await here.attrs(FILE)).volatile
+    assert not await there.exists(FILE)
+
+
+async def test_appends_go_to_the_end_whatever_offset_the_kernel_computed(world: World, here: Host) -> None:
+    await here.write(FILE, "one\n")
+    handle = await here.open(FILE, APPEND)
+    await handle.write(0, b"two\n")
+    await handle.write(2, b"three\n")
+    await handle.flush()
+
+    assert await here.read(FILE) == b"one\ntwo\nthree\n"
+
+
+async def test_random_writes_and_holes(here: Host) -> None:
+    await here.write(FILE, "0123456789")
+    handle = await here.open(FILE, EDIT)
+    await handle.write(3, b"abc")
+    await handle.write(15, b"end")
+    await handle.flush()
+
+    assert await here.read(FILE) == b"012abc6789" + bytes(5) + b"end"
+    assert await handle.read(16, 100) == b"nd"
+    assert await handle.read(18, 100) == b""
+
+
+@pytest.mark.parametrize("size", [0, 4, 10, 14])
+@pytest.mark.parametrize("through_handle", [False, True])
+async def test_truncating_cuts_or_extends_with_zeros(world: World, here: Host, size: int, through_handle: bool) -> None:
+    await here.write(FILE, "0123456789")
+    node = await here.node(FILE)
+    if through_handle:
+        handle = await here.open(FILE, EDIT)
+        await handle.change(node, AttrChange(size=size), NOBODY)
+        await handle.flush()
+        await handle.release()
+    else:
+        await node.change(AttrChange(size=size), NOBODY)
+
+    assert (await world.bucket())[FILE] == (b"0123456789" + bytes(4))[:size]
+    assert (await here.attrs(FILE)).size == size
+
+
+async def test_a_close_without_a_change_makes_no_request(here: Host) -> None:
+    await here.write(FILE, "text")
+    handle = await here.open(FILE, EDIT)
+    here.store.forget()
+    await handle.flush()
+    await handle.flush()
+
+    assert here.store.requests == []
+
+
+async def test_two_descriptors_see_each_others_writes_at_once(here: Host) -> None:
+    await here.write(FILE, "0123456789")
+    one, two = await here.open(FILE, EDIT), await here.open(FILE, EDIT)
+
+    await one.write(0, b"ab")
+    await two.write(8, b"yz")
+
+    assert await one.read(0, 10) == await two.read(0, 10) == b"ab234567yz"
+    await one.flush()
+    await two.flush()
+    assert await here.read(FILE) == b"ab234567yz"
+
+
+async def test_a_file_over_the_limit_is_refused_at_the_write(here: Host) -> None:
+    handle = await here.open(FILE, WRITE)
+
+    with pytest.raises(errors.TooLarge):
+        await handle.write(here.context.max_file_size, b"x")
+    with pytest.raises(errors.TooLarge):
+        await handle.change(await here.node(FILE), AttrChange(size=here.context.max_file_size + 1), NOBODY)
+
+
+async def test_an_open_file_that_is_removed_keeps_its_bytes(world: World, here: Host) -> None:
+    await here.write(FILE, "text")
+    handle = await here.open(FILE, EDIT)
+    await here.unlink(FILE)
+
+    await handle.write(4, b" more")
+    await handle.flush()
+
+    assert await handle.read(0, 100) == b"text more"
+    assert FILE not in await world.bucket()
+    assert not await here.exists(FILE)
+    await handle.release()
+    await here.write(FILE, "new")
+    assert await here.read(FILE) == b"new"
+
+
+async def test_a_file_that_was_never_closed_can_be_removed(world: World, here: Host) -> None:
+    handle = await here.open(FILE, WRITE)
+    await handle.write(0, b"text")
+    await here.unlink(FILE)
+    await handle.flush()
+
+    assert FILE not in await world.bucket()
+
+
+# --- renaming ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_rename_replaces_the_file_that_had_the_name(world: World, here: Host, there: Host) -> None:
+    await here.write(FILE, "old")
+    await here.write("alpha/new.txt", "new")
+    reader = await here.open(FILE)
+
+    await here.rename("alpha/new.txt", FILE)
+
+    assert await here.read(FILE) == await there.read(FILE) == b"new"
+    assert await reader.read(0, 10) == b"old"
+    assert not await here.exists("alpha/new.txt")
+
+
+async def test_a_rename_that_must_not_replace_leaves_both(here: Host) -> None:
+    await here.write(FILE, "old")
+    await here.write("alpha/new.txt", "new")
+
+    with pytest.raises(errors.AlreadyExists):
+        await here.rename("alpha/new.txt", FILE, replace=False)
+
+    assert (await here.read(FILE), await here.read("alpha/new.txt")) == (b"old", b"new")
+
+
+async def test_what_is_written_before_and_after_a_rename_arrives_under_the_new_name(world: World, here: Host) -> None:
+    """Atomic writers rename while the descriptor is still open."""
+    await here.write(FILE, "old")
+    handle = await here.open("alpha/file.tmp", WRITE)
+    await handle.write(0, b"new ")
+    await here.rename("alpha/file.tmp", FILE)
+    await handle.write(4, b"and more")
+    await handle.flush()
+    await handle.release()
+
+    assert await here.read(FILE) == b"new and more"
+    assert set(await world.bucket("alpha/")) >= {"file.txt"}
+    assert "file.tmp" not in await world.bucket("alpha/")
+    assert not any("conflict" in name for name in await world.bucket("alpha/"))
+
+
+async def test_a_rename_onto_itself_changes_nothing(here: Host) -> None:
+    await here.write(FILE, "text")
+    await here.rename(FILE, FILE)
+
+    assert await here.read(FILE) == b"text"
+
+
+async def test_a_directory_moves_with_everything_in_it(world: World, here: Host, there: Host) -> None:
+    await here.mkdir("alpha/a")
+    await here.mkdir("alpha/a/empty")
+    await here.mkdir("alpha/a/sub")
+    await here.write("alpha/a/sub/file", "text")
+    await here.mkdir("alpha/b")
+    held = await here.open("alpha/a/sub/file", EDIT)
+
+    await here.rename("alpha/a", "alpha/b/c")
+    await held.write(4, b" more")
+    await held.flush()
+
+    for host in (here, there):
+        assert await host.read("alpha/b/c/sub/file") == b"text more"
+        assert await host.names("alpha/b/c") == ["empty", "sub"]
+        assert not await host.exists("alpha/a")
+    assert not any(key.startswith("alpha/a/") for key in await world.bucket())
+
+
+async def test_a_directory_with_a_file_that_is_not_saved_yet_moves_with_it(world: World, here: Host) -> None:
+    await here.mkdir("alpha/a")
+    handle = await here.open("alpha/a/file", WRITE)
+    await handle.write(0, b"half")
+    await here.rename("alpha/a", "alpha/b")
+    await handle.write(4, b" whole")
+    await handle.flush()
+
+    assert await here.read("alpha/b/file") == b"half whole"
+    assert [key for key in await world.bucket() if key.endswith("file")] == ["alpha/b/file"]
+
+
+async def test_moves_that_posix_forbids(here: Host) -> None:
+    await here.mkdir("alpha/a")
+    await here.mkdir("alpha/b")
+    await here.write("alpha/b/file", "x")
+    await here.write(FILE, "x")
+    with pytest.raises(errors.InvalidName):
+        await here.rename("alpha/a", "alpha/a/below")
+    with pytest.raises(errors.NotEmpty):
+        await here.rename("alpha/a", "alpha/b")
+    with pytest.raises(errors.NotADirectory):
+        await here.rename("alpha/a", FILE)
+    with pytest.raises(errors.IsADirectory):
+        await here.rename(FILE, "alpha/a")
+    with pytest.raises(errors.NotFound):
+        await here.rename("alpha/none", "alpha/x")
+
+
+async def test_a_directory_replaces_an_empty_one(here: Host) -> None:
+    await here.mkdir("alpha/a")
+    await here.write("alpha/a/file", "x")
+    await here.mkdir("alpha/b")
+
+    await here.rename("alpha/a", "alpha/b")
+
+    assert await here.names("alpha/b") == ["file"]
+    assert not await here.exists("alpha/a")
+
+
+async def test_a_move_that_fails_half_way_loses_nothing(world: World, here: Host) -> None:
+    await here.mkdir("alpha/a")
+    for number in range(5):
+        await here.write(f"alpha/a/{number}", f"{number}")
+    here.store.script("copy", None, None, Fault(before=unreachable()))
+
+    with pytest.raises(errors.Unreachable):
+        await here.rename("alpha/a", "alpha/b")
+
+    assert [await here.read(f"alpha/a/{number}") for number in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+# --- directories -------------------------------------------------------------------------------------------------
+
+
+async def test_an_empty_directory_is_there_on_the_other_host(world: World, here: Host, there: Host) -> None:
+    await here.mkdir("alpha/a", 0o700)
+
+    assert (await world.bucket())["alpha/a/"] == b""
+    assert await there.names("alpha/a") == []
+    assert (await there.attrs("alpha/a")).mode == 0o700
+
+
+async def test_a_directory_outlives_its_last_entry(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    await world.memory.put("alpha/a/file", b"x")
+    await world.memory.put("alpha/b/sub/", b"")
+    await world.memory.put("alpha/c/file", b"x")
+    await world.memory.put("alpha/d/sub/file", b"x")
+    await here.unlink("alpha/a/file")
+    await here.rmdir("alpha/b/sub")
+    await here.rename("alpha/c/file", "alpha/moved")
+    await here.rename("alpha/d/sub", "alpha/moved-sub")
+    await world.settle()
+
+    for host in (here, there):
+        for name in "abcd":
+            assert await host.names(f"alpha/{name}") == []
+
+
+async def test_rmdir_takes_empty_directories_only(world: World, here: Host) -> None:
+    await here.mkdir("alpha/a")
+    await here.write("alpha/a/file", "x")
+    with pytest.raises(errors.NotEmpty):
+        await here.rmdir("alpha/a")
+    with pytest.raises(errors.NotADirectory):
+        await here.rmdir("alpha/a/file")
+    with pytest.raises(errors.IsADirectory):
+        await here.unlink("alpha/a")
+
+    await here.unlink("alpha/a/file")
+    await here.rmdir("alpha/a")
+
+    assert not await here.exists("alpha/a")
+    assert not any(key.startswith("alpha/a") for key in await world.bucket())
+
+
+async def test_rmdir_asks_the_bucket_whether_another_host_put_something_there(here: Host, there: Host) -> None:
+    await here.mkdir("alpha/a")
+    assert await here.names("alpha/a") == []
+    await there.write("alpha/a/file", "x")
+
+    with pytest.raises(errors.NotEmpty):
+        await here.rmdir("alpha/a")
+
+
+async def test_a_directory_with_a_file_that_is_not_saved_yet_is_not_empty(here: Host) -> None:
+    await here.mkdir("alpha/a")
+    await here.open("alpha/a/file", WRITE)
+
+    with pytest.raises(errors.NotEmpty):
+        await here.rmdir("alpha/a")
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+
+async def test_names_that_no_key_can_carry_are_refused(here: Host) -> None:
+    deep = "alpha"
+    for _ in range(4):
+        deep += "/" + "d" * 240
+        await here.mkdir(deep)
+    for path, refusal in {
+        "alpha/" + "é" * 128: errors.NameTooLong,
+        "alpha/caf\udce9": errors.NotText,
+        f"{deep}/" + "x" * 100: errors.NameTooLong,
+    }.items():
+        with pytest.raises(refusal):
+            await here.write(path, "x")
+        with pytest.raises(refusal):
+            await here.mkdir(path)
+        await here.write(FILE, "x")
+        with pytest.raises(refusal):
+            await here.rename(FILE, path)
+
+
+@pytest.mark.parametrize("name", ["é" * 127, "a b", "日本", "-", "~", ".x.swp", "x\ny", "%2F", "\\", "*?"])
+async def test_any_other_name_is_taken_as_it_is(here: Host, there: Host, name: str) -> None:
+    await here.write(f"alpha/{name}", name)
+
+    assert (await there.read(f"alpha/{name}")).decode() == name
+    assert name in await there.names("alpha")
+
+
+async def test_a_name_is_made_once(here: Host) -> None:
+    await here.write(FILE, "x")
+    for attempt in (
+        here.mkdir(FILE),
+        here.symlink(FILE, "x"),
+        (await here.folder("alpha")).create("file.txt", 0, NOBODY),
+    ):
+        with pytest.raises(errors.AlreadyExists):
+            await attempt
+
+
+# --- attributes --------------------------------------------------------------------------------------------------
+
+
+async def test_mode_and_times_are_kept_in_the_bucket(world: World, here: Host, there: Host) -> None:
+    await here.write(FILE, "text")
+    await change(here, FILE, mode=0o755)
+    await change(here, FILE, mtime_ns=1_234_567_890_123_456_789)
+
+    shown = await there.attrs(FILE)
+
+    assert (shown.mode, shown.mtime_ns, shown.size) == (0o755, 1_234_567_890_123_456_789, 4)
+    await here.write(FILE, "other")
+    fresh = await world.host("third").attrs(FILE)
+    assert (fresh.mode, fresh.mtime_ns) == (0o755, here.context.now_ns())
+
+
+async def test_mode_and_times_of_a_directory_are_kept_too(here: Host, there: Host) -> None:
+    await here.mkdir("alpha/a")
+    await change(here, "alpha/a", mode=0o700)
+    await change(here, "alpha/a", mtime_ns=5)
+
+    shown = await there.attrs("alpha/a")
+
+    assert (shown.mode, shown.mtime_ns) == (0o700, 5)
+
+
+async def test_times_set_before_the_close_are_those_that_are_stored(here: Host, there: Host) -> None:
+    """`cp -p` and tar write, set the times through the descriptor and close."""
+    handle = await here.open(FILE, WRITE)
+    await handle.write(0, b"text")
+    await handle.change(await here.node(FILE), AttrChange(mtime_ns=7, mode=0o600), NOBODY)
+    await handle.flush()
+    await handle.release()
+
+    shown = await there.attrs(FILE)
+    assert (shown.mtime_ns, shown.mode) == (7, 0o600)
+
+
+async def test_xattrs_are_kept_beside_those_that_livememfs_shows(here: Host, there: Host) -> None:
+    await here.write(FILE, "text")
+    await (await here.node(FILE)).set_xattr("user.mine", b"\x00\xff")
+
+    shown = await (await there.node(FILE)).xattrs()
+
+    assert shown["user.mine"] == b"\x00\xff"
+    assert shown["user.livememfs.state"] == b"clean"
+    assert shown["user.livememfs.key"] == FILE.encode()
+    await here.write(FILE, "other")
+    node = await here.node(FILE)
+    assert (await node.xattrs())["user.mine"] == b"\x00\xff"
+    await node.set_xattr("user.mine", None)
+    assert "user.mine" not in await node.xattrs()
+    with pytest.raises(errors.NoAttribute):
+        await node.set_xattr("user.mine", None)
+    with pytest.raises(errors.NotSupported):
+        await node.set_xattr("user.livememfs.key", b"x")
+    with pytest.raises(errors.NoSpace):
+        await node.set_xattr("user.large", b"x" * 2_000)
+
+
+async def test_a_symbolic_link_reads_back_on_the_other_host(world: World, here: Host, there: Host) -> None:
+    await here.symlink("alpha/link", "../elsewhere/été")
+
+    for host in (here, there):
+        node = await host.node("alpha/link")
+        shown = await node.attrs()
+        assert (shown.kind, shown.size) == ("symlink", len("../elsewhere/été".encode()))
+        assert await node.target() == "../elsewhere/été"  # type: ignore[attr-defined]
+    await here.rename("alpha/link", "alpha/other")
+    assert await (await here.node("alpha/other")).target() == "../elsewhere/été"  # type: ignore[attr-defined]
+    await here.unlink("alpha/other")
+    assert not await here.exists("alpha/other")
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"livememfs-mode": "rw-r--r--", "livememfs-mtime": "yesterday", "livememfs-xattrs": "["},
+        {"livememfs-mode": "", "livememfs-mtime": "", "livememfs-xattrs": "3"},
+        {"livememfs-mtime": "9" * 30, "livememfs-mode": "7" * 30},
+        {"livememfs-mtime": "9" * 5_000},
+    ],
+)
+@pytest.mark.parametrize("key", ["alpha/file.txt", "alpha/folder/"])
+async def test_metadata_that_makes_no_sense_is_as_good_as_none(
+    world: World, here: Host, meta: dict[str, str], key: str
+) -> None:
+    """Anybody can write to the bucket."""
+    await world.memory.put(key, b"", meta=meta)
+
+    shown = await here.attrs(key)
+
+    assert shown.mode == (0o755 if key.endswith("/") else 0o644)
+    assert shown.mtime_ns == here.context.now_ns()
+    await (await here.node(key)).xattrs()
+
+
+# --- two hosts ---------------------------------------------------------------------------------------------------
+
+
+async def test_an_open_file_keeps_its_version_and_the_next_open_gets_the_new_one(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    await here.write(FILE, "old")
+    old = await here.open(FILE)
+    await there.write(FILE, "brand new")
+    await world.settle()
+
+    new = await here.open(FILE)
+
+    assert await old.read(0, 100) == b"old"
+    assert await new.read(0, 100) == b"brand new"
+    assert old.version != new.version
+    shown = await here.attrs(FILE)
+    assert (shown.size, shown.version) == (9, new.version)
+
+
+async def test_a_version_that_went_before_it_was_read_is_replaced_by_the_new_one(
+    world: World, here: Host, there: Host
+) -> None:
+    await there.write(FILE, "old")
+    assert (await here.attrs(FILE)).size == 3
+    await there.write(FILE, "brand new")
+
+    assert await here.read(FILE) == b"brand new"
+    assert (await here.attrs(FILE)).size == 9
+
+
+async def test_conflicting_writes_keep_both_and_say_so(world: World, here: Host, there: Host) -> None:
+    await here.write(FILE, "base")
+    theirs = await there.open(FILE, OpenMode(write=True))
+    await here.write(FILE, "from here")
+    await theirs.write(0, b"from there")
+    await theirs.flush()
+    await theirs.release()
+
+    found = await world.bucket("alpha/")
+    line = json.loads(there.errors.conflicts())
+
+    assert found["file.txt"] == b"from here"
+    assert found["file.conflict-there-20260220T140000Z.txt"] == b"from there"
+    assert (line["path"], line["copy"]) == (FILE, "alpha/file.conflict-there-20260220T140000Z.txt")
+    assert await there.read(FILE) == b"from here"
+    assert there.root.unsaved_files() == []
+
+
+async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(world: World, here: Host, there: Host) -> None:
+    await here.write(FILE, "base")
+    theirs = await there.open(FILE, OpenMode(write=True))
+    await here.write(FILE, "from here")
+    for offset, data in ((0, b"from there"), (10, b" and more")):
+        await theirs.write(offset, data)
+        await theirs.flush()
+
+    found = await world.bucket("alpha/")
+
+    assert found["file.txt"] == b"from here"
+    assert b"from there and more" in found.values()
+
+
+async def test_two_hosts_that_make_the_same_file_keep_both(world: World, here: Host, there: Host) -> None:
+    one, two = await here.open(FILE, WRITE), await there.open(FILE, WRITE)
+    await one.write(0, b"from here")
+    await two.write(0, b"from there")
+    await one.flush()
+    await two.flush()
+
+    assert sorted(data for name, data in (await world.bucket("alpha/")).items() if name.startswith("file")) == [
+        b"from here",
+        b"from there",
+    ]
+
+
+async def test_the_same_bytes_from_two_hosts_are_no_conflict(world: World, here: Host, there: Host) -> None:
+    one, two = await here.open(FILE, WRITE), await there.open(FILE, WRITE)
+    for handle in (one, two):
+        await handle.write(0, b"same")
+        await handle.flush()
+
+    assert [name for name in await world.bucket("alpha/") if name.startswith("file")] == ["file.txt"]
+    assert there.errors.conflicts() == b""
+
+
+async def test_an_edit_wins_over_a_removal(world: World, here: Host, there: Host) -> None:
+    await here.write(FILE, "base")
+    theirs = await there.open(FILE, OpenMode(write=True))
+    await here.unlink(FILE)
+    await theirs.write(4, b" and more")
+    await theirs.flush()
+
+    assert (await world.bucket())[FILE] == b"base and more"
+
+
+async def test_a_file_removed_by_the_other_host_is_not_found_and_a_held_one_stale(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    await here.write(FILE, "text")
+    node = await here.node(FILE)
+    await there.unlink(FILE)
+    await world.settle()
+
+    with pytest.raises(errors.NotFound):
+        await here.node(FILE)
+    with pytest.raises(errors.Stale):
+        await node.attrs()
+
+
+async def test_a_file_read_while_the_other_host_removes_it_stays_readable(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    await here.write(FILE, "text")
+    handle = await here.open(FILE)
+    await there.unlink(FILE)
+    await world.settle()
+
+    assert await handle.read(0, 100) == b"text"
+
+
+async def test_an_unlink_does_not_remove_what_it_never_saw(world: World, here: Host, there: Host) -> None:
+    """A new file of ours that was not saved yet is dropped; the file the other host made meanwhile stays."""
+    handle = await here.open(FILE, WRITE)
+    await handle.write(0, b"mine")
+    await there.write(FILE, "theirs")
+
+    await here.unlink(FILE)
+
+    assert (await world.bucket())[FILE] == b"theirs"
+
+
+# --- when the bucket does not answer -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_a_failed_close_keeps_the_bytes_and_the_next_one_saves_them(
+    world: World, here: Host, existing: bool, lost: str
+) -> None:
+    if existing:
+        await here.write(FILE, "old")
+    here.store.script("put", Fault(before=unreachable()) if lost == "request" else Fault(after=unreachable()))
+    handle = await here.open(FILE, OpenMode(read=False, write=True, truncate=True))
+    await handle.write(0, b"new")
+    with pytest.raises(errors.Unreachable):
+        await handle.flush()
+    assert await here.read(FILE) == b"new"
+
+    await handle.flush()
+
+    assert [(name, data) for name, data in (await world.bucket("alpha/")).items() if name.startswith("file")] == [
+        ("file.txt", b"new")
+    ]
+    assert here.root.unsaved_files() == []
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
+async def test_draining_tries_again_until_the_bucket_answers(
+    world: World, here: Host, existing: bool, autojump_clock: Clock
+) -> None:
+    """Also for a file in a folder that nobody holds any more."""
+    await here.mkdir("alpha/folder")
+    if existing:
+        await here.write("alpha/folder/file", "old")
+    here.store.script("put", *[Fault(before=unreachable())] * 4)
+    with pytest.raises(errors.Unreachable):
+        await here.write("alpha/folder/file", "new")
+    gc.collect()
+    assert [file.path for file in here.root.unsaved_files()] == ["alpha/folder/file"]
+    started = trio.current_time()
+
+    assert await here.root.drain() == []
+
+    assert trio.current_time() - started >= 3
+    assert (await world.bucket())["alpha/folder/file"] == b"new"
+
+
+async def test_draining_returns_what_the_bucket_refuses_for_good(world: World, here: Host) -> None:
+    here.store.script("put", Fault(before=unreachable()), Fault(before=errors.Denied(key=FILE)))
+    with pytest.raises(errors.Unreachable):
+        await here.write(FILE, "x")
+    with pytest.raises(errors.NotText):
+        await here.write("alpha/live/x.md", b"\xff")
+
+    assert await here.root.drain() == [FILE, "alpha/live/x.md"]
+
+
+async def test_a_file_removed_after_a_failed_close_is_not_saved_after_all(world: World, here: Host) -> None:
+    here.store.script("put", Fault(before=unreachable()))
+    with pytest.raises(errors.Unreachable):
+        await here.write(FILE, "x")
+
+    await here.unlink(FILE)
+
+    assert await here.root.drain() == []
+    assert FILE not in await world.bucket()
+    assert here.context.unsaved == set()

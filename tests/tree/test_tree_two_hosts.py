@@ -1,0 +1,179 @@
+"""Two hosts change one file: neither ever loses a byte, whatever else was done to it in between.
+
+The stores insist, as they do in a mount: a write carries an id, and an id that travels on would make a stranger's
+version pass for ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from hosts import APPEND, READ, WRITE, Host, World, read_all
+
+from livememfs import errors
+from livememfs.cache.replica import Replica
+from livememfs.store.base import OP_META
+from livememfs.store.retry import RetryingStore
+from livememfs.tree.node import NOBODY, AttrChange
+from livememfs.tree.root import Root
+
+
+def insisting(world: World, name: str) -> Host:
+    """One more host, behind a store that tries again as a mount's does."""
+    host = world.host(name)
+    host.replica = Replica(RetryingStore(host.store))
+    host.context = replace(host.context, replica=host.replica)
+    host.root = Root(host.context)
+    return host
+
+
+async def touch(host: Host, path: str) -> None:
+    await (await host.node(path)).change(AttrChange(mtime_ns=10**18), NOBODY)
+
+
+async def chmod(host: Host, path: str) -> None:
+    await (await host.node(path)).change(AttrChange(mode=0o600), NOBODY)
+
+
+async def label(host: Host, path: str) -> None:
+    await (await host.node(path)).set_xattr("user.colour", b"blue")
+
+
+async def nothing(host: Host, path: str) -> None:
+    """The plain case."""
+
+
+BETWEEN = [nothing, touch, chmod, label]
+
+
+@pytest.mark.parametrize("between", BETWEEN, ids=lambda step: step.__name__)
+async def test_both_edits_of_one_version_survive(world: World, between: Callable[[Host, str], Awaitable[None]]) -> None:
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.write("alpha/f", "base\n")
+    mine = await one.open("alpha/f", WRITE)
+    await other.write("alpha/f", "from the other\n")
+
+    await between(one, "alpha/f")
+    await mine.write(0, b"from me")
+    await mine.flush()
+    await mine.release()
+
+    kept = await world.bucket("alpha/f")
+    assert kept.pop("") == b"from the other\n"
+    [copy] = kept.values()
+    assert copy.startswith(b"from me")
+    assert b"alpha/f" in one.errors.conflicts()
+
+
+@pytest.mark.parametrize("between", [touch, chmod, label], ids=lambda step: step.__name__)
+async def test_setting_attributes_of_a_file_changed_elsewhere_shows_what_is_there_now(
+    world: World, between: Callable[[Host, str], Awaitable[None]]
+) -> None:
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.write("alpha/f", "base\n")
+    await one.read("alpha/f")
+    await other.write("alpha/f", "from the other\n")
+
+    await between(one, "alpha/f")
+
+    assert await one.read("alpha/f") == b"from the other\n"
+    await one.write("alpha/f", "and me\n", APPEND)
+    assert await world.bucket("alpha/f") == {"": b"from the other\nand me\n"}
+
+
+async def test_both_edits_of_one_note_survive(world: World) -> None:
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.write("alpha/live/decision.md", "we chose S3\n")
+    [name] = await world.notes()
+    mine = await one.open(f"alpha/live/{name}", APPEND)
+    await other.write(f"alpha/live/{name}", "from the other\n", APPEND)
+
+    await mine.write(0, b"from me\n")
+    await mine.flush()
+    await mine.release()
+
+    texts = list((await world.notes()).values())
+    assert len(texts) == 2
+    assert sum(text.endswith(b"from the other\n") for text in texts) == 1
+    assert sum(text.endswith(b"from me\n") for text in texts) == 1
+
+
+async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: World) -> None:
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.write("alpha/f", "base\n")
+    mine = await one.open("alpha/f", WRITE)
+    await other.write("alpha/f", "from the other\n")
+
+    await one.rename("alpha/f", "alpha/g")
+    await mine.write(0, b"from me")
+    await mine.flush()
+    await mine.release()
+
+    assert b"from the other\n" in (await world.bucket("alpha/g")).values()
+
+
+async def test_the_id_of_a_write_is_not_handed_on(world: World) -> None:
+    one = insisting(world, "one")
+    ids = set()
+    for text in ("one", "two"):
+        await one.write("alpha/f", text)
+        ids.add(((await world.memory.head("alpha/f")).meta or {}).get(OP_META))
+    await touch(one, "alpha/f")
+    ids.add(((await world.memory.head("alpha/f")).meta or {}).get(OP_META))
+
+    assert len(ids) == 3
+
+
+async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(world: World) -> None:
+    """As GNU touch does it with a file that exists."""
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.write("alpha/f", "x")
+    await one.write("alpha/live/todo.md", "x")
+    [note] = await world.notes()
+    for path in ("alpha/f", f"alpha/live/{note}"):
+        handle = await one.open(path, WRITE)
+        await handle.flush()
+        await touch(one, path)
+        await handle.flush()
+        await handle.release()
+
+        assert (await other.attrs(path)).mtime_ns == 10**18
+
+
+async def test_what_is_written_after_the_last_close_is_stored_at_release(world: World) -> None:
+    """As a mapping does that outlives its descriptor."""
+    one = insisting(world, "one")
+    await one.write("alpha/f", "0123456789")
+    handle = await one.open("alpha/f", WRITE)
+    await handle.flush()
+    await handle.write(0, b"mapped")
+    await handle.release()
+
+    assert await world.bucket("alpha/f") == {"": b"mapped6789"}
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(world: World) -> None:
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.write("alpha/f", "base\n")
+    old = await one.node("alpha/f")
+    held = await one.open("alpha/f")
+    await other.write("alpha/f", "from the other\n")
+    await world.settle()
+    assert await one.node("alpha/f") is not old
+
+    with pytest.raises(errors.Stale):
+        await old.open(WRITE, NOBODY)  # type: ignore[attr-defined]
+
+    assert await read_all(held) == b"base\n"
+    assert await (await old.open(READ, NOBODY)).read(0, 10) == b"base\n"  # type: ignore[attr-defined]
+
+
+async def test_a_name_that_is_not_utf8_does_not_make_the_error_list_unreadable(world: World) -> None:
+    world.here.errors.record("create", "alpha/\udcff", errors.NotText(path="alpha/\udcff", detail="no"))
+    world.here.errors.conflict("alpha/\udcff", "copy", "why")
+
+    assert b"alpha/\\udcff" in world.here.errors.errors()
+    assert b"alpha/\\udcff" in world.here.errors.conflicts()
