@@ -2,7 +2,8 @@
 
 Owns what is known of the bucket (one level of names at a time, each object's version) and a bounded store of contents
 by version. Writes go through: when `put` returns, the object is in the bucket. Refuses to invent: a name that has not
-been confirmed within `listing_ttl` seconds is asked for again.
+been confirmed within `listing_ttl` seconds is asked for again. While the store does not
+answer, what was known stays true.
 
 Trio thread only. Bodies without an `await` are critical sections; the store is awaited with no lock held, so two
 callers may ask for the same thing at once and both get a true answer.
@@ -30,6 +31,8 @@ DEFAULT_LISTING_TTL = 1.0
 MAX_LEVELS = 4_096
 """Levels of names kept; the oldest are forgotten and simply asked for again."""
 HEADS_AT_ONCE = 16
+OUTAGE_PAUSE = 10.0
+"""Seconds for which a store that failed is not asked for names that are known: a reader pays for an outage once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +86,39 @@ class Replica:
         self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
         self._counts = {"listings": 0, "hits": 0, "writes": 0, "deletes": 0}
         self._last_error = ""
+        self._asking_again = float("-inf")
 
     # --- names ----------------------------------------------------------------------------------------------
 
     async def listing(self, prefix: str, *, fresh: bool = False) -> Listing:
-        """The names directly below `prefix` ("" or ending in "/"). `fresh` asks the store whatever is known."""
+        """The names directly below `prefix` ("" or ending in "/"). `fresh` asks the store whatever is known.
+
+        A store that does not answer is no reason to forget: then what was known last is given, unless `fresh`.
+        """
         level = self._levels.get(prefix)
-        if not fresh and level is not None and trio.current_time() - level.confirmed < self._ttl:
+        if not fresh and level is not None and self._believes(level):
             self._counts["hits"] += 1
-        else:
-            async with self._single(("list", prefix)) as first:
-                known = self._levels.get(prefix)
-                if first or known is None or known is level:
-                    level = await self._list(prefix)
-                else:
-                    level = known
+            return Listing(level.objects, level.folders)
+        try:
+            level = await self._ask(prefix, level, fresh=fresh)
+        except (errors.Unreachable, errors.Throttled):
+            self._asking_again = trio.current_time() + OUTAGE_PAUSE
+            level = self._levels.get(prefix)
+            if fresh or level is None:
+                raise
         return Listing(level.objects, level.folders)
+
+    def _believes(self, level: _Level) -> bool:
+        now = trio.current_time()
+        return now - level.confirmed < self._ttl or now < self._asking_again
+
+    async def _ask(self, prefix: str, before: _Level | None, *, fresh: bool) -> _Level:
+        """One request for one level at a time; who had to wait takes what the other one got."""
+        async with self._single(("list", prefix)) as first:
+            known = self._levels.get(prefix)
+            if not first and known is not None and (known is not before or (not fresh and self._believes(known))):
+                return known
+            return await self._list(prefix)
 
     async def _list(self, prefix: str) -> _Level:
         """Ask the store for one level. What our own hand does while the store answers is applied on top."""
@@ -350,6 +370,8 @@ class Replica:
     def remember_error(self, text: str) -> None:
         """Keep the store's last complaint for `status.json`; an empty text says that it answers again."""
         self._last_error = text
+        if not text:
+            self._asking_again = float("-inf")
 
 
 class _Remember:

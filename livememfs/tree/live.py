@@ -176,12 +176,12 @@ class Live(Directory):
 
     async def unlink(self, name: str) -> None:
         note = await self.child(name)
-        await note.detach()
-        key, info = note.key, note.body.info
-        if note.parks is not None:
-            key, info = await self._abandoned(note.parks)
-        if key is not None and info is not None:
-            async with note._saving:  # a put on its way must not come back after the delete
+        async with note.removing():
+            await note.recover(note.body)
+            key, info = note.key, note.body.info
+            if note.parks is not None:
+                key, info = await self._abandoned(note.parks)
+            if key is not None and info is not None:
                 await self.context.replica.delete(key, condition=IfMatch(info.etag))
         self._forget(note)
 

@@ -76,7 +76,7 @@ class NoteFile(ObjectFile):
         changes, raw = body.changes, body.value()
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
-        await self._recover(body)
+        await self.recover(body)
         previous = await self._previous()
         note, sealed = complete(
             raw,
@@ -103,7 +103,7 @@ class NoteFile(ObjectFile):
         self.parks = None
         self.live.sealed(self)
 
-    async def _recover(self, body: Body) -> None:
+    async def recover(self, body: Body) -> None:
         """A put that failed without an answer may have happened. Then the note is stored, and this its next version."""
         if self.key is not None or self.unanswered is None:
             return

@@ -7,7 +7,7 @@ version's bytes. Trio thread only; sync bodies are critical sections.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
@@ -118,6 +118,19 @@ class ObjectFile(File):
             await self._load(self.body)
         self.orphaned = True
         self.context.unsaved.discard(self)
+
+    @asynccontextmanager
+    async def removing(self) -> AsyncIterator[None]:
+        """Around the removal of the object: a put on its way ends before, none comes after; a failure undoes it."""
+        await self.detach()
+        try:
+            async with self._saving:
+                yield
+        except BaseException:  # a deadline too: the file is still there
+            self.orphaned = False
+            if self.body.dirty:
+                self.context.unsaved.add(self)
+            raise
 
     async def _load(self, body: Body) -> Body:
         """The body with its bytes, or the one that replaced it meanwhile."""

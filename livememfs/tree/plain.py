@@ -132,7 +132,7 @@ class PlainSymlink(Symlink):
 class PlainDirectory(Directory):
     """A directory: everything below one prefix."""
 
-    __slots__ = ("_children", "_prefix", "_unsaved", "context", "gone", "mode", "mtime_ns")
+    __slots__ = ("_children", "_prefix", "_unsaved", "context", "gone", "mtime_ns")
 
     def __init__(self, parent: Directory | None, name: str, context: Context, prefix: str | None = None) -> None:
         super().__init__(parent, name)
@@ -140,7 +140,6 @@ class PlainDirectory(Directory):
         self._prefix = prefix
         self._children: WeakValueDictionary[str, Node] = WeakValueDictionary()
         self._unsaved: dict[str, PlainFile] = {}
-        self.mode: int | None = None
         self.mtime_ns: int | None = None
         self.gone = False
 
@@ -163,28 +162,26 @@ class PlainDirectory(Directory):
         check_name(name, self.path_of(name))
         check_key(self.prefix + name, self.path_of(name))
 
+    def check_target(self, name: str) -> None:
+        """Raise when nothing ordinary may be moved to this name."""
+        self.check_new(name)
+
     # --- looking ----------------------------------------------------------------------------------------------
 
     async def attrs(self) -> Attrs:
-        mode, mtime = self.mode, self.mtime_ns
-        if mode is None or mtime is None:
-            marker = await self._marker()
-            meta = (marker.meta if marker is not None else None) or {}
-            if mode is None:
-                mode = number(meta.get(META_MODE), 8)
-            mode = 0o755 if mode is None else mode & 0o7777
-            if mtime is None:
-                mtime = number(meta.get(META_MTIME), 10)
-            if mtime is None:
-                mtime = marker.modified_ns if marker is not None else 0
-            self.mode, self.mtime_ns = mode, mtime
+        marker = await self._marker()
+        meta = (marker.meta if marker is not None else None) or {}
+        mode, mtime = number(meta.get(META_MODE), 8), self.mtime_ns
+        if mtime is None:
+            mtime = number(meta.get(META_MTIME), 10)
+        if mtime is None:
+            mtime = marker.modified_ns if marker is not None else 0
+        mode = 0o755 if mode is None else mode & 0o7777
         return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime, nlink=0 if self.gone else 2)
 
     def listed_attrs(self) -> Attrs:
         """What a listing of the parent shows: one request for each entry would be one too many."""
-        if self.mode is None or self.mtime_ns is None:
-            return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
-        return Attrs(kind="directory", mode=self.mode, size=0, mtime_ns=self.mtime_ns, nlink=2)
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
 
     async def _marker(self) -> ObjectInfo | None:
         """The object that stands for this directory itself, when there is one."""
@@ -279,11 +276,9 @@ class PlainDirectory(Directory):
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         self.check_new(name)
         await self._expect_free(name)
-        now = str(self.context.now_ns())
-        meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: now}
+        meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(self.context.now_ns())}
         await self.context.replica.put(f"{self.prefix}{name}/", b"", meta=meta)
         made = PlainDirectory(self, name, self.context)
-        made.mode, made.mtime_ns = mode & 0o7777, int(now)
         self._children[name] = made
         self._touch()
         return made
@@ -322,12 +317,10 @@ class PlainDirectory(Directory):
 
     async def _drop(self, name: str, file: PlainFile) -> None:
         """Take a file out of the tree; whoever holds it open keeps its bytes."""
-        await file.detach()
-        stored = file.body.info is not None
-        if stored:
-            assert file.key is not None  # it was stored under it
-            await self._keep_directory(name)
-            async with file._saving:  # a put on its way must not come back after the delete
+        async with file.removing():
+            if file.body.info is not None:
+                assert file.key is not None  # it was stored under it
+                await self._keep_directory(name)
                 await self.context.replica.delete(file.key)
         self._unsaved.pop(name, None)
         self._children.pop(name, None)
@@ -362,8 +355,8 @@ class PlainDirectory(Directory):
         movable = isinstance(node, PlainFile | PlainSymlink) or (type(node) is PlainDirectory and node._prefix is None)
         if not movable or not isinstance(target, PlainDirectory):
             raise crossing(self.path_of(name), target)
-        target.check_new(new_name)
         existing = await _existing(target, new_name)
+        target.check_target(new_name)
         if existing is node:
             return
         if existing is not None and not replace:
@@ -384,12 +377,17 @@ class PlainDirectory(Directory):
         if isinstance(existing, PlainFile):
             await existing.detach()
         name, key = node.name, target.prefix + new_name
-        if isinstance(node, PlainSymlink):
-            node.info = await self._move_object(node.key, key, name)
-            node.key = key
-            self._children.pop(name, None)
-        else:
-            await self._move_file(node, key, name)
+        try:
+            if isinstance(node, PlainSymlink):
+                node.info = await self._move_object(node.key, key, name)
+                node.key = key
+                self._children.pop(name, None)
+            else:
+                await self._move_file(node, key, name)
+        except BaseException:
+            if isinstance(existing, PlainFile):
+                existing.orphaned = False  # it still has its name, or what the copy made of it
+            raise
         if existing is not None:
             target._unsaved.pop(new_name, None)
         node.parent, node.name = target, new_name
@@ -482,15 +480,13 @@ class PlainDirectory(Directory):
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode and times of a directory are kept in its marker."""
-        before = await self.attrs()
-        if change.mode is not None:
-            self.mode = change.mode & 0o7777
-        if change.mtime_ns is not None:
-            self.mtime_ns = change.mtime_ns
-        after = await self.attrs()
-        if (before.mode, before.mtime_ns) != (after.mode, after.mtime_ns) and self._prefix is None and not self.gone:
-            meta = {META_MODE: f"{after.mode:o}", META_MTIME: str(after.mtime_ns)}
-            await self.context.replica.put(self.prefix, b"", meta=meta)
+        if (change.mode is None and change.mtime_ns is None) or self.gone:
+            return
+        shown = await self.attrs()
+        mode = shown.mode if change.mode is None else change.mode & 0o7777
+        mtime = shown.mtime_ns if change.mtime_ns is None else change.mtime_ns
+        await self.context.replica.put(self.prefix, b"", meta={META_MODE: f"{mode:o}", META_MTIME: str(mtime)})
+        self.mtime_ns = None
 
 
 async def _existing(directory: Directory, name: str) -> Node | None:

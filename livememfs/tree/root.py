@@ -136,7 +136,7 @@ class Root(PlainDirectory):
         """Every file of the mount whose bytes are not in the bucket."""
         found: list[ObjectFile] = list(self.unsaved_below())
         for space in self._spaces.values():
-            found += [*space.unsaved_below(), *space.unsaved_notes()]
+            found += [*space.unsaved_below(), *space.unsaved_notes(), *space.unsaved_rules()]
         return found
 
     async def drain(self) -> list[str]:

@@ -91,6 +91,11 @@ class Space(PlainDirectory):
         if not self.shows(name):
             raise self._kept(name)
 
+    def check_target(self, name: str) -> None:
+        if name == keys.RULES and (self._rules is None or not self._rules.sealed):
+            raise errors.CrossesKinds(path=self.path_of(name))  # `mv` then writes them, which is how they are made
+        super().check_target(name)
+
     async def child(self, name: str) -> Node:
         fixed = self._fixed.get(name)
         if fixed is not None:
@@ -173,6 +178,11 @@ class Space(PlainDirectory):
 
     def _kept(self, name: str) -> errors.LiveMemError:
         return errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
+
+    def unsaved_rules(self) -> list[RulesFile]:
+        """Rules that were written and are not sealed."""
+        rules = self._rules
+        return [rules] if rules is not None and rules.body.dirty and rules.body.size else []
 
     def unsaved_notes(self) -> list[NoteFile]:
         """Notes whose content is not in the bucket."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import trio
+from trio.abc import Clock
 from trio.testing import wait_all_tasks_blocked
 
 from livememfs import errors
 from livememfs.cache.changes import Change
 from livememfs.cache.contents import Contents
-from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica, split_key
+from livememfs.cache.replica import DEFAULT_LISTING_TTL, OUTAGE_PAUSE, Replica, split_key
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -349,6 +350,53 @@ async def test_a_subscriber_that_fails_is_logged_and_the_others_still_hear(bucke
 
     assert heard == ["x"]
     assert bucket.replica.changes.statistics().failures == 1
+
+
+# --- a store that does not answer --------------------------------------------------------------------------------
+
+
+async def test_what_is_known_stays_known_while_the_store_is_away(bucket: Bucket, autojump_clock: Clock) -> None:
+    await bucket.memory.put("a/x", b"x")
+    await bucket.names("a/")
+    await trio.sleep(EXPIRED)
+
+    bucket.store.fail_all = unreachable()
+    assert await bucket.names("a/") == {"x"}
+    with pytest.raises(errors.Unreachable):
+        await bucket.replica.listing("a/", fresh=True)
+    with pytest.raises(errors.Unreachable):
+        await bucket.replica.listing("never seen/")
+
+
+async def test_a_reader_pays_for_an_outage_once_and_not_at_every_step(bucket: Bucket, autojump_clock: Clock) -> None:
+    await bucket.memory.put("a/x", b"x")
+    await bucket.names("a/")
+    await trio.sleep(EXPIRED)
+    bucket.store.fail_all = unreachable()
+    await bucket.names("a/")
+    asked = bucket.replica.statistics().listings
+
+    await trio.sleep(EXPIRED)
+    await bucket.names("a/")
+    assert bucket.replica.statistics().listings == asked
+    await trio.sleep(OUTAGE_PAUSE)
+    await bucket.names("a/")
+    assert bucket.replica.statistics().listings == asked + 1
+
+
+async def test_the_first_answer_ends_the_outage(bucket: Bucket, autojump_clock: Clock) -> None:
+    await bucket.memory.put("a/x", b"x")
+    await bucket.names("a/")
+    await trio.sleep(EXPIRED)
+    bucket.store.fail_all = unreachable()
+    await bucket.names("a/")
+    bucket.store.fail_all = None
+    await bucket.memory.put("a/y", b"y")
+    assert await bucket.names("a/") == {"x"}
+
+    await bucket.replica.put("b/z", b"z")
+
+    assert await bucket.names("a/") == {"x", "y"}
 
 
 # --- one object --------------------------------------------------------------------------------------------------

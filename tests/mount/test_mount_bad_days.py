@@ -191,7 +191,7 @@ def device_for_all() -> Iterator[None]:
 
 def test_a_user_without_rights_mounts_writes_consolidates_and_unmounts(device_for_all: None) -> None:
     nobody = pwd.getpwnam("nobody")
-    home = Path(tempfile.mkdtemp(prefix="livememfs-nobody-"))
+    home = Path(tempfile.mkdtemp(prefix="livememfs-nobody-", dir="/tmp"))  # TMPDIR may be root's own
     mountpoint = home / "mnt"
     try:
         mountpoint.mkdir()

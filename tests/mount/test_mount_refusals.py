@@ -82,6 +82,13 @@ def test_rules_are_written_once(mounted: Mount, bucket: Bucket) -> None:
     assert (mounted / "project/_rules.md").read_text() == "# first\n"
 
 
+@pytest.mark.parametrize("how", ["mv x.md _rules.md", "cp x.md _rules.md", "cat x.md > _rules.md"])
+def test_rules_can_be_put_in_place_by_any_tool(mounted: Mount, bucket: Bucket, how: str) -> None:
+    sh(f"echo '# mine' > x.md; {how}", cwd=mounted / "project")
+
+    assert bucket.text("project/_rules.md") == "# mine\n"
+
+
 def test_the_root_holds_spaces_only(mounted: Mount, bucket: Bucket) -> None:
     before = bucket.keys()
 

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from livememfs import errors
 from livememfs.records import keys
@@ -610,6 +611,32 @@ async def test_a_draft_that_is_removed_while_open_is_never_stored(world: World, 
 
     assert await handle.read(0, 100) == b"text\n"
     assert not await here.exists(PATH)
+    assert await world.notes() == {}
+
+
+async def test_a_draft_that_is_removed_while_it_is_being_saved_does_not_come_back(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    handle = await here.open(PATH, WRITE)
+    await handle.write(0, b"text\n")
+    here.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await here.unlink(PATH)
+
+    assert await world.notes() == {}
+    assert await here.names("alpha/live") == []
+
+
+async def test_removing_a_draft_whose_save_was_never_answered_removes_the_object_too(world: World, here: Host) -> None:
+    here.store.script("put", Fault(after=unreachable()))
+    with pytest.raises(errors.Unreachable):
+        await here.write(PATH, "text\n")
+    assert len(await world.notes()) == 1
+
+    await here.unlink(PATH)
+
     assert await world.notes() == {}
 
 

@@ -148,6 +148,58 @@ async def test_an_open_file_that_is_removed_keeps_its_bytes(world: World, here: 
     assert await here.read(FILE) == b"new"
 
 
+@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
+async def test_a_file_that_is_removed_while_it_is_being_saved_does_not_come_back(
+    world: World, here: Host, existing: bool, autojump_clock: Clock
+) -> None:
+    if existing:
+        await here.write(FILE, "old")
+    handle = await here.open(FILE, EDIT)
+    await handle.write(0, b"text")
+    here.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await here.unlink(FILE)
+
+    assert FILE not in await world.bucket()
+    assert not await here.exists(FILE)
+
+
+async def test_what_is_written_while_a_save_is_on_its_way_is_saved_by_the_next_one(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    handle = await here.open(FILE, EDIT)
+    await handle.write(0, b"one ")
+    here.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await handle.write(4, b"two")
+    assert [file.path for file in here.root.unsaved_files()] == [FILE]
+
+    await handle.flush()
+
+    assert (await world.bucket())[FILE] == b"one two"
+    assert here.root.unsaved_files() == []
+
+
+async def test_a_file_that_is_renamed_while_it_is_being_saved_is_whole_under_the_new_name(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    handle = await here.open(FILE, EDIT)
+    await handle.write(0, b"text")
+    here.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await here.rename(FILE, "alpha/other.txt")
+
+    assert await here.read("alpha/other.txt") == b"text"
+    assert not await here.exists(FILE)
+    assert FILE not in await world.bucket()
+
+
 async def test_a_file_that_was_never_closed_can_be_removed(world: World, here: Host) -> None:
     handle = await here.open(FILE, WRITE)
     await handle.write(0, b"text")
@@ -663,6 +715,37 @@ async def test_draining_returns_what_the_bucket_refuses_for_good(world: World, h
         await here.write("alpha/live/x.md", b"\xff")
 
     assert await here.root.drain() == [FILE, "alpha/live/x.md"]
+
+
+@pytest.mark.parametrize("path", [FILE, "alpha/live/note.md"])
+async def test_a_file_whose_removal_failed_is_there_as_before(world: World, here: Host, path: str) -> None:
+    here.caches = []
+    await here.write(path, "text")
+    here.store.script("delete", Fault(before=unreachable()))
+    with pytest.raises(errors.Unreachable):
+        await here.unlink(path)
+
+    assert b"text" in await here.read(path)
+    assert (await here.attrs(path)).nlink == 1
+    await here.write(path, "other")
+    assert b"other" in await world.host("third").read(path)
+    await here.unlink(path)
+    assert not await here.exists(path)
+
+
+async def test_a_rename_that_failed_leaves_both_files_usable(world: World, here: Host) -> None:
+    here.caches = []
+    await here.write(FILE, "old")
+    await here.write("alpha/new.txt", "new")
+    here.store.script("copy", Fault(before=unreachable()))
+    with pytest.raises(errors.Unreachable):
+        await here.rename("alpha/new.txt", FILE)
+
+    assert (await here.read(FILE), await here.read("alpha/new.txt")) == (b"old", b"new")
+    await here.write(FILE, "edited")
+    assert (await world.bucket())[FILE] == b"edited"
+    await here.rename("alpha/new.txt", FILE)
+    assert await here.read(FILE) == await world.host("third").read(FILE) == b"new"
 
 
 async def test_a_file_removed_after_a_failed_close_is_not_saved_after_all(world: World, here: Host) -> None:

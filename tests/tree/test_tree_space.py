@@ -234,6 +234,16 @@ async def test_rules_that_cannot_be_sealed_stay_a_draft_to_be_mended(
     assert (await world.bucket("alpha/"))[keys.RULES] == RULES.encode()
 
 
+async def test_rules_that_could_not_be_sealed_are_sealed_by_draining(world: World, here: Host) -> None:
+    here.store.script("put", Fault(before=unreachable()))
+    with pytest.raises(errors.Unreachable):
+        await here.write("alpha/_rules.md", RULES)
+
+    assert [file.path for file in here.root.unsaved_files()] == ["alpha/_rules.md"]
+    assert await here.root.drain() == []
+    assert (await world.bucket("alpha/"))[keys.RULES] == RULES.encode()
+
+
 async def test_a_draft_of_rules_can_be_removed(world: World, here: Host) -> None:
     await here.write("alpha/_rules.md", "")
     await here.unlink("alpha/_rules.md")

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from hosts import APPEND, READ, WRITE, Host, World, read_all
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -142,6 +143,18 @@ async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(worl
         assert (await other.attrs(path)).mtime_ns == 10**18
 
 
+async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(world: World, autojump_clock: Clock) -> None:
+    one, other = insisting(world, "one"), insisting(world, "other")
+    await one.mkdir("alpha/d", 0o750)
+    assert (await one.attrs("alpha/d")).mode == (await other.attrs("alpha/d")).mode == 0o750
+
+    world.clock.advance(2)
+    await chmod(other, "alpha/d")
+    await world.settle()
+
+    assert (await one.attrs("alpha/d")).mode == 0o600
+
+
 async def test_what_is_written_after_the_last_close_is_stored_at_release(world: World) -> None:
     """As a mapping does that outlives its descriptor."""
     one = insisting(world, "one")
@@ -154,8 +167,7 @@ async def test_what_is_written_after_the_last_close_is_stored_at_release(world: 
     assert await world.bucket("alpha/f") == {"": b"mapped6789"}
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(world: World) -> None:
+async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(world: World, autojump_clock: Clock) -> None:
     one, other = insisting(world, "one"), insisting(world, "other")
     await one.write("alpha/f", "base\n")
     old = await one.node("alpha/f")
