@@ -53,7 +53,7 @@ def errors_table() -> str:
 def commands() -> dict[str, str]:
     """Every command by its full name, with the first line of its help."""
     found: dict[str, str] = {}
-    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]
+    for name, command in sorted(typer.main.get_command(app).commands.items()):  # type: ignore[attr-defined]  # a group, typer does not say
         below = getattr(command, "commands", None)
         for part, inner in sorted(below.items()) if below else [("", command)]:
             found[f"{name} {part}".strip()] = (inner.help or "").strip().splitlines()[0]

@@ -185,7 +185,7 @@ def test_settings_cannot_change_after_they_were_read() -> None:
     settings = Settings.load({})
 
     with pytest.raises(ValidationError):
-        settings.agent = "other"  # type: ignore[misc]
+        settings.agent = "other"  # type: ignore[misc]  # that it is frozen is the test
 
 
 def test_no_secret_is_in_what_is_printed() -> None:

@@ -1,24 +1,33 @@
-"""Ordinary files, directories and symbolic links: POSIX as far as an object store carries it.
+"""Ordinary directories, and what is done to names in them: POSIX as far as an object store carries it.
 
 Owns the translation of paths to keys (`a/b` is `prefix + a/b`, a directory is a common prefix, an empty one a marker
 object `a/`). Refuses hard links and directory moves of more than `MAX_MOVED` objects (EXDEV: tools copy instead).
-Writes go to the bucket at close. Trio thread only.
+Trio thread only.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.concurrency import for_each
-from livememfs.store.base import IfAbsent, IfMatch
-from livememfs.tree.body import Body
-from livememfs.tree.conflict import keep_both
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, Symlink, check_key, check_name, crossing
-from livememfs.tree.objectfile import META_MODE, META_MTIME, META_XATTRS, ObjectFile, number, pending_attrs
+from livememfs.store.base import IfAbsent
+from livememfs.tree.node import (
+    AttrChange,
+    Attrs,
+    Caller,
+    Directory,
+    File,
+    Node,
+    Symlink,
+    check_key,
+    check_name,
+    crossing,
+)
+from livememfs.tree.objectfile import META_MODE, META_MTIME, number
+from livememfs.tree.plainfile import META_TYPE, SYMLINK, PlainFile, PlainSymlink
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Listing
@@ -27,106 +36,6 @@ if TYPE_CHECKING:
 
 MAX_MOVED = 5_000
 MOVES_AT_ONCE = 16
-MAX_XATTR_BYTES = 1_500
-META_TYPE = "livememfs-type"
-SYMLINK = "symlink"
-
-
-class PlainFile(ObjectFile):
-    """An ordinary file."""
-
-    __slots__ = ("_xattrs",)
-
-    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str) -> None:
-        super().__init__(parent, name, context, info, key)
-        self._xattrs: dict[str, str] | None = None
-        if info is None:
-            self.body.mark_dirty()  # an empty file is a file: it is stored when it is closed
-
-    async def save(self, body: Body) -> None:
-        """One conditional put. Somebody else's version is never overwritten: ours then goes beside it."""
-        assert self.key is not None  # an ordinary file always has its place
-        replica = self.context.replica
-        changes, data = body.changes, body.value()
-        with pending_attrs(self) as attrs:
-            meta = self.meta(attrs)
-            condition = IfAbsent() if body.info is None else IfMatch(body.info.etag)
-            try:
-                body.info = await replica.put(self.key, data, meta=meta, condition=condition)
-            except errors.PreconditionFailed:
-                info, ours = await keep_both(self.context, self.path, self.key, data, meta)
-                self.body = Body(info)
-                if ours:
-                    body.info = info
-        body.saved = changes
-        if isinstance(self.parent, PlainDirectory):
-            self.parent.saved(self)
-
-    @property
-    def attrs_pending(self) -> bool:
-        return super().attrs_pending or (self._xattrs is not None and self.body.info is not None and not self.orphaned)
-
-    async def save_attrs(self) -> None:
-        xattrs = self._xattrs
-        await super().save_attrs()
-        self._xattrs = None if self._xattrs is xattrs else self._xattrs
-
-    def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
-        meta = super().meta(attrs)
-        if self._xattrs is not None:
-            meta[META_XATTRS] = json.dumps(self._xattrs, ensure_ascii=True)
-        return meta
-
-    async def xattrs(self) -> Mapping[str, bytes]:
-        return {**await super().xattrs(), **{name: value.encode("latin-1") for name, value in self._own().items()}}
-
-    async def set_xattr(self, name: str, value: bytes | None) -> None:
-        if not name.startswith("user.") or name.startswith("user.livememfs."):
-            raise errors.NotSupported(path=self.path, detail=f"setting {name}")
-        own = dict(self._own())
-        if value is None:
-            if own.pop(name, None) is None:
-                raise errors.NoAttribute(name, path=self.path)
-        else:
-            own[name] = value.decode("latin-1")
-        if len(json.dumps(own)) > MAX_XATTR_BYTES:
-            raise errors.NoSpace(f"the attributes of {self.path} take more than {MAX_XATTR_BYTES} bytes")
-        self._xattrs = own
-        if not self.busy:
-            await self.flush(self.body)
-
-    def _own(self) -> dict[str, str]:
-        """Attributes the user set, by name."""
-        if self._xattrs is not None:
-            return self._xattrs
-        meta = (self.body.info.meta if self.body.info is not None else None) or {}
-        try:
-            found = json.loads(meta.get(META_XATTRS, "{}"))
-        except ValueError:
-            return {}
-        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
-
-
-class PlainSymlink(Symlink):
-    """A symbolic link: a small object whose content is the path it stands for."""
-
-    __slots__ = ("context", "info", "key")
-
-    def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo) -> None:
-        super().__init__(parent, name)
-        self.context, self.info, self.key = context, info, info.key
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="symlink", mode=0o777, size=self.info.size, mtime_ns=self.info.modified_ns)
-
-    async def target(self) -> str:
-        try:
-            return (await self.context.replica.read(self.key)).data.decode("utf-8", "surrogateescape")
-        except errors.ObjectMissing:
-            raise errors.NotFound(path=self.path) from None
-
-    async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Times and owners of a link are accepted and not kept."""
 
 
 class PlainDirectory(Directory):
@@ -264,7 +173,7 @@ class PlainDirectory(Directory):
     def _touch(self) -> None:
         self.mtime_ns = self.context.now_ns()
 
-    async def create(self, name: str, mode: int, caller: Caller) -> PlainFile:
+    async def create(self, name: str, mode: int, caller: Caller) -> File:
         self.check_new(name)
         await self._expect_free(name)
         file = PlainFile(self, name, self.context, None, self.prefix + name)

@@ -111,7 +111,7 @@ class Root(PlainDirectory):
         self._spaces.pop(name, None)
         self._touch()
 
-    async def create(self, name: str, mode: int, caller: Caller) -> File:  # type: ignore[override]  # it only refuses
+    async def create(self, name: str, mode: int, caller: Caller) -> File:
         raise self._only_spaces(name)
 
     async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:

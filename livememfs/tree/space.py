@@ -151,7 +151,7 @@ class Space(PlainDirectory):
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of a space are accepted and not kept."""
 
-    async def create(self, name: str, mode: int, caller: Caller) -> File:  # type: ignore[override]  # rules are no PlainFile
+    async def create(self, name: str, mode: int, caller: Caller) -> File:
         if name == keys.RULES:
             self._rules = RulesFile(self, self.context, self.space, None)
             return self._rules

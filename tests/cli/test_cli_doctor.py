@@ -126,7 +126,7 @@ def test_a_model_without_words_is_a_warning(cli: Cli, monkeypatch: pytest.Monkey
 class ReadOnlyStore(MemoryStore):
     """A store whose key may read and not write."""
 
-    async def put(self, key: str, *_: object, **__: object) -> object:  # type: ignore[override]
+    async def put(self, key: str, *_: object, **__: object) -> object:  # type: ignore[override]  # whatever it is given
         raise Denied("no write permission", key=key)
 
 

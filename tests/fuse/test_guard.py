@@ -38,7 +38,7 @@ class Mount:
             await trio.sleep(outcome)
         return outcome
 
-    @handler  # type: ignore[arg-type]
+    @handler  # type: ignore[arg-type]  # as above
     async def statfs(self) -> None:
         await trio.sleep_forever()
 

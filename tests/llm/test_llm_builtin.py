@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 def note(body: str, category: str = "observation", minute: int = 0, **fields: object) -> Note:
     made = Note(START + timedelta(minutes=minute), "cline", category, (), "a", body)
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return replace(made, **fields)  # type: ignore[arg-type]  # the fields are of many types
 
 
 def file(

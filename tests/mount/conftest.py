@@ -69,7 +69,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Let fixtures know how the test went, so that a failed one shows the daemon's log."""
     report = yield
     if report.when == "call":
-        item.failed = report.failed  # type: ignore[attr-defined]
+        item.failed = report.failed  # type: ignore[attr-defined]  # for the fixtures
     return report
 
 

@@ -454,7 +454,7 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
 
 
 def test_consolidations_are_idle_before_the_first_request(world: World) -> None:
-    consolidations = Consolidations(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]
+    consolidations = Consolidations(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
 
     assert consolidations.status(SPACE) == {"space": SPACE, "state": "idle"}
     assert consolidations.latest(SPACE) == 0

@@ -177,10 +177,10 @@ async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(world: W
     assert await one.node("alpha/f") is not old
 
     with pytest.raises(errors.Stale):
-        await old.open(WRITE, NOBODY)  # type: ignore[attr-defined]
+        await old.open(WRITE, NOBODY)  # type: ignore[attr-defined]  # it is a file
 
     assert await read_all(held) == b"base\n"
-    assert await (await old.open(READ, NOBODY)).read(0, 10) == b"base\n"  # type: ignore[attr-defined]
+    assert await (await old.open(READ, NOBODY)).read(0, 10) == b"base\n"  # type: ignore[attr-defined]  # it is a file
 
 
 async def test_a_name_that_is_not_utf8_does_not_make_the_error_list_unreadable(world: World) -> None:
