@@ -96,6 +96,8 @@ class Root(PlainDirectory):
         check_space_name(name)
         await self._expect_free(name)
         await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
+        # What is known stays usable while the store is away, so the new space's names are to be known from the start.
+        await self.context.replica.listing(f"{name}/")
         self._touch()
         made = self._spaces[name] = Space(self, self.context, name)
         return made

@@ -126,8 +126,11 @@ def test_while_the_store_is_down_calls_end_in_time_and_the_mount_says_why(
     sh(f"mkdir project; echo known > {LIVE}/known.md; cat {LIVE}/known.md", cwd=mount.path)
 
     with s3.failing(503):
-        sh("timeout 20 ls project/folder; timeout 20 cat project/live/known.md; true", cwd=mount.path)
-        assert "ServiceUnavailable" in sh("cat .livememfs/status.json", cwd=mount.path).stdout
+        sh("timeout 20 cp /etc/hostname project/new", cwd=mount.path, status=1)
+        sh("timeout 20 ls project/folder", cwd=mount.path, status=2)
+        told = json.loads(sh("cat .livememfs/status.json", cwd=mount.path).stdout)
+        assert told["state"] == "degraded"
+        assert "does not answer" in told["last_error"]
 
     assert sh(f"tail -n 1 {LIVE}/known.md", cwd=mount.path).stdout == "known\n"
 

@@ -626,3 +626,20 @@ async def test_a_failed_run_ends_the_read_with_an_error_after_the_reason(here: H
     assert "does not answer" in last["reason"]
     assert caught.value.errno == errno.EIO
     assert last["reason"] in str(caught.value)
+
+
+async def test_a_space_just_made_stays_usable_while_the_store_is_away(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    await here.mkdir("fresh")
+    await here.names("fresh/live")
+    await world.settle()
+    here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+
+    with pytest.raises(errors.Unreachable):
+        await here.write("fresh/live/todo.md", "call back")
+
+    assert await here.read("fresh/live/todo.md") == b"call back"
+    here.store.fail_all = None
+    assert await here.root.drain() == []
+    assert [name for name in await world.bucket("fresh/live/") if name != ".keep"] != []
