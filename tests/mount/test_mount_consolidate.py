@@ -111,6 +111,7 @@ def test_a_reply_that_must_not_be_applied_leaves_the_bucket_as_it_was(
 
     told = last_line(done.stdout)
     assert told["state"] == "error"
+    assert told["reason"]
     assert reason in told["reason"]
     assert told["what_to_do"]
     assert "Input/output error" in done.stderr
@@ -133,10 +134,9 @@ def test_options_are_json_and_a_dry_run_shows_a_diff_and_changes_nothing(
 
 
 def test_options_that_are_no_options_are_refused_where_they_are_written(project: Mount, llm: ScriptedLLM) -> None:
-    done = sh("""echo '{"dry": true}' > project/.consolidate""", cwd=project.path, status=None)
+    sh("""echo '{"dry": true}' > project/.consolidate""", cwd=project.path, status=None)
 
-    # The shell's own `echo` closes the file without a word; what it was told is in the mount.
-    assert done.returncode in (0, 1, 2)
+    # The shell's own `echo` may ignore what the close tells it; what it was told is in the mount.
     assert "there is no option" in (project / ".livememfs/errors.ndjson").read_text()
     assert llm.requests == []
 

@@ -501,7 +501,7 @@ async def test_a_symbolic_link_reads_back_on_the_other_host(world: World, here: 
         assert (shown.kind, shown.size) == ("symlink", len("../elsewhere/été".encode()))
         assert await node.target() == "../elsewhere/été"  # type: ignore[attr-defined]  # it is a link
     await here.rename("alpha/link", "alpha/other")
-    assert await (await here.node("alpha/other")).target() == "../elsewhere/été"  # type: ignore[attr-defined]
+    assert await (await here.node("alpha/other")).target() == "../elsewhere/été"  # type: ignore[attr-defined]  # it is a link
     await here.unlink("alpha/other")
     assert not await here.exists("alpha/other")
 
