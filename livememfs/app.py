@@ -7,13 +7,15 @@ then. The only module that knows every layer; everything below gets what it need
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from livememfs.cache.folder import cache_folder
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
@@ -97,18 +99,23 @@ def open_model(settings: Settings) -> OpenAIChat | None:
 async def open_app(
     settings: Settings, *, clock: Clock | None = None, mountpoint: Path | None = None
 ) -> AsyncIterator[App]:
-    """Build everything; on the way out, end runs and save what was accepted, within `drain_timeout`.
+    """Build everything; on the way out, end runs and upload what was accepted, within `drain_timeout`.
 
-    Raises LiveMemError on leaving when something could not be saved; its text names the files.
+    With a mount point there is a local state on the disk, which outlives the process; without, it is in memory. Raises
+    CacheInUse, and LiveMemError on leaving when the bucket did not take everything; its text names the files.
     """
     clock = clock or SystemClock()
     store = open_store(settings, clock)
     model = open_model(settings)
+    replica: Replica | None = None
     try:
         async with trio.open_nursery() as nursery:
-            app = _assemble(settings, clock, store, model, nursery, mountpoint)
+            errors = ErrorLog(clock)
+            replica = _open_replica(settings, store, clock, errors, local=mountpoint is not None)
+            app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors)
+            await nursery.start(replica.run)
             yield app
-            lost = await _drain(app)
+            refused = await _drain(app)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         raise the_one(group) from None
@@ -117,9 +124,39 @@ async def open_app(
             if model is not None:
                 await model.aclose()
             await store.aclose()
-    if lost:
-        named = ", ".join(lost[:SHOWN_UNSAVED]) + (" and others" if len(lost) > SHOWN_UNSAVED else "")
-        raise LiveMemError(f"the bucket did not take {len(lost)} of the files written: {named}")
+        if replica is not None:
+            replica.close()
+    _complain(refused, replica)
+
+
+def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, *, local: bool) -> Replica:
+    """The view of the bucket; `local` keeps its state on the disk. CacheInUse."""
+
+    def conflict(key: str, copy: str) -> None:
+        errors.conflict(key, copy, "changed by another host meanwhile")
+
+    return Replica(
+        store,
+        folder=cache_folder(settings.cache_path, store.label) if local else None,
+        cache_size=settings.cache_size,
+        cache_memory=settings.cache_memory,
+        listing_ttl=settings.listing_ttl,
+        host=settings.host_name,
+        now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
+        on_conflict=conflict,
+    )
+
+
+def _complain(refused: list[str], replica: Replica) -> None:
+    """Say at the end what the bucket does not have."""
+    waiting = sorted({op.key for op in replica.journal.pending()})
+    for names, text in (
+        (refused, "could not be saved"),
+        (waiting, "wait in the local state and are uploaded by the next mount"),
+    ):
+        if names:
+            named = ", ".join(names[:SHOWN_UNSAVED]) + (" and others" if len(names) > SHOWN_UNSAVED else "")
+            raise LiveMemError(f"the bucket did not take {len(names)} of the files written, which {text}: {named}")
 
 
 def _assemble(
@@ -129,9 +166,9 @@ def _assemble(
     model: OpenAIChat | None,
     nursery: trio.Nursery,
     mountpoint: Path | None,
+    replica: Replica,
+    errors: ErrorLog,
 ) -> App:
-    replica = Replica(store, cache_bytes=settings.cache_memory, listing_ttl=settings.listing_ttl)
-    errors = ErrorLog(clock)
     runs = ConsolidationSettings(
         timeout=settings.consolidation_timeout,
         max_notes=settings.consolidation_max_notes,
@@ -155,6 +192,7 @@ def _assemble(
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,
+        fsync_remote=settings.fsync == "remote",
     )
     app = App(settings, clock, store, replica, consolidations, Root(context), errors)
     return app  # `status` refers to it by this name
@@ -171,6 +209,10 @@ def _status(app: App) -> dict[str, Any]:
         "model": app.settings.llmaas_model or "built-in filing",
         "host": app.settings.host_name,
         "unsaved": tree.unsaved,
+        "pending": replica.journal.pending,
+        "pending_bytes": replica.journal.pending_bytes,
+        "failing_since": iso(app.clock.now() - timedelta(seconds=replica.failing_s)) if replica.failing_s else None,
+        "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
         "statistics": {
             "store": asdict(app.store.statistics()),
             "replica": asdict(replica),
@@ -186,9 +228,9 @@ async def _drain(app: App) -> list[str]:
     """End the runs and save the rest. Returns the paths of what could not be saved."""
     timeout = app.settings.drain_timeout
     refused: list[str] = []
-    with trio.move_on_after(timeout) as patience:
+    with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()
-    if patience.cancelled_caught:
-        return sorted(file.path for file in app.tree.unsaved_files())
-    return refused
+        with suppress(LiveMemError):  # named afterwards, with everything else that waits
+            await app.replica.uploaded()
+    return sorted({*refused, *(file.path for file in app.tree.unsaved_files())})

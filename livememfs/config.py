@@ -83,7 +83,11 @@ class Settings(BaseModel):
     host: str = Field("", description="this machine's name in conflict copies")
     op_timeout: float = Field(30.0, gt=0, description="longest time one file operation may take")
     listing_ttl: float = Field(1.0, ge=0, description="seconds for which a directory's names are believed")
-    cache_memory: int = Field(268_435_456, ge=0, description="bytes of contents kept in memory")
+    cache: str = Field("", description="folder for the local state of mounts; empty means the user's cache folder")
+    cache_size: int = Field(1 << 30, ge=1 << 20, description="bytes of contents kept on the local disk")
+    cache_memory: int = Field(1 << 26, ge=0, description="bytes of contents kept in memory")
+    fsync: Literal["local", "remote"] = Field("local", description="remote: fsync waits until the bucket has the file")
+    poll_interval: float = Field(2.0, gt=0, description="seconds between looks for others' changes in a space in use")
     max_file_size: int = Field(67_108_864, gt=0, description="largest ordinary file")
     drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for what was accepted")
     allow_other: bool = Field(False, description="let other users of the machine into the mount")
@@ -108,6 +112,11 @@ class Settings(BaseModel):
     def store_path(self) -> Path:
         """The folder used as the bucket when no S3 bucket is set."""
         return Path(self.store).expanduser() if self.store else platformdirs.user_data_path("livememfs") / "store"
+
+    @property
+    def cache_path(self) -> Path:
+        """Below which each bucket's local state has its own folder."""
+        return Path(self.cache).expanduser() if self.cache else platformdirs.user_cache_path("livememfs") / "buckets"
 
     @property
     def host_name(self) -> str:

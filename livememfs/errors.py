@@ -67,6 +67,14 @@ class MountError(LiveMemError):
     exit_code = 1
 
 
+class CacheInUse(MountError):
+    """Another process keeps its local state in this folder."""
+
+    message = "another livememfs uses {path}"
+    what_to_do = "unmount that one, or set LIVEMEMFS_CACHE to another folder"
+    errno = _errno.EBUSY
+
+
 # --- the caller's fault, in the tree ---------------------------------------------------------------------------
 
 

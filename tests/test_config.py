@@ -67,6 +67,8 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "llmaas_api_url": "http://host",
         "s3_signature_mode": "dual",
         "log_level": "error",
+        "fsync": "remote",
+        "cache_size": "2000000",
         "llmaas_temperature": "1.5",
     }
     for name, variable in config.setting_names().items():

@@ -1,59 +1,60 @@
 """The replica: the only way in which tree, pipelines and recall reach objects.
 
-Owns what is known of the bucket (one level of names at a time, each object's version) and a bounded store of contents
-by version. Writes go through: when `put` returns, the object is in the bucket. Refuses to invent: a name that has not
-been confirmed within `listing_ttl` seconds is asked for again. While the store does not
-answer, what was known stays true.
+Owns contents and writes, on top of the names (`names`). Two ways to write. `save`, `remove`, `restamp` and `move` are
+accepted on the local disk and return at once; the uploader brings them to the bucket. `put`, `copy` and `delete` go
+through: when they return, the bucket has it. Refuses new bytes when the disk, or the share of it that is ours, is full.
 
-Trio thread only. Bodies without an `await` are critical sections; the store is awaited with no lock held, so two
-callers may ask for the same thing at once and both get a true answer.
+Trio thread only. Bodies without an `await` are critical sections.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import structlog
 import trio
 
 from livememfs import errors
-from livememfs.cache.changes import Change, Changes
-from livememfs.cache.contents import Contents, ContentsStatistics
-from livememfs.concurrency import for_each
-from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject, list_all
+from livememfs.cache.barrier import Barrier
+from livememfs.cache.blobs import Blobs, BlobStatistics
+from livememfs.cache.catalog import Catalog
+from livememfs.cache.changes import Change
+from livememfs.cache.database import Database
+from livememfs.cache.journal import Journal, JournalStatistics
+from livememfs.cache.levels import Level, split_key
+from livememfs.cache.names import Names
+from livememfs.cache.uploader import Uploader, UploaderStatistics
+from livememfs.store.base import (
+    Condition,
+    IfMatch,
+    ObjectInfo,
+    Store,
+    StoredObject,
+    content_etag,
+)
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from livememfs.cache.conflicts import KeptBoth
+    from livememfs.cache.operation import Operation
 
+log = structlog.get_logger("livememfs.cache")
+
+Listing = Level
 DEFAULT_LISTING_TTL = 1.0
-MAX_LEVELS = 4_096
-"""Levels of names kept; the oldest are forgotten and simply asked for again."""
-HEADS_AT_ONCE = 16
-OUTAGE_PAUSE = 10.0
-"""Seconds for which a store that failed is not asked for names that are known: a reader pays for an outage once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """One level below a prefix: objects by their last name part, and the names of folders.
-
-    `objects` maps `name` to what is known of `prefix + name`; `folders` holds names without a slash. The marker object
-    of the folder itself (`prefix`) is under the empty name. A live view, not a copy, since a folder may have very many
-    names: whoever awaits before being done with it takes its own copy first.
-    """
-
-    objects: Mapping[str, ObjectInfo]
-    folders: AbstractSet[str]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.objects or name in self.folders
+DISK_RESERVE = 32 << 20
+"""Bytes of the local disk that new content leaves alone."""
+PERSIST_SECONDS = 0.5
+__all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "ReplicaStatistics", "split_key"]
 
 
 @dataclass(frozen=True)
 class ReplicaStatistics:
-    """Counters since the start, and what the cache of contents holds."""
+    """Counters since the start, and what each part holds. `failing_s`: seconds since the store last answered, or 0."""
 
     levels: int
     known: int
@@ -62,343 +63,359 @@ class ReplicaStatistics:
     writes: int
     deletes: int
     last_error: str
-    contents: ContentsStatistics
+    failing_s: float
+    contents: BlobStatistics
+    journal: JournalStatistics
+    uploader: UploaderStatistics
 
 
-@dataclass(slots=True)
-class _Level:
-    objects: dict[str, ObjectInfo]
-    folders: set[str]
-    confirmed: float
+class Replica(Names):
+    """A view of one bucket through one store, with a local state in `folder` (None: in memory).
 
+    `on_conflict(key, copy)` hears of versions of ours that had to go beside another host's. `run` must be running for
+    anything accepted to reach the bucket.
+    """
 
-class Replica:
-    """A view of one bucket through one store."""
+    def __init__(
+        self,
+        store: Store,
+        *,
+        folder: Path | None = None,
+        cache_size: int = 1 << 30,
+        cache_memory: int = 1 << 26,
+        listing_ttl: float = DEFAULT_LISTING_TTL,
+        host: str = "localhost",
+        now_ns: Callable[[], int] = time.time_ns,
+        on_conflict: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._database = Database(folder)
+        self._max_bytes = cache_size
+        self.blobs = Blobs(self._database, max_bytes=cache_size, memory_bytes=cache_memory)
+        self.journal = Journal(self._database, self.blobs, now_ns)
+        self.catalog = Catalog(self._database)
+        super().__init__(store, self.journal, self.catalog, listing_ttl)
+        self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
+        self._on_conflict = on_conflict
+        self._on_upload: list[Callable[[str, bool], None]] = []
+        self._disk_free: tuple[float, int] = (float("-inf"), 0)
 
-    def __init__(self, store: Store, *, cache_bytes: int = 1 << 28, listing_ttl: float = DEFAULT_LISTING_TTL) -> None:
-        self.store = store
-        self.changes = Changes()
-        self._ttl = listing_ttl
-        self._levels: dict[str, _Level] = {}
-        self._contents = Contents(cache_bytes)
-        self._meta: dict[str, ObjectInfo] = {}
-        self._pending: dict[tuple[str, str], trio.Event] = {}
-        self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
-        self._counts = {"listings": 0, "hits": 0, "writes": 0, "deletes": 0}
-        self._last_error = ""
-        self._asking_again = float("-inf")
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Upload, and keep on the disk what was read, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.uploader.run)
+            nursery.start_soon(self._persist_now_and_then)
+            task_status.started()
 
-    # --- names ----------------------------------------------------------------------------------------------
-
-    async def listing(self, prefix: str, *, fresh: bool = False) -> Listing:
-        """The names directly below `prefix` ("" or ending in "/"). `fresh` asks the store whatever is known.
-
-        A store that does not answer is no reason to forget: then what was known last is given, unless `fresh`.
-        """
-        level = self._levels.get(prefix)
-        if not fresh and level is not None and self._believes(level):
-            self._counts["hits"] += 1
-            return Listing(level.objects, level.folders)
-        try:
-            level = await self._ask(prefix, level, fresh=fresh)
-        except (errors.Unreachable, errors.Throttled):
-            self._asking_again = trio.current_time() + OUTAGE_PAUSE
-            level = self._levels.get(prefix)
-            if fresh or level is None:
-                raise
-        return Listing(level.objects, level.folders)
-
-    def _believes(self, level: _Level) -> bool:
-        now = trio.current_time()
-        return now - level.confirmed < self._ttl or now < self._asking_again
-
-    async def _ask(self, prefix: str, before: _Level | None, *, fresh: bool) -> _Level:
-        """One request for one level at a time; who had to wait takes what the other one got."""
-        async with self._single(("list", prefix)) as first:
-            known = self._levels.get(prefix)
-            if not first and known is not None and (known is not before or (not fresh and self._believes(known))):
-                return known
-            return await self._list(prefix)
-
-    async def _list(self, prefix: str) -> _Level:
-        """Ask the store for one level. What our own hand does while the store answers is applied on top."""
-        asked = trio.current_time()
-        meanwhile: list[tuple[str, ObjectInfo | None]] = []
-        self._counts["listings"] += 1
-        self._listening.append(meanwhile)
-        try:
-            with self._remembering():
-                found = await list_all(self.store, prefix, delimiter="/")
-        finally:
-            self._listening = [other for other in self._listening if other is not meanwhile]
-        objects = {info.key[len(prefix) :]: self._merged(info) for info in found.objects}
-        folders = {folder[len(prefix) :].rstrip("/") for folder in found.prefixes}
-        fresh = _Level(objects, folders - {""}, asked)
-        before = self._levels.pop(prefix, None)
-        self._levels[prefix] = fresh
-        while len(self._levels) > MAX_LEVELS:
-            self._levels.pop(next(iter(self._levels)))
-        for key, info in meanwhile:
-            self._apply(key, info)
-        if before is not None:
-            self._announce(prefix, before, fresh)
-        return fresh
-
-    def _merged(self, info: ObjectInfo) -> ObjectInfo:
-        """What a LIST says of an object, with the user metadata that is already known of this very version."""
-        known = self._meta.get(info.key)
-        return known if known is not None and _same_version(known, info) else info
-
-    def _announce(self, prefix: str, before: _Level, after: _Level) -> None:
-        for name, info in after.objects.items():
-            old = before.objects.get(name)
-            if old is None or old.etag != info.etag:
-                self.changes.publish(Change(prefix + name, "put", info.etag, "remote"))
-        for name in before.objects.keys() - after.objects.keys():
-            self._meta.pop(prefix + name, None)
-            self.changes.publish(Change(prefix + name, "delete", "", "remote"))
-
-    async def walk(self, prefix: str) -> list[ObjectInfo]:
-        """Every object below `prefix`, asked for now, in the order of keys."""
-        with self._remembering():
-            found = await list_all(self.store, prefix)
-        return [self._merged(info) for info in found.objects]
-
-    # --- one object -----------------------------------------------------------------------------------------
-
-    async def stat(self, key: str, *, fresh: bool = False) -> ObjectInfo:
-        """What is known of one object, user metadata included. ObjectMissing when there is none."""
-        if not fresh:
-            parent, name = split_key(key)
-            info = (await self.listing(parent)).objects.get(name)
-            if info is None:
-                raise errors.ObjectMissing(key=key)
-            if info.meta is not None:
-                return info
-        return await self._head(key)
-
-    async def _head(self, key: str) -> ObjectInfo:
-        async with self._single(("head", key)):
-            try:
-                info = await self._undisturbed(key, lambda: self.store.head(key))
-            except errors.ObjectMissing:
-                self._forget(key, "remote")
-                raise
-            return self._learn(info)
-
-    async def _undisturbed(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
+    async def _persist_now_and_then(self) -> None:
         while True:
-            meanwhile: list[tuple[str, ObjectInfo | None]] = []
-            self._listening.append(meanwhile)
-            try:
-                with self._remembering():
-                    answer = await ask()
-            except errors.ObjectMissing:
-                if all(changed != key for changed, _ in meanwhile):
-                    raise
-            else:
-                if all(changed != key for changed, _ in meanwhile):
-                    return answer
-            finally:
-                self._listening = [other for other in self._listening if other is not meanwhile]
+            await trio.sleep(PERSIST_SECONDS)
+            await self.persist()
 
-    async def complete(self, infos: list[ObjectInfo]) -> list[ObjectInfo]:
-        """The same objects with their user metadata, asked for side by side where it is not known.
+    async def persist(self) -> None:
+        """Bring to the disk what waits for that, in steps. A full disk costs the cache, nothing else."""
+        try:
+            while self.blobs.persist() + self.catalog.flush():
+                await trio.lowlevel.checkpoint()
+            self._database.restore_reserve()
+        except errors.NoSpace:
+            self.blobs.make_room()
 
-        An object that went meanwhile is left out.
-        """
-        found: dict[str, ObjectInfo] = {info.key: info for info in infos if info.meta is not None}
+    def close(self) -> None:
+        """Give the folder to the next process. Nothing may be asked of the replica after that."""
+        try:
+            while self.blobs.persist() + self.catalog.flush():
+                pass
+        except errors.NoSpace as error:
+            log.info("the cache was not kept", reason=str(error))
+        self._database.close()
 
-        async def ask(key: str) -> None:
-            try:
-                found[key] = await self._head(key)
-            except errors.ObjectMissing:
-                return
-
-        await for_each([info.key for info in infos if info.meta is None], ask, at_once=HEADS_AT_ONCE)
-        return [found[info.key] for info in infos if info.key in found]
+    # --- contents -----------------------------------------------------------------------------------------------
 
     async def read(self, key: str, *, fresh: bool = False) -> StoredObject:
-        """The object's newest known version. ObjectMissing when there is none.
+        """The object's newest version. ObjectMissing when there is none.
 
-        `fresh` asks the store even when the version is believed to be current.
+        `fresh` is the bucket's word; without it, what was accepted here counts, and a version known to be current is
+        not asked for.
         """
         if not fresh:
             info = await self.stat(key)
-            data = self._contents.get(key, info.etag)
+            data = self.blobs.get(key, info.etag)
             if data is not None:
                 return StoredObject(info, data)
+            if self.journal.newest(key) is not None:
+                return StoredObject(info, await self.read_version(info))
         async with self._single(("get", key)):
             try:
                 found = await self._undisturbed(key, lambda: self.store.get(key))
             except errors.ObjectMissing:
-                self._forget(key, "remote")
+                self._lost(key)
                 raise
-            self._contents.put(key, found.info.etag, found.data)
-            return StoredObject(self._learn(found.info), found.data)
+            self.blobs.put(key, found.info.etag, found.data)
+            self._learn(found.info)
+            return found
 
     async def read_version(self, info: ObjectInfo) -> bytes:
         """The content of exactly this version. PreconditionFailed or ObjectMissing when the store has it no more."""
-        data = self._contents.get(info.key, info.etag)
-        if data is None:
-            with self._remembering():
-                found = await self.store.get(info.key, if_match=info.etag)
-            data = found.data
-            self._contents.put(info.key, found.info.etag, data)
+        data = self.blobs.get(info.key, info.etag)
+        if data is not None:
+            return data
+        async with self._single(("get", f"{info.key}\0{info.etag}")):
+            data = self.blobs.get(info.key, info.etag)
+            if data is None:
+                data = await self._fetch(info)
         return data
+
+    async def _fetch(self, info: ObjectInfo) -> bytes:
+        op = self.journal.newest(info.key)
+        key = op.source if op is not None and op.kind == "copy" else info.key
+        try:
+            found = await self._calling(lambda: self.store.get(key, if_match=info.etag))
+        except (errors.ObjectMissing, errors.PreconditionFailed):
+            if key == info.key:
+                raise
+            # The copy was carried out meanwhile, and its source removed.
+            found = await self._calling(lambda: self.store.get(info.key, if_match=info.etag))
+        self.blobs.put(info.key, info.etag, found.data)
+        if key == info.key and info.meta is None and self.now(info.key) is not None:
+            self._learn(found.info)
+        return found.data
+
+    def has(self, info: ObjectInfo) -> bool:
+        """Whether the content of this version is here."""
+        return self.blobs.has(info.key, info.etag)
+
+    def _gone(self, key: str) -> None:
+        self.blobs.drop(key)
+
+    # --- accepted here, uploaded later ----------------------------------------------------------------------------
+
+    def save(
+        self, key: str, data: bytes, *, meta: Mapping[str, str], base: ObjectInfo | None, etag: str = ""
+    ) -> ObjectInfo:
+        """Accept new content; `base` is the version it replaces, None for a new key. Survives the process. NoSpace.
+
+        `etag` is the content's, for callers who had it computed elsewhere. What another host makes of the key until
+        the upload is settled then, and nobody's bytes are lost.
+        """
+        etag = etag or content_etag(data)
+        now = self.now(key)
+        if base is not None and now is not None and base.etag == etag == now.etag:
+            return self.restamp(now, meta)  # identical bytes cost no upload
+        self.expect_room(len(data))
+        self._counts["writes"] += 1
+        return self._accepted(self.journal.put(key, data, etag, meta, base=base))
+
+    def restamp(self, info: ObjectInfo, meta: Mapping[str, str]) -> ObjectInfo:
+        """Accept other metadata for a version. NoSpace."""
+        self._counts["writes"] += 1
+        return self._accepted(self.journal.meta(info, meta))
+
+    def remove(self, key: str, *, base: ObjectInfo | None) -> None:
+        """Accept the removal of a version; None: of whatever is there. NoSpace."""
+        self._counts["deletes"] += 1
+        op = self.journal.delete(key, base=base)
+        self._settle_removed(key, op)
+
+    def move(self, info: ObjectInfo, target: str, *, replaces: ObjectInfo | None) -> ObjectInfo:
+        """Accept another key for a version. At each instant the bucket has it under one of the two names. NoSpace."""
+        with self._database.atomic():
+            op = self.journal.move(info.key, target, base=replaces)
+            if op is not None:
+                self._settle_removed(info.key, None)
+                return self._accepted(op)
+            data = self.blobs.get(info.key, info.etag)
+            if data is not None:
+                op = self.journal.put(target, data, info.etag, info.meta or {}, base=replaces)
+            else:
+                op = self.journal.copy(info, target, base=replaces)
+            removal = self.journal.delete(info.key, base=info, after=op)
+        self._settle_removed(info.key, removal)
+        return self._accepted(op)
+
+    def move_all(self, source: str, target: str, found: Sequence[ObjectInfo]) -> None:
+        """Accept another prefix for all versions below one, in one step: a crash leaves all or nothing. NoSpace."""
+        with self._database.atomic():
+            for info in found:
+                key = target + info.key[len(source) :]
+                self.move(info, key, replaces=self.now(key))
+        self._levels.vanish(source, trio.current_time())
+
+    def _accepted(self, op: Operation) -> ObjectInfo:
+        info = op.info()
+        assert info is not None  # removals do not come here
+        self._show(op.key, info)
+        for meanwhile in self._listening:
+            meanwhile.append((op.key, info))
+        self.changes.publish(Change(op.key, "put", info.etag, "local"))
+        return info
+
+    def _settle_removed(self, key: str, op: Operation | None) -> None:
+        if op is None:
+            self.catalog.gone(key)
+        self._show(key, None)
+        for meanwhile in self._listening:
+            meanwhile.append((key, None))
+        self.changes.publish(Change(key, "delete", "", "local"))
+
+    def expect_room(self, size: int) -> None:
+        """NoSpace when `size` more bytes cannot be kept until they are uploaded."""
+        if self.journal.backlog + size > self._max_bytes:
+            raise errors.NoSpace(
+                f"{self.journal.backlog:,} bytes wait for the bucket already, and the cache holds {self._max_bytes:,}"
+            )
+        folder = self._database.folder
+        if folder is None:
+            return
+        now = trio.current_time()
+        if now - self._disk_free[0] > PERSIST_SECONDS:
+            found = os.statvfs(folder)
+            self._disk_free = (now, found.f_bavail * found.f_frsize)
+        if self._disk_free[1] < size + DISK_RESERVE and not self._make_room(folder, size):
+            raise errors.NoSpace(f"the disk of {folder} is nearly full")
+
+    def _make_room(self, folder: Path, size: int) -> bool:
+        while True:
+            found = os.statvfs(folder)
+            self._disk_free = (trio.current_time(), found.f_bavail * found.f_frsize)
+            if self._disk_free[1] >= size + DISK_RESERVE:
+                return True
+            if not self.blobs.evict():
+                return False
+
+    async def sync(self, key: str, *, remote: bool = False) -> None:
+        """Have what was accepted of a key survive a power cut; `remote`: have it in the bucket. Raises why not."""
+        op = self.journal.newest(key)
+        if op is None:
+            return
+        if remote:
+            await _expect(Barrier(self.journal, [op]))
+            return
+        path = self.blobs.sync(op.blob) if op.blob is not None else None
+        await trio.to_thread.run_sync(_sync, path, self._database)
+
+    def barrier(self, prefix: str = "") -> Barrier:
+        """What was accepted below `prefix` so far, to wait for."""
+        return Barrier(self.journal, [op for op in self.journal.all() if op.key.startswith(prefix)])
+
+    async def uploaded(self, prefix: str = "") -> None:
+        """Wait until the bucket has what was accepted below `prefix` so far. StoreError when it refuses some of it."""
+        await _expect(self.barrier(prefix))
+
+    # --- through to the bucket --------------------------------------------------------------------------------------
 
     async def put(
         self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """Write one object; when this returns, the bucket has it. PreconditionFailed when `condition` did not hold."""
         self._counts["writes"] += 1
-        with self._remembering():
-            info = await self.store.put(key, data, meta=meta, condition=condition)
-        self._contents.put(key, info.etag, data)
-        return self._place(info)
+        info = await self._calling(lambda: self.store.put(key, data, meta=meta, condition=condition))
+        self.blobs.put(key, info.etag, data)
+        self._settled(key, info, "local")
+        self._announce(key, new=False)
+        return info
 
     async def copy(self, source: str, target: str, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:
         """Copy on the server; `meta=None` keeps the metadata. A copy onto itself changes metadata alone."""
         self._counts["writes"] += 1
-        with self._remembering():
-            info = await self.store.copy(source, target, meta=meta)
-        data = self._contents.get(source, info.etag)
+        info = await self._calling(lambda: self.store.copy(source, target, meta=meta))
+        data = self.blobs.get(source, info.etag)
         if data is not None:
-            self._contents.put(target, info.etag, data)
-        return self._place(info)
+            self.blobs.put(target, info.etag, data)
+        self._settled(target, info, "local")
+        self._announce(target, new=False)
+        return info
 
     async def delete(self, key: str, *, condition: IfMatch | None = None) -> None:
         """Remove one object. Without a condition a missing one is no error."""
         self._counts["deletes"] += 1
-        with self._remembering():
-            await self.store.delete(key, condition=condition)
-        self._forget(key, "local")
+        await self._calling(lambda: self.store.delete(key, condition=condition))
+        self._settled(key, None, "local")
+        self._announce(key, new=False)
 
-    # --- the stream and the figures -------------------------------------------------------------------------
+    # --- what became of an operation (uploader.Outcomes) ------------------------------------------------------------
+
+    def uploaded_as(self, op: Operation, info: ObjectInfo | None) -> None:
+        """See Outcomes."""
+        if info is not None and op.kind == "put" and info.etag != op.etag and op.blob is not None:
+            data = self.blobs.by_id(op.blob)  # a store that names versions in its own way
+            if data is not None:
+                self.blobs.put(op.key, info.etag, data)
+        self.remember_error("")
+        if self.journal.newest(op.key) is None:
+            self._show(op.key, info)
+            if info is None:
+                self.catalog.gone(op.key)
+            else:
+                self.catalog.heard((info,))
+                if info.etag != op.etag:
+                    self.changes.publish(Change(op.key, "put", info.etag, "local"))
+        for meanwhile in self._listening:
+            meanwhile.append((op.key, self.now(op.key)))
+        self._announce(op.key, new=op.kind == "put" and op.base is None)
+
+    def replaced(self, op: Operation, now: ObjectInfo | None) -> None:
+        """See Outcomes."""
+        self._settled(op.key, now, "remote")
+
+    def merged(self, op: Operation) -> None:
+        """See Outcomes."""
+        if self.journal.newest(op.key) is op:
+            self._accepted(op)
+            self.changes.publish(Change(op.key, "put", op.etag, "remote"))
+
+    def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
+        """See Outcomes."""
+        self._settled(op.key, verdict.theirs, "remote")
+        self._settled(verdict.copy.key, verdict.copy, "remote")
+        self._announce(verdict.copy.key, new=verdict.note)
+        if not verdict.note and self._on_conflict is not None:
+            self._on_conflict(op.key, verdict.copy.key)
+
+    def _announce(self, key: str, *, new: bool) -> None:
+        for callback in self._on_upload:
+            callback(key, new)
+
+    # --- the figures --------------------------------------------------------------------------------------------
 
     def subscribe(self, callback: Callable[[Change], None]) -> None:
         """Call `callback(change)` on the trio thread for each change from now on."""
         self.changes.subscribe(callback)
 
+    def subscribe_uploads(self, callback: Callable[[str, bool], None]) -> None:
+        """Call `callback(key, new)` for each key that our hand changed in the bucket; `new`: there was none before."""
+        self._on_upload.append(callback)
+
     def statistics(self) -> ReplicaStatistics:
         """Counters, cheap."""
+        since = self._failing_since
         return ReplicaStatistics(
             levels=len(self._levels),
-            known=sum(len(level.objects) for level in self._levels.values()),
+            known=self._levels.known,
             listings=self._counts["listings"],
             listing_hits=self._counts["hits"],
             writes=self._counts["writes"],
             deletes=self._counts["deletes"],
             last_error=self._last_error,
-            contents=self._contents.statistics(),
+            failing_s=round(trio.current_time() - since, 1) if since is not None else 0.0,
+            contents=self.blobs.statistics(),
+            journal=self.journal.statistics(),
+            uploader=self.uploader.statistics(),
         )
 
-    # --- inside: no await below this line but in `_single` ----------------------------------------------------
 
-    def _learn(self, info: ObjectInfo) -> ObjectInfo:
-        """Take note of what the store just said of one object."""
-        if info.meta is not None:
-            self._meta[info.key] = info
-        parent, name = split_key(info.key)
-        level = self._levels.get(parent)
-        if level is not None:
-            old = level.objects.get(name)
-            level.objects[name] = info
-            if old is None or old.etag != info.etag:
-                self.changes.publish(Change(info.key, "put", info.etag, "remote"))
-        return info
-
-    def _place(self, info: ObjectInfo) -> ObjectInfo:
-        """Take note of our own write."""
-        if info.meta is not None:
-            self._meta[info.key] = info
-        self._apply(info.key, info)
-        for meanwhile in self._listening:
-            meanwhile.append((info.key, info))
-        self.changes.publish(Change(info.key, "put", info.etag, "local"))
-        return info
-
-    def _forget(self, key: str, origin: Literal["local", "remote"]) -> None:
-        """Take note of an object that is gone."""
-        parent, name = split_key(key)
-        level = self._levels.get(parent)
-        was_known = self._meta.pop(key, None) is not None or (level is not None and name in level.objects)
-        self._contents.drop(key)
-        self._apply(key, None)
-        for meanwhile in self._listening:
-            meanwhile.append((key, None))
-        if origin == "local" or was_known:
-            self.changes.publish(Change(key, "delete", "", origin))
-
-    def _apply(self, key: str, info: ObjectInfo | None) -> None:
-        """Put one object into every known level that it shows in, or take it out."""
-        parent, name = split_key(key)
-        level = self._levels.get(parent)
-        if level is not None:
-            if info is None:
-                level.objects.pop(name, None)
-            else:
-                level.objects[name] = info
-        while parent:
-            parent, folder = split_key(parent[:-1])
-            outer = self._levels.get(parent)
-            if outer is None:
-                continue
-            if info is not None:
-                outer.folders.add(folder)
-            else:  # it may have been the last object below this folder: only a new LIST can tell
-                outer.confirmed = float("-inf")
-
-    @asynccontextmanager
-    async def _single(self, what: tuple[str, str]) -> AsyncIterator[bool]:
-        """One request for the same thing at a time; yields whether nobody else was asking."""
-        first = True
-        while (event := self._pending.get(what)) is not None:
-            first = False
-            await event.wait()
-        event = self._pending[what] = trio.Event()
-        try:
-            yield first
-        finally:
-            del self._pending[what]
-            event.set()
-
-    def _remembering(self) -> _Remember:
-        return _Remember(self)
-
-    def remember_error(self, text: str) -> None:
-        """Keep the store's last complaint for `status.json`; an empty text says that it answers again."""
-        self._last_error = text
-        if not text:
-            self._asking_again = float("-inf")
+async def _expect(barrier: Barrier) -> None:
+    reason = await barrier.wait()
+    if reason:
+        raise errors.StoreError(reason)
 
 
-class _Remember:
-    """Around each store call: the last failure of the store itself stays readable in the statistics."""
-
-    __slots__ = ("replica",)
-
-    def __init__(self, replica: Replica) -> None:
-        self.replica = replica
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if error is None:
-            self.replica.remember_error("")
-        elif isinstance(error, errors.Unreachable | errors.Throttled | errors.Denied | errors.BucketMissing):
-            self.replica.remember_error(str(error))
-
-
-def split_key(key: str) -> tuple[str, str]:
-    """`("a/b/", "c")` for "a/b/c"; the prefix is "" at the top."""
-    parent, slash, name = key.rpartition("/")
-    return parent + slash, name
-
-
-def _same_version(one: ObjectInfo, other: ObjectInfo) -> bool:
-    # A change of metadata alone keeps the ETag and moves the time; stores round that time to a second in one of
-    # LIST and HEAD and not always in the other.
-    return one.etag == other.etag and abs(one.modified_ns - other.modified_ns) < 1_000_000_000
+def _sync(path: Path | None, database: Database) -> None:
+    """Content first: an operation whose bytes are not there would be worse than none."""
+    if path is not None:
+        for part, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+            handle = os.open(part, flags)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+    database.sync()

@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
+import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
-from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed, StoreError, TimedOut
 from livememfs.pipelines.objects import put_new
 from livememfs.records import keys
 from livememfs.records.names import is_litter
@@ -25,6 +26,9 @@ from livememfs.records.space import Meta, Synthesis, parse_synthesis
 from livememfs.store.base import ObjectInfo
 
 log = structlog.get_logger("livememfs.pipelines")
+
+UPLOAD_SECONDS = 60.0
+"""How long a run waits for the notes that were closed before it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ async def gather(replica: Replica, space: str, *, max_notes: int, agent: str | N
 
     Raises NotFound when there is no such space, PreconditionFailed when the bank changed meanwhile.
     """
+    await _wait_for_notes(replica, space)
     meta, meta_etag = await _read_meta(replica, space)
     found, unreadable = await _read_notes(replica, space)
     chosen = [note for note in found if agent is None or note.note.agent == agent]
@@ -94,6 +99,17 @@ async def gather(replica: Replica, space: str, *, max_notes: int, agent: str | N
     synthesis, synthesis_etag = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)
     return Inputs(space, meta, meta_etag, rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
+
+
+async def _wait_for_notes(replica: Replica, space: str) -> None:
+    """A note that was closed before the run was asked for belongs to it, so it must be in the bucket first.
+
+    One that the bucket refuses is not waited for: it is not lost, and it is told elsewhere. TimedOut.
+    """
+    with trio.move_on_after(UPLOAD_SECONDS) as patience, suppress(StoreError):
+        await replica.uploaded(keys.live_prefix(space))
+    if patience.cancelled_caught:
+        raise TimedOut(f"uploading the notes of {space}")
 
 
 async def _read_meta(replica: Replica, space: str) -> tuple[Meta, str]:

@@ -1,8 +1,8 @@
 """A bucket behind the S3 protocol, Amazon's or anybody's.
 
-Owns the requests: one per method, made by boto3 in worker threads of its own limiter. What replies and errors mean is
-`s3_replies`, how clients are set up is `s3_client`. Refuses to retry and to cache. Called from the trio thread; a read
-is abandoned when cancelled (its thread ends by the timeouts), a write is always waited for.
+Owns the requests: one per method, made in worker threads of its own limiter. What replies and errors mean is
+`s3_replies`, how a request is signed and sent is `s3_client`. Refuses to retry and to cache. Called from the trio
+thread; a read is abandoned when cancelled (its thread ends by the timeouts), a write is always waited for.
 
 Two things S3 servers do not give are made up for. Few honour a condition on a COPY, so the target is looked at first:
 that leaves a gap of one round trip, no more. And a COPY's reply has no size, so the source is looked at as well.
@@ -11,8 +11,7 @@ that leaves a gap of one round trip, no more. And a COPY's reply has no size, so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import trio
 
@@ -30,16 +29,19 @@ from livememfs.store.base import (
     check_key,
     check_meta,
 )
-from livememfs.store.s3_client import Clients, S3Options, condition_headers
+from livememfs.store.s3_client import Client, S3Options, condition_headers, copy_headers
+from livememfs.store.s3_http import Reply
 from livememfs.store.s3_replies import (
     TRANSLATED,
     Asked,
-    answered_at,
     described,
-    encode_meta,
-    etag_of,
-    listed,
+    document,
+    etag_in,
+    meta_headers,
     moment_of,
+    page_of,
+    refusal,
+    stored,
     translate,
 )
 
@@ -54,56 +56,52 @@ class S3Store:
     def __init__(self, options: S3Options) -> None:
         self.options = options
         self.label = f"s3://{options.bucket} at {options.endpoint}"
-        self._clients = Clients(options)
+        self._client = Client(options)
         self._limiter = trio.CapacityLimiter(options.threads)
         self._tally = Tally()
 
     async def get(self, key: str, *, if_match: str | None = None) -> StoredObject:
         """See Store.get."""
-
-        def work() -> StoredObject:
-            wanted: dict[str, Any] = {} if if_match is None else {"IfMatch": self._etag_argument(if_match)}
-            reply = self._clients.data.get_object(Bucket=self.options.bucket, Key=key, **wanted)
-            with closing(reply["Body"]) as body:  # entering the body itself would hand out its raw stream
-                return StoredObject(described(key, reply), body.read())
-
-        found = await self._ask("get", check_key(key), work)
+        asked = self._asked("get", check_key(key))
+        headers = self._when(None if if_match is None else IfMatch(if_match))
+        found = await self._ask(asked, lambda: stored(key, self._exchange(asked, "GET", headers)))
         self._tally.bytes_in += len(found.data)
         return found
 
     async def head(self, key: str) -> ObjectInfo:
         """See Store.head."""
-        return await self._ask("head", check_key(key), lambda: self._head(key))
+        asked = self._asked("head", check_key(key))
+        return await self._ask(asked, lambda: self._head(asked))
 
     async def put(
         self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
         """See Store.put."""
         kept = check_meta(meta)
+        asked = self._asked("put", check_key(key), condition)
 
         def work() -> ObjectInfo:
-            reply = self._clients.data.put_object(
-                Bucket=self.options.bucket, Key=key, Body=data, Metadata=encode_meta(kept), **self._when(condition)
-            )
-            return ObjectInfo(key, etag_of(reply["ETag"]), len(data), answered_at(reply), kept)
+            reply = self._exchange(asked, "PUT", meta_headers(kept) | self._when(condition), data)
+            # When the server answered, by its own clock: a PUT reply tells nothing closer about the object's date.
+            return ObjectInfo(key, etag_in(reply.headers), len(data), moment_of(reply.headers.get("date")), kept)
 
-        info = await self._ask("put", check_key(key), work, conditional=condition is not None)
+        info = await self._ask(asked, work)
         self._tally.bytes_out += len(data)
         return info
 
     async def delete(self, key: str, *, condition: IfMatch | None = None) -> None:
         """See Store.delete."""
+        asked = self._asked("delete", check_key(key), condition)
 
         def work() -> None:
             try:
-                self._clients.data.delete_object(Bucket=self.options.bucket, Key=key, **self._when(condition))
-            except TRANSLATED as error:
+                self._exchange(asked, "DELETE", self._when(condition))
+            except ObjectMissing:
                 # Some servers answer 404 for a key that is not there; without a condition that is what was wanted.
-                meant = translate(error, self._asked("delete", key, conditional=condition is not None))
-                if condition is not None or not isinstance(meant, ObjectMissing):
+                if condition is not None:
                     raise
 
-        await self._ask("delete", check_key(key), work, conditional=condition is not None)
+        await self._ask(asked, work)
 
     async def copy(
         self,
@@ -117,18 +115,15 @@ class S3Store:
         replaced = None if meta is None else check_meta(meta)
         for key in (source, target):
             check_key(key)
-        origin = await self._ask("head", source, lambda: self._head(source))
+        origin = await self.head(source)
         if condition is not None:
-            current = await self._ask("head", target, lambda: self._etag_now(target))
+            looked = self._asked("head", target)
+            current = await self._ask(looked, lambda: self._etag_now(looked))
             check_condition(condition, key=target, current=current)
         if source == target and replaced is None:
             return origin  # S3 refuses a copy that changes nothing
-        return await self._ask(
-            "copy",
-            target,
-            lambda: self._copy(origin, target, replaced, condition),
-            conditional=condition is not None,
-        )
+        asked = self._asked("copy", target, condition)
+        return await self._ask(asked, lambda: self._copy(asked, origin, replaced, condition))
 
     async def list_page(
         self,
@@ -140,71 +135,74 @@ class S3Store:
         limit: int = MAX_PAGE,
     ) -> Page:
         """See Store.list_page."""
-        optional = {"Delimiter": delimiter, "StartAfter": start_after, "ContinuationToken": token}
-        given: dict[str, Any] = {name: value for name, value in optional.items() if value}
+        # Escaped, because XML cannot carry every character that a key may have.
+        query = {"list-type": "2", "encoding-type": "url", "max-keys": str(min(max(limit, 1), MAX_PAGE))}
+        optional = {"delimiter": delimiter, "start-after": start_after, "continuation-token": token}
+        query |= {"prefix": prefix} | {name: value for name, value in optional.items() if value}
+        asked = self._asked("list", prefix)
 
         def work() -> Page:
-            reply = self._clients.query.list_objects_v2(
-                Bucket=self.options.bucket, Prefix=prefix, MaxKeys=min(max(limit, 1), MAX_PAGE), **given
-            )
-            return Page(
-                tuple(map(listed, reply.get("Contents", ()))),
-                tuple(entry["Prefix"] for entry in reply.get("CommonPrefixes", ())),
-                reply.get("NextContinuationToken") if reply.get("IsTruncated") else None,
-            )
+            return page_of(document(self._exchange(asked, "GET", query=query), "ListBucketResult", asked))
 
-        return await self._ask("list", prefix, work)
+        return await self._ask(asked, work)
 
     async def aclose(self) -> None:
         """See Store.aclose."""
-        self._clients.close()
+        self._client.close()
         await trio.lowlevel.checkpoint()
 
     def statistics(self) -> StoreStatistics:
         """See Store.statistics."""
         return self._tally.snapshot()
 
-    def _head(self, key: str) -> ObjectInfo:
-        return described(key, self._clients.query.head_object(Bucket=self.options.bucket, Key=key))
+    def _head(self, asked: Asked) -> ObjectInfo:
+        return described(asked.key, self._exchange(asked, "HEAD"))
 
-    def _etag_now(self, key: str) -> str | None:
+    def _etag_now(self, asked: Asked) -> str | None:
         try:
-            return self._head(key).etag
-        except TRANSLATED as error:
-            if isinstance(translate(error, self._asked("head", key)), ObjectMissing):
-                return None
-            raise
+            return self._head(asked).etag
+        except ObjectMissing:
+            return None
 
     def _copy(
-        self, origin: ObjectInfo, target: str, meta: dict[str, str] | None, condition: Condition | None
+        self, asked: Asked, origin: ObjectInfo, meta: dict[str, str] | None, condition: Condition | None
     ) -> ObjectInfo:
-        given: dict[str, Any] = {} if meta is None else {"MetadataDirective": "REPLACE", "Metadata": encode_meta(meta)}
-        reply = self._clients.data.copy_object(
-            Bucket=self.options.bucket,
-            Key=target,
-            CopySource={"Bucket": self.options.bucket, "Key": origin.key},
-            **given,
-            **self._when(condition),
-        )
-        result = reply["CopyObjectResult"]
-        etag = etag_of(result["ETag"])
+        headers = copy_headers(self.options.bucket, origin.key) | self._when(condition)
+        if meta is not None:
+            headers |= {"x-amz-metadata-directive": "REPLACE"} | meta_headers(meta)
+        result = document(self._exchange(asked, "PUT", headers), "CopyObjectResult", asked).values
+        etag = etag_in(result, "ETag")
         if etag != origin.etag:
-            return self._head(target)  # the source changed meanwhile, or the server gives a copy an etag of its own
+            # The source changed meanwhile, or the server gives a copy an etag of its own.
+            return self._head(self._asked("head", asked.key))
         kept = origin.meta if meta is None else meta
-        return ObjectInfo(target, etag, origin.size, moment_of(result.get("LastModified")), kept)
+        return ObjectInfo(asked.key, etag, origin.size, moment_of(result.get("LastModified")), kept)
 
-    def _etag_argument(self, etag: str) -> str:
-        return f'"{etag}"' if self.options.quoted_etags else etag
-
-    def _when(self, condition: Condition | None) -> dict[str, Any]:
+    def _when(self, condition: Condition | None) -> dict[str, str]:
         return condition_headers(condition, quoted=self.options.quoted_etags)
 
-    def _asked(self, verb: str, key: str, *, conditional: bool = False) -> Asked:
-        return Asked(verb, key, self.options.bucket, self.options.endpoint, conditional)
+    def _asked(self, verb: str, key: str, condition: Condition | None = None) -> Asked:
+        return Asked(verb, key, self.options.bucket, self.options.endpoint, condition is not None)
 
-    async def _ask(self, verb: str, key: str, work: Callable[[], T], *, conditional: bool = False) -> T:
+    def _exchange(
+        self,
+        asked: Asked,
+        method: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """The reply to one request, on the object unless there is a query. Raises what a refusal means."""
+        key = asked.key if query is None else None
+        reply = self._client.send(method, key, query=query, headers=headers, body=body)
+        refused = refusal(reply, asked)
+        if refused is not None:
+            raise refused
+        return reply
+
+    async def _ask(self, asked: Asked, work: Callable[[], T]) -> T:
         """Run one request in a thread, counted, its errors in our terms."""
-        asked = self._asked(verb, key, conditional=conditional)
 
         def translated() -> T:
             try:
@@ -212,7 +210,7 @@ class S3Store:
             except TRANSLATED as error:
                 raise translate(error, asked) from error
 
-        with self._tally.request(verb):
+        with self._tally.request(asked.verb):
             return await trio.to_thread.run_sync(
-                translated, limiter=self._limiter, abandon_on_cancel=verb in ("get", "head", "list")
+                translated, limiter=self._limiter, abandon_on_cancel=asked.verb in ("get", "head", "list")
             )

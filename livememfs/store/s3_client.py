@@ -1,37 +1,33 @@
-"""boto3 clients as livememfs wants them, and the headers boto3 has no parameter for.
+"""Requests to one bucket: their headers and signatures, and sending them.
 
-Owns connection options, signatures and the condition headers. Refuses to retry (`retry` does), to add checksums that
-servers other than Amazon's reject, and to interpret replies (`s3_replies` does). Clients may be used from any thread.
+Owns connection options, signatures and the condition headers. The signatures are botocore's; the way to them is ours,
+since boto3's own takes milliseconds of CPU per request. Refuses to retry (`retry` does), to add checksums that servers
+other than Amazon's reject, and to interpret replies (`s3_replies` does). A client may be used from any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
+from urllib.parse import quote
 
-import boto3
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError
+from botocore.auth import HmacV1Auth, S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError, NoCredentialsError
 
 from livememfs.errors import SettingsError
 from livememfs.store.base import Condition, IfAbsent
-
-if TYPE_CHECKING:
-    from botocore.awsrequest import AWSRequest
-    from mypy_boto3_s3 import S3Client
-
-_HEADERS = "LivememfsHeaders"
-_SMALL_BODY = 1 << 20
-_WRITES = ("PutObject", "DeleteObject", "CopyObject")
+from livememfs.store.s3_address import Surroundings, locate
+from livememfs.store.s3_http import Connections, Reply
 
 
 @dataclass(frozen=True, kw_only=True)
 class S3Options:
     """How to reach a bucket.
 
-    `endpoint_url` None means Amazon's own. Keys None means what boto3 finds by itself (profile, instance role).
+    `endpoint_url` None means Amazon's own. Keys None means what botocore finds by itself (profile, instance role).
     `signature_mode` "dual" signs PUT, GET and DELETE of objects with version 2 and HEAD and LIST with version 4, as
     Dell ECS wants it. `path_style` None means: with an endpoint, yes; at Amazon, no. `quoted_etags` puts If-Match
     values in quotes: the standard asks for them, Ceph rejects them, most servers take both. Timeouts are seconds.
@@ -56,93 +52,85 @@ class S3Options:
         return self.endpoint_url or f"Amazon S3, {self.region}"
 
 
-class Clients:
-    """Two ends of one configuration: `data` for PUT, GET and DELETE of objects, `query` for HEAD and LIST.
+class Client:
+    """One bucket's signed requests.
 
-    They are the same client unless the signatures differ. Opened from one thread at a time; raises SettingsError for an
-    endpoint that is no URL or half a pair of keys.
+    Opening makes no request to the bucket. Raises SettingsError for an endpoint that is no URL, half a pair of keys, or
+    an AWS configuration that cannot be used.
     """
 
     def __init__(self, options: S3Options) -> None:
-        self.query = _client(options, "s3v4")
-        self.data = _client(options, "s3") if options.signature_mode == "dual" else self.query
+        self._options = options
+        around = Surroundings()
+        path_style = options.endpoint_url is not None if options.path_style is None else options.path_style
+        try:
+            endpoint = options.endpoint_url or around.amazon(options.region)
+            self._address = locate(options.bucket, endpoint, path_style=path_style)
+            self._credentials = _credentials(options, around)
+            self._connections = Connections(
+                self._address.origin,
+                connect_timeout=options.connect_timeout,
+                read_timeout=options.read_timeout,
+                certificates=around.certificates,
+            )
+        except (ValueError, OSError, BotoCoreError) as error:
+            raise SettingsError(f"there is no S3 client for {options.endpoint}: {error}") from error
+
+    def send(
+        self,
+        verb: str,
+        key: str | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Reply:
+        """One request for an object, or for the bucket without a key; the reply, whatever it says.
+
+        Raises what `Connections.exchange` raises, and BotoCoreError or ClientError when the keys cannot be had.
+        """
+        target = self._address.target(key, query or {})
+        request = AWSRequest(
+            method=verb,
+            url=self._address.origin + target,
+            headers={"Host": self._address.host, "User-Agent": "livememfs", **(headers or {})},
+            data=body,
+            auth_path=self._address.signed_path(key),
+        )
+        self._sign(request, is_query=key is None or verb == "HEAD")
+        return self._connections.exchange(verb, target, dict(request.headers.items()), body)
 
     def close(self) -> None:
-        """Drop all connections."""
-        self.query.close()
-        self.data.close()
+        """Drop the idle connections."""
+        self._connections.close()
+
+    def _sign(self, request: AWSRequest, *, is_query: bool) -> None:
+        if self._credentials is None:
+            raise NoCredentialsError
+        keys = self._credentials.get_frozen_credentials()  # asked each time: keys of a role are renewed when due
+        if self._options.signature_mode == "dual" and not is_query:
+            HmacV1Auth(keys).add_auth(request)
+        else:
+            S3SigV4Auth(keys, "s3", self._options.region).add_auth(request)
 
 
-def condition_headers(condition: Condition | None, *, quoted: bool) -> dict[str, Any]:
-    """Keyword arguments for a writing call that carry the condition, {} without one."""
+def condition_headers(condition: Condition | None, *, quoted: bool) -> dict[str, str]:
+    """The headers that carry the condition, none without one."""
     if condition is None:
         return {}
     if isinstance(condition, IfAbsent):
-        return {_HEADERS: {"If-None-Match": "*"}}
-    return {_HEADERS: {"If-Match": f'"{condition.etag}"' if quoted else condition.etag}}
+        return {"If-None-Match": "*"}
+    return {"If-Match": f'"{condition.etag}"' if quoted else condition.etag}
 
 
-def _client(options: S3Options, signature: str) -> S3Client:
-    path_style = options.endpoint_url is not None if options.path_style is None else options.path_style
-    config = Config(
-        signature_version=signature,
-        s3={"addressing_style": "path" if path_style else "auto"},
-        connect_timeout=options.connect_timeout,
-        read_timeout=options.read_timeout,
-        retries={"total_max_attempts": 1, "mode": "standard"},
-        max_pool_connections=options.threads,
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-        user_agent_extra="livememfs",
-    )
-    try:
-        client = _session().client(
-            "s3",
-            endpoint_url=options.endpoint_url,
-            region_name=options.region,
-            aws_access_key_id=options.access_key_id,
-            aws_secret_access_key=options.secret_access_key,
-            aws_session_token=options.session_token,
-            config=config,
-        )
-    except (ValueError, BotoCoreError) as error:
-        raise SettingsError(f"there is no S3 client for {options.endpoint}: {error}") from error
-    _register(client)
-    return client
+def copy_headers(bucket: str, source: str) -> dict[str, str]:
+    """The header that makes a PUT a COPY."""
+    return {"x-amz-copy-source": quote(f"{bucket}/{source}", safe="/~")}
 
 
-@cache
-def _session() -> boto3.session.Session:
-    """One for the process, and ours alone: reading boto3's model of S3 takes a tenth of a second each time."""
-    return boto3.session.Session()
-
-
-def _register(client: S3Client) -> None:
-    for operation in _WRITES:
-        client.meta.events.register(f"before-parameter-build.s3.{operation}", _take_headers)
-        client.meta.events.register(f"before-call.s3.{operation}", _add_headers)
-    client.meta.events.register("before-sign.s3.PutObject", _spare_the_round_trip)
-
-
-def _take_headers(params: MutableMapping[str, Any], context: MutableMapping[str, Any], **_: Any) -> None:
-    """Move our own argument out of the parameters, before boto3 looks for it in its model of the operation."""
-    if _HEADERS in params:
-        context[_HEADERS] = params.pop(_HEADERS)
-
-
-def _add_headers(params: MutableMapping[str, Any], context: MutableMapping[str, Any], **_: Any) -> None:
-    """Put the headers on the request while it is still unsigned."""
-    params["headers"].update(context.pop(_HEADERS, {}))
-
-
-def _spare_the_round_trip(request: AWSRequest, **_: Any) -> None:
-    """Small bodies are sent at once: asking the server first costs more than sending them in vain."""
-    if int(request.headers.get("Content-Length") or _body_size(request.data)) < _SMALL_BODY:
-        del request.headers["Expect"]
-
-
-def _body_size(body: object) -> int:
-    getbuffer = getattr(body, "getbuffer", None)
-    if getbuffer is not None:
-        return int(getbuffer().nbytes)
-    return len(body) if isinstance(body, bytes | bytearray) else _SMALL_BODY
+def _credentials(options: S3Options, around: Surroundings) -> Credentials | None:
+    if options.access_key_id is None and options.secret_access_key is None:
+        return around.credentials()
+    if not options.access_key_id or not options.secret_access_key:
+        raise ValueError("an access key and a secret key go together")
+    return Credentials(options.access_key_id, options.secret_access_key, options.session_token)

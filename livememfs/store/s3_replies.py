@@ -1,7 +1,7 @@
-"""How S3 answers, in our terms: errors, etags, times, user metadata.
+"""How S3 answers, in our terms: errors, etags, times, user metadata, listings.
 
-Owns the one table from what S3 and botocore say to the classes of `livememfs.errors`. Refuses to talk to a server.
-Pure; any thread may call it.
+Owns the one table from what S3 says and what keeps it from saying anything to the classes of `livememfs.errors`.
+Refuses to talk to a server. Pure; any thread may call it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
-from urllib.parse import quote, unquote
+from http.client import HTTPException
+from urllib.parse import quote, unquote, unquote_plus
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -20,11 +20,10 @@ from botocore.exceptions import (
     ConnectionError,
     CredentialRetrievalError,
     HTTPClientError,
-    IncompleteReadError,
     NoCredentialsError,
     PartialCredentialsError,
 )
-from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from livememfs.errors import (
     BucketMissing,
@@ -40,7 +39,9 @@ from livememfs.errors import (
     TooLarge,
     Unreachable,
 )
-from livememfs.store.base import ObjectInfo, nanoseconds
+from livememfs.store.base import ObjectInfo, Page, StoredObject, nanoseconds
+from livememfs.store.s3_http import Reply
+from livememfs.store.s3_xml import Document, Malformed, parse
 
 # What stays readable in a header: printable ASCII without the escape sign and without spaces, which servers trim.
 _PLAIN_IN_HEADER = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
@@ -85,11 +86,15 @@ _BY_STATUS: dict[int, type[LiveMemError]] = {
     507: NoSpace,
 }
 _NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError)
-# ResponseParserError: something answered, but not S3: a proxy's page, a port of another service.
-_NO_ANSWER = (HTTPClientError, ConnectionError, IncompleteReadError, ResponseParserError, OSError)
+# The last two: the service that renews the keys does not answer.
+_NO_ANSWER = (HTTPException, HTTPError, Malformed, OSError, HTTPClientError, ConnectionError)
 
-TRANSLATED = (ClientError, BotoCoreError, ResponseParserError, OSError)
+TRANSLATED = (HTTPException, HTTPError, Malformed, OSError, BotoCoreError, ClientError)
 """The exceptions `translate` is for; any other is a bug of ours and passes."""
+
+_META = "x-amz-meta-"
+# A reply that calls itself a success and holds an error was begun before the server failed.
+_FAILED_LATER = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +110,44 @@ class Asked:
 
 def translate(error: Exception, asked: Asked) -> LiveMemError:
     """Any exception of TRANSLATED as the error that livememfs knows."""
+    said = str(error) or type(error).__name__
     if isinstance(error, ClientError):
-        return _refusal(error, asked)
+        # Not the bucket's answer: the service that gives out keys for a role refused.
+        return _make(_BY_CODE.get(str(error.response.get("Error", {}).get("Code")), Denied), said, asked)
     if isinstance(error, _NO_CREDENTIALS):
-        return _make(Denied, str(error), asked)
-    return _make(Unreachable if isinstance(error, _NO_ANSWER) else StoreError, str(error), asked)
+        return _make(Denied, said, asked)
+    return _make(Unreachable if isinstance(error, _NO_ANSWER) else StoreError, said, asked)
 
 
-def _refusal(error: ClientError, asked: Asked) -> LiveMemError:
-    reply: Mapping[str, Any] = error.response
-    code = str(reply.get("Error", {}).get("Code", ""))
-    said = f"{code} {reply.get('Error', {}).get('Message', '')}".strip()
-    http = reply.get("ResponseMetadata", {})
-    status = int(http.get("HTTPStatusCode", 0))
+def refusal(reply: Reply, asked: Asked) -> LiveMemError | None:
+    """What a reply that is no success means, None for a success."""
+    if 200 <= reply.status < 300:
+        return None
+    try:
+        values = parse(reply.body).values
+    except Malformed:  # no body (HEAD), or a page that something on the way put in place of S3's answer
+        values = {}
+    return _refused(reply.status, values, reply, asked)
+
+
+def document(reply: Reply, root: str, asked: Asked) -> Document:
+    """The XML of a success. Raises Malformed when it is something else, and what an error within it means."""
+    found = parse(reply.body)
+    if found.root == "Error":
+        raise _refused(_FAILED_LATER, found.values, reply, asked)
+    if found.root != root:
+        raise Malformed(f"the reply is a {found.root} where a {root} was expected")
+    return found
+
+
+def _refused(status: int, values: Mapping[str, str], reply: Reply, asked: Asked) -> LiveMemError:
+    code = values.get("Code", "")
+    said = f"{code} {values.get('Message', '')}".strip() or f"{reply.status} {reply.reason}"
+    if 300 <= status < 400:
+        region = reply.headers.get("x-amz-bucket-region")
+        said += f" (the bucket is in the region {region})" if region else " (the bucket is somewhere else)"
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (Unreachable if status >= 500 else StoreError)
-    return _make(_in_context(kind, asked), said, asked, _retry_after(http.get("HTTPHeaders", {})))
+    return _make(_in_context(kind, asked), said, asked, _retry_after(reply.headers))
 
 
 def _in_context(kind: type[LiveMemError], asked: Asked) -> type[LiveMemError]:
@@ -161,36 +189,71 @@ def encode_meta(meta: Mapping[str, str]) -> dict[str, str]:
     return {name: quote(value, safe=_PLAIN_IN_HEADER, errors="surrogateescape") for name, value in meta.items()}
 
 
+def meta_headers(meta: Mapping[str, str]) -> dict[str, str]:
+    """The headers that carry user metadata."""
+    return {_META + name: value for name, value in encode_meta(meta).items()}
+
+
 def decode_meta(meta: Mapping[str, str]) -> dict[str, str]:
     """The reverse of `encode_meta`; values that others wrote without encoding come out as they are."""
     return {name.lower(): unquote(value, errors="surrogateescape") for name, value in meta.items()}
 
 
-def described(key: str, reply: Mapping[str, Any]) -> ObjectInfo:
-    """A GET or HEAD reply."""
-    return ObjectInfo(
-        key,
-        etag_of(reply["ETag"]),
-        int(reply["ContentLength"]),
-        moment_of(reply.get("LastModified")),
-        decode_meta(reply.get("Metadata", {})),
-    )
+def described(key: str, reply: Reply) -> ObjectInfo:
+    """A GET or HEAD reply. Raises Malformed where it does not tell etag and size."""
+    headers = reply.headers
+    meta = {name.removeprefix(_META): value for name, value in headers.items() if name.startswith(_META)}
+    try:
+        size = int(headers["content-length"])
+    except (KeyError, ValueError) as error:
+        raise Malformed("the reply does not tell the object's size") from error
+    return ObjectInfo(key, etag_in(headers), size, moment_of(headers.get("last-modified")), decode_meta(meta))
 
 
-def listed(entry: Mapping[str, Any]) -> ObjectInfo:
-    """One entry of a LIST reply, which knows nothing of metadata."""
-    return ObjectInfo(
-        entry["Key"], etag_of(entry.get("ETag", "")), int(entry["Size"]), moment_of(entry.get("LastModified"))
-    )
+def stored(key: str, reply: Reply) -> StoredObject:
+    """A GET reply. Raises Malformed when the body is not as long as was said, so that short data passes for nothing."""
+    info = described(key, reply)
+    if info.size != len(reply.body):
+        raise Malformed(f"{len(reply.body)} bytes came where {info.size} were announced")
+    return StoredObject(info, reply.body)
 
 
-def moment_of(moment: datetime | None) -> int:
-    """Nanoseconds since the epoch, 0 when the server does not say."""
-    return nanoseconds(moment) if moment is not None else 0
+def page_of(found: Document) -> Page:
+    """A ListBucketResult. Raises Malformed for an entry without a key or size, StoreError for a page without a next.
+
+    Keys are escaped only where the reply says so: servers are free to ignore that it was asked for.
+    """
+    plain = unquote_plus if found.values.get("EncodingType") == "url" else str
+    try:
+        objects = tuple(_listed(plain(row["Key"]), row) for name, row in found.rows if name == "Contents")
+        prefixes = tuple(plain(row["Prefix"]) for name, row in found.rows if name == "CommonPrefixes")
+    except (KeyError, ValueError) as error:
+        raise Malformed(f"an entry of the listing is not whole: {error}") from error
+    if found.values.get("IsTruncated", "").strip() != "true":
+        return Page(objects, prefixes)
+    token = found.values.get("NextContinuationToken")
+    if not token:
+        raise StoreError("the listing has more pages and does not say how to get them", key=found.values.get("Prefix"))
+    return Page(objects, prefixes, token)
 
 
-def answered_at(reply: Mapping[str, Any]) -> int:
-    """When the server answered, by its own clock, as a PUT reply tells nothing closer about the object's date."""
-    with suppress(KeyError, ValueError, TypeError):
-        return nanoseconds(parsedate_to_datetime(reply["ResponseMetadata"]["HTTPHeaders"]["date"]))
+def _listed(key: str, row: Mapping[str, str]) -> ObjectInfo:
+    return ObjectInfo(key, etag_of(row.get("ETag", "")), int(row["Size"]), moment_of(row.get("LastModified")))
+
+
+def etag_in(values: Mapping[str, str], name: str = "etag") -> str:
+    """The etag among headers or the values of a document. Raises Malformed when there is none, or a part of one."""
+    sent = values.get(name, "").removeprefix("W/")
+    if not sent or sent.startswith('"') != sent.endswith('"') or sent == '"':
+        raise Malformed("the reply does not tell the object's etag")
+    return etag_of(sent)
+
+
+def moment_of(moment: str | None) -> int:
+    """Nanoseconds since the epoch for a date as headers or XML write it, 0 when the server does not say."""
+    if not moment:
+        return 0
+    with suppress(ValueError):
+        read = datetime.fromisoformat(moment) if moment[0].isdigit() else parsedate_to_datetime(moment)
+        return nanoseconds(read if read.tzinfo else read.replace(tzinfo=UTC))
     return 0

@@ -39,12 +39,13 @@ class Fault:
 
     `delay` seconds pass first. `before` is raised without anything having happened. `after` is raised once the request
     was carried out: a lost reply. A request that the wrapped store refused keeps its own error, since there was no
-    effect whose reply could be lost.
+    effect whose reply could be lost. `late` seconds pass between the effect and the reply.
     """
 
     before: Exception | None = None
     after: Exception | None = None
     delay: float = 0.0
+    late: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,8 @@ class FaultyStore:
         if fault.before is not None:
             raise _fresh(fault.before)
         answer = await call()
+        if fault.late:
+            await trio.sleep(fault.late)
         if fault.after is not None:
             raise _fresh(fault.after)
         return answer

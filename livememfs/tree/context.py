@@ -35,6 +35,7 @@ class Context:
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26
+    fsync_remote: bool = False
     unsaved: set[ObjectFile] = field(default_factory=set)
 
     def now_ns(self) -> int:

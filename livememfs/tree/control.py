@@ -11,6 +11,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from livememfs import errors
 from livememfs.pipelines.options import RunOptions
 from livememfs.tree.computed import BytesHandle
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 MAX_REQUEST = 65_536
+PROGRESS_SECONDS = 1.0
 
 
 class Control(File):
@@ -158,7 +161,7 @@ class StreamHandle(Handle):
 
 
 class JournalWait(File):
-    """`.livememfs/journal.wait`: everything accepted is in the bucket when a close returns, so it ends at once."""
+    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open."""
 
     __slots__ = ("context",)
 
@@ -175,4 +178,17 @@ class JournalWait(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             raise self.refuse("writing")
-        return BytesHandle(b'{"state": "ok", "pending": 0}\n')
+        return StreamHandle(self._progress(), self.path)
+
+    async def _progress(self) -> AsyncIterator[dict[str, Any]]:
+        """A line each second, and the result."""
+        replica = self.context.replica
+        barrier = replica.barrier()
+        reason: str | None = None
+        while reason is None:
+            with trio.move_on_after(PROGRESS_SECONDS):
+                reason = await barrier.wait()
+            left = replica.journal.statistics()
+            ended = {"state": "error", "reason": reason} if reason else {"state": "ok"}
+            state = {"state": "running"} if reason is None else ended
+            yield {**state, "pending": left.pending, "pending_bytes": left.pending_bytes}

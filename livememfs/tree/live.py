@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
 from livememfs.records import keys, names
 from livememfs.records.note import uid8
-from livememfs.store.base import IfMatch
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
-from livememfs.tree.note import META_NAME, UID_ATTEMPTS, NoteFile
+from livememfs.tree.note import NoteFile
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Listing
@@ -42,7 +42,7 @@ class Live(Directory):
         self._local: dict[str, NoteFile] = {}
         self._aliases: dict[str, str] = {}
         self._parked: dict[str, str] = {}
-        self._unknown: dict[str, frozenset[str]] = {}
+        self._unknown: dict[str, int] = {}
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: live/ holds notes only, directly")
@@ -61,26 +61,24 @@ class Live(Directory):
         if local is not None:
             return local
         listing = await self._listing()
-        canonical = name if name in listing.objects else await self._canonical(name, listing)
-        if canonical is None:
+        canonical = name if name in listing.objects and _shown(name) else await self._canonical(name, listing)
+        info = listing.objects.get(canonical) if canonical is not None else None
+        if canonical is None or info is None:
             raise errors.NotFound(path=self.path_of(name))
-        note = self._note(canonical, listing.objects[canonical])
+        note = self._note(canonical, info)
         if name != canonical:
             note.written = name
         return note
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self._listing()
-        shown: dict[str, NoteFile] = {name: self._note(name, info) for name, info in listing.objects.items()}
+        shown = {name: self._note(name, info) for name, info in listing.objects.items() if _shown(name)}
         shown.update(self._local)
         return sorted(shown.items())
 
     async def _listing(self) -> Listing:
-        """The bucket's names here, without the sentinel and the folder's own marker."""
-        replica = self.context.replica
-        listing = await replica.listing(keys.live_prefix(self.space))
-        objects = {name: info for name, info in listing.objects.items() if name not in ("", keys.KEEP)}
-        return type(listing)(objects, frozenset())
+        """What the bucket has here, the sentinel and the folder's own marker included."""
+        return await self.context.replica.listing(keys.live_prefix(self.space))
 
     def _note(self, canonical: str, info: ObjectInfo) -> NoteFile:
         known = self._notes.get(canonical)
@@ -102,12 +100,12 @@ class Live(Directory):
         if known is not None and known in listing.objects:
             return known
         uids = {uid8(self.space, name, attempt) for attempt in range(UID_ATTEMPTS)}
-        likely = [found for found in listing.objects if _uid(found) in uids]
+        likely = [found for found in listing.objects if found[-11:-3] in uids and _uid(found) in uids]
         return await self._named(name, likely, listing) or await self._renamed(name, listing)
 
     async def _named(self, name: str, candidates: list[str], listing: Listing) -> str | None:
         """The newest of `candidates` whose metadata says that it was written as `name`."""
-        infos = await self.context.replica.complete([listing.objects[found] for found in candidates])
+        infos = await self.context.replica.complete([listing.objects[found] for found in candidates if _shown(found)])
         for info in sorted(infos, key=lambda info: info.key, reverse=True):
             if (info.meta or {}).get(META_NAME) == name:
                 found = info.key.rpartition("/")[2]
@@ -117,14 +115,13 @@ class Live(Directory):
 
     async def _renamed(self, name: str, listing: Listing) -> str | None:
         """A second name given after sealing is in metadata alone: ask, once per state of the folder, and not much."""
-        state = frozenset(info.etag for info in listing.objects.values())
-        if len(listing.objects) > UNNAMED_ASKED or self._unknown.get(name) == state:
+        if len(listing.objects) > UNNAMED_ASKED or self._unknown.get(name) == listing.serial:
             return None
         found = await self._named(name, list(listing.objects), listing)
         if found is None:
             if len(self._unknown) > UNNAMED_ASKED:
                 self._unknown.clear()
-            self._unknown[name] = state
+            self._unknown[name] = listing.serial
         return found
 
     def unsaved(self) -> list[NoteFile]:
@@ -177,12 +174,11 @@ class Live(Directory):
     async def unlink(self, name: str) -> None:
         note = await self.child(name)
         async with note.removing():
-            await note.recover(note.body)
             key, info = note.key, note.body.info
             if note.parks is not None:
                 key, info = await self._abandoned(note.parks)
             if key is not None and info is not None:
-                await self.context.replica.delete(key, condition=IfMatch(info.etag))
+                self.context.replica.remove(key, base=info)
         self._forget(note)
 
     async def _abandoned(self, key: str) -> tuple[str | None, ObjectInfo | None]:
@@ -288,7 +284,11 @@ class Live(Directory):
         note.body.mark_dirty()
         self._local[new_name] = note
         await note.flush(note.body)
-        await self.context.replica.delete(old_key, condition=IfMatch(old_info.etag))
+        self.context.replica.remove(old_key, base=old_info)
+
+
+def _shown(name: str) -> bool:
+    return name not in ("", keys.KEEP)
 
 
 def _uid(name: str) -> str:

@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
 from livememfs.records import keys, names
 from livememfs.records.note import Note, canonical_name, complete, uid8
-from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.tree.body import Body
-from livememfs.tree.conflict import keep_both
 from livememfs.tree.node import Attrs, Caller, Handle, OpenMode
 from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
     from livememfs.tree.live import Live
 
-META_NAME = "livememfs-name"
-UID_ATTEMPTS = 8
-
 
 class NoteFile(ObjectFile):
     """A file in `live/`.
@@ -39,14 +35,13 @@ class NoteFile(ObjectFile):
     name: its object stays in the bucket until the editor has decided.
     """
 
-    __slots__ = ("agent", "live", "parks", "unanswered", "written")
+    __slots__ = ("agent", "live", "parks", "written")
 
     def __init__(self, live: Live, name: str, context: Context, info: ObjectInfo | None) -> None:
         super().__init__(live, name, context, info, info.key if info is not None else None)
         self.live = live
         self.written = (info.meta or {}).get(META_NAME, "") if info is not None else name
         self.parks: str | None = None
-        self.unanswered: tuple[str, bytes] | None = None
         self.agent = ""
 
     @property
@@ -76,7 +71,6 @@ class NoteFile(ObjectFile):
         changes, raw = body.changes, body.value()
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
-        await self.recover(body)
         previous = await self._previous()
         note, sealed = complete(
             raw,
@@ -88,13 +82,11 @@ class NoteFile(ObjectFile):
             previous=previous,
         )
         if self.key is None:
-            info, ours = await self._store_new(note, sealed), True
-        else:
-            info, ours = await self._store_again(body, sealed)
-        body.saved = changes
-        if ours:
-            body.info = info
-        self._settle(info, as_stored=body is self.body and ours and raw == sealed)
+            self.key = self._free_key(note)
+        with pending_attrs(self) as attrs:
+            info = await self.store(body, sealed, self.meta(attrs))
+        body.saved, body.info = changes, info
+        self._settle(info, as_stored=body is self.body and raw == sealed)
 
     def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
         """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
@@ -103,59 +95,26 @@ class NoteFile(ObjectFile):
         self.parks = None
         self.live.sealed(self)
 
-    async def recover(self, body: Body) -> None:
-        """A put that failed without an answer may have happened. Then the note is stored, and this its next version."""
-        if self.key is not None or self.unanswered is None:
-            return
-        key, sealed = self.unanswered
-        try:
-            found = await self.context.replica.read(key, fresh=True)
-        except errors.ObjectMissing:
-            return
-        if found.data == sealed:
-            self.key, body.info = key, found.info
-
     async def _previous(self) -> Note | None:
         """The note that this one is a new version of."""
         if self.key is None:
             return None
         try:
             found = await self.context.replica.read(self.key)
-        except errors.ObjectMissing:
-            return None
+        except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
+            return None  # gone, or not to be had now: the new version then stands for itself
         return Note.parse(found.data, path=self.path, name=self.key.rpartition("/")[2])
 
-    async def _store_new(self, note: Note, sealed: bytes) -> ObjectInfo:
-        """Put under a canonical key nobody has. A note written under a canonical name keeps that name."""
+    def _free_key(self, note: Note) -> str:
+        """A canonical key nobody has, as far as is known. A note written under a canonical name keeps that name."""
         space = self.live.space
+        if keys.NoteName.parse(self.name):
+            return keys.live_key(space, self.name)
         for attempt in range(UID_ATTEMPTS):
-            name = self.name if keys.NoteName.parse(self.name) else ""
-            name = name or canonical_name(note, uid8(space, self.written, attempt))
-            try:
-                with pending_attrs(self) as attrs:
-                    key = keys.live_key(space, name)
-                    self.unanswered = (key, sealed)
-                    info = await self.context.replica.put(key, sealed, meta=self.meta(attrs), condition=IfAbsent())
-            except errors.PreconditionFailed:
-                self.unanswered = None
-                if name == self.name:
-                    raise
-                continue
-            self.key, self.unanswered = key, None
-            return info
+            key = keys.live_key(space, canonical_name(note, uid8(space, self.written, attempt)))
+            if self.context.replica.now(key) is None:
+                return key
         raise errors.AlreadyExists(path=self.path)
-
-    async def _store_again(self, body: Body, sealed: bytes) -> tuple[ObjectInfo, bool]:
-        """Put a new version of a stored note; a version that this one does not follow is kept beside it."""
-        assert self.key is not None  # the caller looked
-        base = body.info
-        with pending_attrs(self) as attrs:
-            meta = self.meta(attrs)
-            try:
-                condition = IfMatch(base.etag) if base is not None else IfAbsent()
-                return await self.context.replica.put(self.key, sealed, meta=meta, condition=condition), True
-            except (errors.PreconditionFailed, errors.ObjectMissing):
-                return await keep_both(self.context, self.path, self.key, sealed, meta)
 
     async def store_name(self, written: str) -> None:
         """Give a stored note another second name, so that other hosts resolve it too."""
@@ -163,7 +122,7 @@ class NoteFile(ObjectFile):
         self.written = written
         async with self._saving:
             info = await self.context.replica.stat(self.key)
-            await self.restamp({**inherited(info), META_NAME: written})
+            self.restamp({**inherited(info), META_NAME: written})
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         meta = super().meta(attrs)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
-from livememfs.store.base import OP_META
+from livememfs.cache.conflicts import META_CONFLICT
+from livememfs.cache.uploader import SHA_META
+from livememfs.store.base import OP_META, content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 READ_ATTEMPTS = 3
+HASHED_AT_ONCE = 1 << 20
+"""What is larger is hashed in a thread."""
+OURS = frozenset({OP_META, SHA_META, META_CONFLICT})
+"""User metadata that belongs to one version and is not inherited by the next."""
 META_MTIME = "livememfs-mtime"
 META_MODE = "livememfs-mode"
 META_XATTRS = "livememfs-xattrs"
@@ -70,7 +76,7 @@ class ObjectFile(File):
     default_mode = 0o644
 
     async def save(self, body: Body) -> None:
-        """Bring `body` into the bucket. Called with no other save of this file running, only when it is dirty."""
+        """Have `body` accepted. Called with no other save of this file running, only when it is dirty."""
         raise self.refuse("saving")
 
     def check_writable(self) -> None:
@@ -121,7 +127,7 @@ class ObjectFile(File):
 
     @asynccontextmanager
     async def removing(self) -> AsyncIterator[None]:
-        """Around the removal of the object: a put on its way ends before, none comes after; a failure undoes it."""
+        """Around the removal of the object: a save on its way ends before, none comes after; a failure undoes it."""
         await self.detach()
         try:
             async with self._saving:
@@ -227,27 +233,22 @@ class ObjectFile(File):
     async def save_attrs(self) -> None:
         """Bring mode and time of an unchanged content into the bucket. Called with no save of this file running."""
         with pending_attrs(self) as attrs:
-            await self.restamp(self.meta(attrs))
+            self.restamp(self.meta(attrs))
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         """The metadata of the next version: what others put there stays."""
         return {**inherited(self.body.info), **attrs}
 
-    async def restamp(self, meta: Mapping[str, str]) -> None:
-        """Give the object other metadata: a copy onto itself."""
-        assert self.key is not None  # the caller looked
-        self.adopt(await self.context.replica.copy(self.key, self.key, meta=meta))
+    def restamp(self, meta: Mapping[str, str]) -> None:
+        """Give the version that is shown other metadata."""
+        assert self.body.info is not None  # the caller looked
+        self.body.info = self.context.replica.restamp(self.body.info, meta)
 
-    def adopt(self, info: ObjectInfo) -> None:
-        """Take note of what a copy on the server made, which may be of a version that is not ours.
-
-        Then ours must not pass for it: the next save would overwrite what somebody else wrote.
-        """
-        mine = self.body.info
-        if mine is not None and mine.etag == info.etag:
-            self.body.info = info
-        elif not self.body.dirty:
-            self.body = Body(info)
+    async def store(self, body: Body, data: bytes, meta: Mapping[str, str]) -> ObjectInfo:
+        """Have `data` accepted as the version after the body's. NoSpace."""
+        assert self.key is not None  # the caller has chosen one
+        etag = content_etag(data) if len(data) <= HASHED_AT_ONCE else await trio.to_thread.run_sync(content_etag, data)
+        return self.context.replica.save(self.key, data, meta=meta, base=body.info, etag=etag)
 
     async def flush(self, body: Body) -> None:
         """Save `body` when it is dirty, or what was set of its attributes. Raises what the writer must hear."""
@@ -266,8 +267,12 @@ class ObjectFile(File):
 
     async def xattrs(self) -> Mapping[str, bytes]:
         info = self.body.info
-        state = "local" if self.key is None else "pending" if self.body.dirty else "clean"
+        op = self.context.replica.journal.newest(self.key) if self.key is not None else None
+        state = "local" if self.key is None else "pending" if self.body.dirty or op is not None else "clean"
         shown = {"state": state, "key": self.key or "", "etag": info.etag if info is not None else ""}
+        if op is not None and op.error is not None:
+            shown |= {"state": "stuck", "error": op.error}
+        shown["conflict"] = ((info.meta if info is not None else None) or {}).get(META_CONFLICT, "")
         return {f"user.livememfs.{name}": value.encode() for name, value in shown.items() if value}
 
 
@@ -298,6 +303,7 @@ class ObjectHandle(Handle):
             self.body = file.body  # an append follows whatever was stored meanwhile
         if not self.body.loaded:
             self.body = await file._load(self.body)
+        file.context.replica.expect_room(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append else offset
         self.body.write(start, data, limit=file.size_limit, path=file.path)
@@ -308,6 +314,12 @@ class ObjectHandle(Handle):
         if self.mode.write:
             self.flushed = self.body.changes
             await self.file.flush(self.body)
+
+    async def fsync(self) -> None:
+        await self.flush()
+        file = self.file
+        if file.key is not None and not file.orphaned:
+            await file.context.replica.sync(file.key, remote=file.context.fsync_remote)
 
     async def change(self, node: Node, change: AttrChange, caller: Caller) -> None:
         file = self.file
@@ -328,10 +340,11 @@ class ObjectHandle(Handle):
 def inherited(info: ObjectInfo | None) -> dict[str, str]:
     """User metadata that the next version of an object keeps.
 
-    Not the id of the write that made the last one: with it, the next write of another host would pass for ours.
+    Not the id of the write that made the last one: with it, the next write of another host would pass for ours; and
+    not what else is true of that version alone.
     """
     meta = (info.meta if info is not None else None) or {}
-    return {name: value for name, value in meta.items() if name != OP_META}
+    return {name: value for name, value in meta.items() if name not in OURS}
 
 
 def number(text: str | None, base: int) -> int | None:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
-from livememfs.concurrency import for_each
-from livememfs.store.base import IfAbsent
 from livememfs.tree.node import (
     AttrChange,
     Attrs,
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 MAX_MOVED = 5_000
-MOVES_AT_ONCE = 16
 
 
 class PlainDirectory(Directory):
@@ -186,7 +183,7 @@ class PlainDirectory(Directory):
         self.check_new(name)
         await self._expect_free(name)
         meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(self.context.now_ns())}
-        await self.context.replica.put(f"{self.prefix}{name}/", b"", meta=meta)
+        self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
         made = PlainDirectory(self, name, self.context)
         self._children[name] = made
         self._touch()
@@ -197,7 +194,7 @@ class PlainDirectory(Directory):
         await self._expect_free(name)
         data = target.encode("utf-8", "surrogateescape")
         key = self.prefix + name
-        info = await self.context.replica.put(key, data, meta={META_TYPE: SYMLINK}, condition=IfAbsent())
+        info = self.context.replica.save(key, data, meta={META_TYPE: SYMLINK}, base=None)
         made = PlainSymlink(self, name, self.context, info)
         self._children[name] = made
         self._touch()
@@ -218,7 +215,7 @@ class PlainDirectory(Directory):
             await self._drop(name, node)
         elif isinstance(node, PlainSymlink):
             await self._keep_directory(name)
-            await self.context.replica.delete(node.key)
+            self.context.replica.remove(node.key, base=node.info)
             self._children.pop(name, None)
         else:
             raise node.refuse("removing it")
@@ -230,7 +227,7 @@ class PlainDirectory(Directory):
             if file.body.info is not None:
                 assert file.key is not None  # it was stored under it
                 await self._keep_directory(name)
-                await self.context.replica.delete(file.key)
+                self.context.replica.remove(file.key, base=file.body.info)
         self._unsaved.pop(name, None)
         self._children.pop(name, None)
 
@@ -240,7 +237,7 @@ class PlainDirectory(Directory):
             return
         listing = await self.context.replica.listing(self.prefix)
         if listing.folders <= {name} and set(listing.objects) <= {name}:
-            await self.context.replica.put(self.prefix, b"")
+            self.context.replica.save(self.prefix, b"", meta={}, base=None)
 
     async def rmdir(self, name: str) -> None:
         node = await self.child(name)
@@ -248,11 +245,11 @@ class PlainDirectory(Directory):
             raise errors.NotADirectory(path=node.path)
         if not isinstance(node, PlainDirectory) or node._prefix is not None:
             raise node.refuse("removing it")
-        listing = await self.context.replica.listing(node.prefix, fresh=True)
+        listing = await self.context.replica.listing(node.prefix, max_age=0.0)
         if node._unsaved or listing.folders or set(listing.objects) - {""}:
             raise errors.NotEmpty(path=node.path)
         await self._keep_directory(name)
-        await self.context.replica.delete(node.prefix)
+        self.context.replica.remove(node.prefix, base=listing.objects.get(""))
         node.gone = True
         self._children.pop(name, None)
         self._touch()
@@ -288,7 +285,7 @@ class PlainDirectory(Directory):
         name, key = node.name, target.prefix + new_name
         try:
             if isinstance(node, PlainSymlink):
-                node.info = await self._move_object(node.key, key, name)
+                node.info = await self._move_object(node.info, key, name)
                 node.key = key
                 self._children.pop(name, None)
             else:
@@ -308,11 +305,9 @@ class PlainDirectory(Directory):
         """Give an ordinary file another key. What was written and not saved yet travels with it."""
         async with file._saving:
             if file.body.info is not None:
-                assert file.key is not None  # it was stored under it
-                file.adopt(await self._move_object(file.key, key, name))
+                file.body.info = await self._move_object(file.body.info, key, name)
             else:
-                with_info = await self._overwrites(key)
-                file.body.info = with_info
+                file.body.info = await self._overwrites(key)
             file.key = key
         self._unsaved.pop(name, None)
         self._children.pop(name, None)
@@ -324,12 +319,11 @@ class PlainDirectory(Directory):
         except errors.ObjectMissing:
             return None
 
-    async def _move_object(self, source: str, target: str, name: str) -> ObjectInfo:
-        """Copy, then remove: at each instant one of the two names has the bytes."""
-        info = await self.context.replica.copy(source, target)
+    async def _move_object(self, source: ObjectInfo, target: str, name: str) -> ObjectInfo:
+        """Have the other key accepted, over what is known to be there."""
+        replaces = await self._overwrites(target)
         await self._keep_directory(name)
-        await self.context.replica.delete(source)
-        return info
+        return self.context.replica.move(source, target, replaces=replaces)
 
     async def _move_directory(
         self, node: PlainDirectory, target: PlainDirectory, new_name: str, existing: Node | None
@@ -343,30 +337,17 @@ class PlainDirectory(Directory):
         for file in node.unsaved_below():
             await file.flush(file.body)
         old, new = node.prefix, f"{target.prefix}{new_name}/"
-        found = await self.context.replica.walk(old)
+        found = await self.context.replica.walk(old, local=True)
         if len(found) > MAX_MOVED:
             raise errors.CrossesKinds(path=node.path)
         check_key(max((new + info.key[len(old) :] for info in found), key=len, default=new), target.path_of(new_name))
         if target is not self:
             await self._keep_directory(node.name)
-        await self._side_by_side([(info.key, new + info.key[len(old) :]) for info in found])
+        self.context.replica.move_all(old, new, found)
         self._children.pop(node.name, None)
         node.parent, node.name = target, new_name
         target._children[new_name] = node
         node.rekey()
-
-    async def _side_by_side(self, moves: list[tuple[str, str]]) -> None:
-        """All copies first, then all removals: a crash in between leaves both directories, never half of one."""
-        replica = self.context.replica
-
-        async def copy(move: tuple[str, str]) -> None:
-            await replica.copy(*move)
-
-        async def delete(move: tuple[str, str]) -> None:
-            await replica.delete(move[0])
-
-        await for_each(moves, copy, at_once=MOVES_AT_ONCE)
-        await for_each(moves, delete, at_once=MOVES_AT_ONCE)
 
     def unsaved_below(self) -> list[PlainFile]:
         """Files in this directory and those below that are not in the bucket."""
@@ -394,7 +375,9 @@ class PlainDirectory(Directory):
         shown = await self.attrs()
         mode = shown.mode if change.mode is None else change.mode & 0o7777
         mtime = shown.mtime_ns if change.mtime_ns is None else change.mtime_ns
-        await self.context.replica.put(self.prefix, b"", meta={META_MODE: f"{mode:o}", META_MTIME: str(mtime)})
+        base = (await self.context.replica.listing(self.prefix)).objects.get("")
+        meta = {META_MODE: f"{mode:o}", META_MTIME: str(mtime)}
+        self.context.replica.save(self.prefix, b"", meta=meta, base=base)
         self.mtime_ns = None
 
 

@@ -1,7 +1,7 @@
 """Ordinary files and symbolic links.
 
 Owns what of a file is stored where: bytes as the object, mode, time and attributes as its metadata, a link as a small
-object. A save is one conditional put at close. Refuses to overwrite what another host wrote. Trio thread only.
+object. A save is accepted at close and uploaded later. Refuses to overwrite what another host wrote. Trio thread only.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from livememfs import errors
-from livememfs.store.base import IfAbsent, IfMatch
-from livememfs.tree.body import Body
-from livememfs.tree.conflict import keep_both
 from livememfs.tree.node import AttrChange, Attrs, Caller, Symlink
 from livememfs.tree.objectfile import META_XATTRS, ObjectFile, pending_attrs
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
+    from livememfs.tree.body import Body
     from livememfs.tree.context import Context
     from livememfs.tree.node import Directory
     from livememfs.tree.plain import PlainDirectory
@@ -42,20 +40,10 @@ class PlainFile(ObjectFile):
             self.body.mark_dirty()  # an empty file is a file: it is stored when it is closed
 
     async def save(self, body: Body) -> None:
-        """One conditional put. Somebody else's version is never overwritten: ours then goes beside it."""
-        assert self.key is not None  # an ordinary file always has its place
-        replica = self.context.replica
+        """One new version, made from the one this body began with."""
         changes, data = body.changes, body.value()
         with pending_attrs(self) as attrs:
-            meta = self.meta(attrs)
-            condition = IfAbsent() if body.info is None else IfMatch(body.info.etag)
-            try:
-                body.info = await replica.put(self.key, data, meta=meta, condition=condition)
-            except errors.PreconditionFailed:
-                info, ours = await keep_both(self.context, self.path, self.key, data, meta)
-                self.body = Body(info)
-                if ours:
-                    body.info = info
+            body.info = await self.store(body, data, self.meta(attrs))
         body.saved = changes
         self.parent.saved(self)
 

@@ -9,8 +9,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from livememfs import errors
 from livememfs.cache.changes import Change
-from livememfs.cache.contents import Contents
-from livememfs.cache.replica import DEFAULT_LISTING_TTL, OUTAGE_PAUSE, Replica, split_key
+from livememfs.cache.levels import split_key
+from livememfs.cache.names import OUTAGE_PAUSE
+from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -525,43 +526,8 @@ async def test_statistics_count(bucket: Bucket) -> None:
     figures = bucket.replica.statistics()
 
     assert (figures.writes, figures.deletes, figures.levels, figures.known) == (2, 1, 1, 1)
-    assert (figures.contents.objects, figures.contents.bytes) == (1, 3)
+    assert (figures.contents.in_memory, figures.contents.memory_bytes) == (1, 3)
     assert bucket.store.requests[0] == Asked("put", "x")
-
-
-def test_contents_are_bounded_and_the_least_used_go_first() -> None:
-    contents = Contents(80)
-    for number in range(8):
-        contents.put(str(number), "v1", b"x" * 10)
-    contents.get("0", "v1")
-
-    contents.put("8", "v1", b"x" * 10)
-
-    assert contents.get("0", "v1") is not None
-    assert contents.get("1", "v1") is None
-    assert contents.statistics().bytes == 80
-
-
-def test_contents_refuse_what_would_push_out_all_the_rest() -> None:
-    contents = Contents(80)
-    contents.put("small", "v1", b"x")
-
-    contents.put("large", "v1", b"x" * 11)
-
-    assert contents.get("large", "v1") is None
-    assert contents.get("small", "v1") == b"x"
-
-
-def test_contents_hold_one_version_of_each_key() -> None:
-    contents = Contents(80)
-    contents.put("x", "v1", b"one")
-    contents.put("x", "v2", b"three")
-
-    assert contents.get("x", "v1") is None
-    assert contents.get("x", "v2") == b"three"
-    assert (contents.statistics().objects, contents.statistics().bytes) == (1, 5)
-    contents.drop("x")
-    assert (contents.statistics().objects, contents.statistics().bytes) == (0, 0)
 
 
 def test_a_key_splits_into_its_level_and_its_name() -> None:

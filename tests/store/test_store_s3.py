@@ -203,6 +203,16 @@ async def test_dual_mode_works_against_a_real_protocol(s3_options: Callable[...,
     assert [info.key for info in (await store.list_page()).objects] == ["a é", "b"]
 
 
+async def test_characters_that_xml_cannot_carry_survive_in_listed_keys(s3_options: Callable[..., S3Options]) -> None:
+    keys = ["a\x01b/c", "a\x01b/d", "b\x1f", "c\x08"]
+    store = S3Store(s3_options())
+    for key in keys:
+        await store.put(key, b"1")
+
+    assert [info.key for info in (await store.list_page()).objects] == keys
+    assert (await store.list_page("a", delimiter="/")).prefixes == ("a\x01b/",)
+
+
 async def test_conditions_travel_as_signed_headers(s3_double: S3Double) -> None:
     store = S3Store(s3_double.options())
     await store.put("k", b"1", condition=IfAbsent())

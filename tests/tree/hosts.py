@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
 import trio
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
-from livememfs.errors import IsADirectory, NotADirectory, NotFound
+from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
 from livememfs.pipelines.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
+from livememfs.store.retry import RetryingStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
 from livememfs.tree.context import Context
@@ -27,15 +32,27 @@ CHUNK = 131_072
 
 
 class Host:
-    """One mount. `agents` names the agent behind a pid; `caches` holds the nodes that a kernel would go on holding."""
+    """One mount. `agents` names the agent behind a pid; `caches` holds the nodes that a kernel would go on holding.
 
-    def __init__(self, name: str, memory: MemoryStore, clock: ManualClock, nursery: trio.Nursery) -> None:
+    `prompt`: each call that changes something ends when the bucket has it, so that the next host's call finds it there.
+    """
+
+    def __init__(
+        self, name: str, memory: MemoryStore, clock: ManualClock, nursery: trio.Nursery, *, insists: bool = False
+    ) -> None:
         self.store = FaultyStore(memory)
-        self.replica = Replica(self.store)
-        self.consolidations = Consolidations(self.replica, clock, None, nursery=nursery)
         self.errors = ErrorLog(clock)
+        self.replica = Replica(
+            RetryingStore(self.store) if insists else self.store,
+            host=name,
+            now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
+            on_conflict=lambda key, copy: self.errors.conflict(key, copy, "changed by another host meanwhile"),
+        )
+        nursery.start_soon(self.replica.run)
+        self.consolidations = Consolidations(self.replica, clock, None, nursery=nursery)
         self.agents: dict[int, str] = {}
         self.caches: list[Node] | None = None
+        self.prompt = True
         self.context = Context(
             replica=self.replica,
             consolidations=self.consolidations,
@@ -99,6 +116,12 @@ class Host:
             await handle.flush()
         finally:
             await handle.release()
+        await self.sent()
+
+    async def sent(self) -> None:
+        """Wait for the bucket to have everything, unless this host is not `prompt`."""
+        if self.prompt:
+            await self.replica.uploaded()
 
     async def read(self, path: str) -> bytes:
         """`cat path`."""
@@ -116,24 +139,44 @@ class Host:
 
     async def mkdir(self, path: str, mode: int = 0o755) -> Directory:
         folder, name = await self.above(path)
-        return await folder.mkdir(name, mode, Caller())
+        made = await folder.mkdir(name, mode, Caller())
+        await self.sent()
+        return made
 
     async def symlink(self, path: str, target: str) -> None:
         folder, name = await self.above(path)
         await folder.symlink(name, target, Caller())
+        await self.sent()
 
     async def unlink(self, path: str) -> None:
         folder, name = await self.above(path)
         await folder.unlink(name)
+        await self.sent()
 
     async def rmdir(self, path: str) -> None:
         folder, name = await self.above(path)
         await folder.rmdir(name)
+        await self.sent()
 
     async def rename(self, source: str, target: str, *, replace: bool = True) -> None:
         folder, name = await self.above(source)
         other, new_name = await self.above(target)
         await folder.rename(name, other, new_name, replace=replace)
+        await self.sent()
+
+
+@contextmanager
+def full_disk(host: Host) -> Iterator[None]:
+    """The local disk takes nothing more: the one failure that a close still has."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise NoSpace("the disk is full")
+
+    journal = host.replica.journal
+    with ExitStack() as stack:
+        for name in ("put", "copy", "delete", "meta", "move"):
+            stack.enter_context(patch.object(journal, name, refuse))
+        yield
 
 
 class World:
@@ -143,19 +186,28 @@ class World:
         self.clock = ManualClock()
         self.memory = MemoryStore(self.clock)
         self.nursery = nursery
+        self.hosts: list[Host] = []
         self.here = self.host("here")
         self.there = self.host("there")
 
-    def host(self, name: str) -> Host:
-        """One more mount of the same bucket."""
-        return Host(name, self.memory, self.clock, self.nursery)
+    def host(self, name: str, *, insists: bool = False) -> Host:
+        """One more mount of the same bucket; `insists`: behind a store that tries again, as a mount's does."""
+        self.hosts.append(Host(name, self.memory, self.clock, self.nursery, insists=insists))
+        return self.hosts[-1]
+
+    async def uploaded(self) -> None:
+        """Wait until the bucket has what every host has accepted."""
+        for host in self.hosts:
+            await host.replica.uploaded()
 
     async def settle(self) -> None:
-        """Wait until every host asks the bucket again for what it knows."""
+        """Wait until the bucket has everything, and every host asks it again for what it knows."""
+        await self.uploaded()
         await trio.sleep(LISTED_ANEW)
 
     async def bucket(self, prefix: str = "") -> dict[str, bytes]:
         """Every object below a prefix, by what follows the prefix."""
+        await self.uploaded()
         listing = await list_all(self.memory, prefix)
         return {info.key.removeprefix(prefix): (await self.memory.get(info.key)).data for info in listing.objects}
 

@@ -51,6 +51,7 @@ async def _tree() -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
     store = MemoryStore(clock)
     replica = Replica(store, listing_ttl=0)  # what is put behind its back is seen at once
     async with trio.open_nursery() as nursery:
+        await nursery.start(replica.run)
         consolidations = Consolidations(replica, clock, None, nursery=nursery)
         context = Context(
             replica=replica,

@@ -158,6 +158,7 @@ class Machine:
     def __init__(self, world: World) -> None:
         self.world = world
         self.host = world.here
+        self.host.prompt = False
         self.model = Model()
         self.open: dict[int, tuple[Inode, Handle]] = {}
 
@@ -293,6 +294,7 @@ class Machine:
             await self._close(slot)
         assert self.host.root.unsaved_files() == []
         await self.compare(self.host)
+        await self.world.uploaded()
         await self.compare(self.world.host("newcomer"))
         assert not any("conflict" in key for key in await self.world.bucket())
 

@@ -1,0 +1,99 @@
+"""The catalog: what the bucket was last heard to have, kept across mounts.
+
+Owns the tables `object`, `level` and `inode`. It saves questions (metadata that no LIST tells) and answers while the
+store is away; what it says is never taken for current. Writes wait for `flush`, since losing them costs no more than
+asking again. Trio thread only; nothing here awaits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from livememfs.store.base import ObjectInfo
+
+if TYPE_CHECKING:
+    from livememfs.cache.database import Database
+
+WRITTEN_AT_ONCE = 1_000
+"""Rows in one transaction: some milliseconds during which nothing else happens."""
+
+
+class Catalog:
+    """The tables of known names."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._objects: dict[str, ObjectInfo | None] = {}
+        self._levels: dict[str, tuple[str, ...] | None] = {}
+
+    def load(self, prefix: str) -> tuple[dict[str, ObjectInfo], set[str]] | None:
+        """Objects by name and folders of one level; None when the whole of it was never heard."""
+        found = self._database.rows("SELECT folders FROM level WHERE prefix = ?", (prefix,))
+        if not found:
+            return None
+        cut = len(prefix)
+        rows = self._database.rows("SELECT key, etag, size, modified, meta FROM object WHERE parent = ?", (prefix,))
+        objects = {
+            key[cut:]: ObjectInfo(key, etag, size, modified, json.loads(meta) if meta is not None else None)
+            for key, etag, size, modified, meta in rows
+        }
+        return objects, set(json.loads(found[0][0]))
+
+    def heard(self, infos: Iterable[ObjectInfo]) -> None:
+        """Take note of objects."""
+        for info in infos:
+            self._objects[info.key] = info
+
+    def gone(self, key: str) -> None:
+        """Take note that there is no such object."""
+        self._objects[key] = None
+
+    def complete(self, prefix: str, folders: Iterable[str]) -> None:
+        """Take note that everything on a level was heard."""
+        self._levels[prefix] = tuple(folders)
+
+    def incomplete(self, prefix: str) -> None:
+        """Take note that a level has to be asked for."""
+        self._levels[prefix] = None
+
+    def flush(self) -> int:
+        """Write some of what waits; how many rows still wait. NoSpace."""
+        batch = list(islice(self._objects.items(), WRITTEN_AT_ONCE))
+        levels = {} if len(batch) == WRITTEN_AT_ONCE else dict(self._levels)
+        with self._database.atomic() as db:
+            db.executemany("DELETE FROM object WHERE key = ?", [(key,) for key, info in batch if info is None])
+            db.executemany(
+                "INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?, ?)", [_row(info) for _, info in batch if info]
+            )
+            for prefix, folders in levels.items():
+                if folders is None:
+                    db.execute("DELETE FROM level WHERE prefix = ?", (prefix,))
+                else:
+                    db.execute("INSERT OR REPLACE INTO level VALUES (?, ?)", (prefix, json.dumps(sorted(folders))))
+        for key, _ in batch:
+            del self._objects[key]
+        for prefix in levels:
+            del self._levels[prefix]
+        return len(self._objects) + len(self._levels)
+
+    def inode(self, key: str) -> int | None:
+        """The number of a file that was renamed to `key`; None: it follows from the path."""
+        found = self._database.rows("SELECT ino FROM inode WHERE key = ?", (key,))
+        return int(found[0][0]) if found else None
+
+    def set_inode(self, key: str, ino: int | None) -> None:
+        """Remember, or forget, a number."""
+        with self._database.atomic() as db:
+            if ino is None:
+                db.execute("DELETE FROM inode WHERE key = ?", (key,))
+            else:
+                db.execute("INSERT OR REPLACE INTO inode VALUES (?, ?)", (key, ino))
+
+
+def _row(info: ObjectInfo) -> tuple[str, str, str, int, int, str | None]:
+    parent, slash, _ = info.key.rpartition("/")
+    meta = json.dumps(dict(info.meta)) if info.meta is not None else None
+    return info.key, parent + slash, info.etag, info.size, info.modified_ns, meta

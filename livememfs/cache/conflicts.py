@@ -1,0 +1,143 @@
+"""Two hosts wrote the same object: what becomes of it.
+
+Owns the decision and the name of a conflict copy: our own earlier work is recognised, identical bytes are adopted, a
+version that was removed is written again, both sides of an append or of a clean merge are joined; else the bucket's
+version keeps the name and ours goes beside it. Refuses to drop a byte of either side. Trio thread only; the journal is
+not touched here: the uploader carries out the verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from livememfs.cache.operation import FREE, Operation
+from livememfs.errors import ObjectMissing, PreconditionFailed
+from livememfs.records import keys
+from livememfs.records.merge import merge
+from livememfs.records.note import uid8
+from livememfs.store.base import OP_META, IfAbsent, content_etag
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from livememfs.store.base import ObjectInfo, Store, StoredObject
+
+META_NAME = "livememfs-name"
+"""User metadata: the name a note was written under."""
+META_CONFLICT = "livememfs-conflict"
+"""User metadata of a conflict copy: the key it could not have."""
+ATTEMPTS = 100
+UID_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """The bucket has our bytes already."""
+
+    info: ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Send it again over `base`: what stands there is our own earlier work, or nothing."""
+
+    base: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Send `data` over `base`: it holds both sides."""
+
+    base: str
+    data: bytes
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBoth:
+    """Theirs has the name; ours is `copy`. `note`: two notes that happened to choose one key, which is no conflict."""
+
+    theirs: ObjectInfo
+    copy: ObjectInfo
+    note: bool
+
+
+Verdict = Adopted | TryAgain | Merged | KeptBoth
+
+
+async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | None, host: str) -> Verdict:
+    """What to do about a put whose condition did not hold. `base` are the bytes it was made from, where known.
+
+    Raises what the store fails with.
+    """
+    try:
+        theirs = await store.get(op.key)
+    except ObjectMissing:
+        return TryAgain(FREE)  # removed there, edited here: the edit wins
+    if op.was_sent_as((theirs.info.meta or {}).get(OP_META, "")):
+        return Adopted(theirs.info) if theirs.data == data else TryAgain(theirs.info.etag)
+    if theirs.data == data:
+        return Adopted(theirs.info)
+    # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
+    merged = merge(base, data, theirs.data) if base is not None else None
+    if merged is not None:
+        return Merged(theirs.info.etag, merged, content_etag(merged))
+    return await _keep_both(store, op, data, theirs, host)
+
+
+async def settle_copy(store: Store, op: Operation, host: str) -> Adopted | TryAgain | KeptBoth:
+    """What to do about a copy on the server whose target is not what it was. Raises what the store fails with."""
+    try:
+        theirs = await store.head(op.key)
+    except ObjectMissing:
+        return TryAgain(FREE)
+    if op.was_sent_as((theirs.meta or {}).get(OP_META, "")) or theirs.etag == op.etag:
+        return Adopted(theirs)
+    for key in _free_names(op, host, is_new_note=False):
+        try:
+            copy = await store.copy(op.source, key, condition=IfAbsent())
+        except PreconditionFailed:
+            continue
+        return KeptBoth(theirs, copy, note=False)
+    raise PreconditionFailed(key=op.key)
+
+
+async def _keep_both(store: Store, op: Operation, data: bytes, theirs: StoredObject, host: str) -> Verdict:
+    is_new_note = op.base is FREE and keys.parse(op.key).kind == "note"
+    for attempt, key in enumerate(_free_names(op, host, is_new_note=is_new_note)):
+        # The same id at each attempt, after a crash too: a copy that is there already is known again.
+        meta = {**op.meta, OP_META: f"{op.op_id}-{attempt}"}
+        if not is_new_note:
+            meta[META_CONFLICT] = op.key
+        try:
+            copy = await store.put(key, data, meta=meta, condition=IfAbsent())
+        except PreconditionFailed:
+            continue
+        return KeptBoth(theirs.info, copy, is_new_note)
+    raise PreconditionFailed(key=op.key)
+
+
+def _free_names(op: Operation, host: str, *, is_new_note: bool) -> Iterator[str]:
+    """Keys for our side, in the order of preference. They follow from the operation alone."""
+    folder, slash, name = op.key.rpartition("/")
+    parsed = keys.NoteName.parse(name) if is_new_note else None
+    if parsed is not None:
+        written, space = op.meta.get(META_NAME, name), op.key.partition("/")[0]
+        for attempt in range(1, UID_ATTEMPTS):
+            uid = uid8(space, written, attempt)
+            yield f"{folder}{slash}{keys.NoteName(parsed.timestamp, parsed.agent, parsed.category, uid)}"
+    stamp = f"{datetime.fromtimestamp(op.modified / 1e9, UTC):%Y%m%dT%H%M%SZ}"
+    for attempt in range(ATTEMPTS):
+        yield conflict_key(op.key, host, stamp, attempt)
+
+
+def conflict_key(key: str, host: str, stamp: str, attempt: int = 0) -> str:
+    """`dir/name.conflict-<host>-<utc>.md` for "dir/name.md"."""
+    folder, slash, name = key.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:
+        stem, dot, suffix = name, "", ""
+    number = f"-{attempt}" if attempt else ""
+    return f"{folder}{slash}{stem}.conflict-{host}-{stamp}{number}{dot}{suffix}"

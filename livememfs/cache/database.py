@@ -1,0 +1,236 @@
+"""The local database: one SQLite file beside its large contents, for one process at a time.
+
+Owns the folder (`DIR/state.db`, `DIR/contents/`, `DIR/lock`), its lock, the schema and the migrations, and what a full
+disk means. Refuses a folder that another process uses, and a schema newer than it knows. The connection belongs to the
+trio thread; every call is synchronous and short, and what must be atomic is one `atomic()` block without an await.
+
+Without a folder the database is in memory: commands that work without a mount keep nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from livememfs.errors import CacheInUse, LiveMemError, NoSpace
+
+RESERVE_BYTES = 4 << 20
+"""Kept in a file of its own and given up when the disk is full, so that what is uploaded can still be written off."""
+BUSY_MS = 2_000
+
+Migration = Callable[[sqlite3.Connection], None]
+
+
+def m001_the_beginning(db: sqlite3.Connection) -> None:
+    """Names, contents, operations and drafts."""
+    db.execute(
+        # What the bucket was last heard to have. A cache: it may be lost, and a LIST of the level corrects it.
+        #   parent    the key up to and including its last "/"
+        #   meta      JSON of the user metadata; NULL: never heard (a LIST does not tell)
+        """CREATE TABLE object (
+            key TEXT PRIMARY KEY, parent TEXT NOT NULL, etag TEXT NOT NULL, size INTEGER NOT NULL,
+            modified INTEGER NOT NULL, meta TEXT
+        ) WITHOUT ROWID"""
+    )
+    db.execute("CREATE INDEX object_parent ON object(parent)")
+    db.execute(
+        # Levels whose names were all heard at once; `folders` is the JSON list of the folders on it.
+        "CREATE TABLE level (prefix TEXT PRIMARY KEY, folders TEXT NOT NULL) WITHOUT ROWID"
+    )
+    db.execute(
+        # Inode numbers that do not follow from the path: those of files that were renamed.
+        "CREATE TABLE inode (key TEXT PRIMARY KEY, ino INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    db.execute(
+        # Contents by version, immutable.
+        #   data      the bytes, when they are few; else NULL, and `file` names a file in contents/
+        #   used      the clock of the least recently used: a number that grows
+        # Set by Blobs.put; removed by Blobs.evict, never while an operation refers to it.
+        """CREATE TABLE blob (
+            id INTEGER PRIMARY KEY, key TEXT NOT NULL, etag TEXT NOT NULL, size INTEGER NOT NULL,
+            used INTEGER NOT NULL, data BLOB, file TEXT, UNIQUE (key, etag)
+        )"""
+    )
+    db.execute("CREATE INDEX blob_used ON blob(used)")
+    db.execute(
+        # What was accepted and the bucket does not have. Removed by Journal.finish in the step that knows the outcome.
+        #   seq       the order of acceptance; a row that is overwritten by a later write of its key keeps it
+        #   kind      put | delete | meta (metadata alone) | copy (on the server, from `source`)
+        #   base      the version this one replaces: NULL none (the key is free), "*" any, "<" the outcome of the
+        #             operation on the same key before it, else an etag
+        #   blob, base_blob    the new bytes, and those of `base` for a merge
+        #   after     the operation that must have ended before
+        #   tries     attempts made, lost answers included: with one, the bucket may have it already
+        #   sent      ids of attempts of earlier operations that this one took the place of, separated by blanks
+        #   error     why it is stuck; NULL while it is not
+        """CREATE TABLE op (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT, op_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+            source TEXT NOT NULL, base TEXT, blob INTEGER REFERENCES blob(id), base_blob INTEGER REFERENCES blob(id),
+            etag TEXT NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL, meta TEXT NOT NULL,
+            after INTEGER, tries INTEGER NOT NULL, sent TEXT NOT NULL, error TEXT
+        )"""
+    )
+    db.execute("CREATE INDEX op_blob ON op(blob)")
+    db.execute("CREATE INDEX op_base_blob ON op(base_blob)")
+    db.execute(
+        # Bytes of files that are open and not closed, as of the last look. Shown under recovered/ after a crash.
+        "CREATE TABLE draft (path TEXT PRIMARY KEY, data BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning,)
+"""Append only. The number of those that were run is the database's `user_version`."""
+
+
+class Database:
+    """An open database. `folder` None keeps everything in memory."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._lock = _locked(folder) if folder is not None else -1
+        self._closed = False
+        try:
+            self._db = self._open()
+            self._reserve()
+        except BaseException:
+            self._unlock()
+            raise
+
+    @property
+    def contents(self) -> Path | None:
+        """Where large contents are; None in memory."""
+        return self.folder / "contents" if self.folder is not None else None
+
+    def _open(self) -> sqlite3.Connection:
+        path: str | Path = ":memory:"
+        if self.folder is not None:
+            (self.folder / "contents").mkdir(exist_ok=True)
+            path = self.folder / "state.db"
+        db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MS / 1000, cached_statements=256)
+        try:
+            # A commit is in the system's hands when it returns, and so survives kill -9; `sync` makes it survive the
+            # power as well.
+            # Nobody else opens it: without shared memory there is none to grow on a full disk, and no lock per commit.
+            for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL", "temp_store=MEMORY"):
+                db.execute(f"PRAGMA {pragma}")
+            _migrate(db)
+        except sqlite3.DatabaseError as error:
+            db.close()
+            raise LiveMemError(f"the local state in {self.folder} cannot be used: {error}") from None
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    @contextmanager
+    def atomic(self) -> Iterator[sqlite3.Connection]:
+        """All of it or nothing. NoSpace when the disk is full. May be nested: the outermost block decides."""
+        if self._inside():
+            yield self._db
+            return
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            if self._inside():
+                self._db.execute("ROLLBACK")
+            if _is_full(error):
+                raise NoSpace(f"the disk of {self.folder} is full") from None
+            raise
+
+    def _inside(self) -> bool:
+        return self._db.in_transaction
+
+    def rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        return self._db.execute(query, values).fetchall()
+
+    def give_up_reserve(self) -> bool:
+        """Make room on a full disk; whether there was any to make. `restore_reserve` takes it back."""
+        if self.folder is None:
+            return False
+        try:
+            (self.folder / "reserve").unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def restore_reserve(self) -> None:
+        """Take the reserve again once there is room."""
+        try:
+            self._reserve()
+        except OSError:
+            return
+
+    def _reserve(self) -> None:
+        if self.folder is None or (self.folder / "reserve").exists():
+            return
+        path = self.folder / "reserve"
+        handle = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+        try:
+            os.posix_fallocate(handle, 0, RESERVE_BYTES)
+        except OSError:
+            path.unlink()  # there is none to be had now; the next time there may be
+        finally:
+            os.close(handle)
+
+    def sync(self) -> None:
+        """Have everything committed so far survive a power cut. From any thread; touches no row."""
+        if self.folder is None:
+            return
+        for name in ("state.db-wal", "state.db"):
+            try:
+                handle = os.open(self.folder / name, os.O_RDONLY)
+            except FileNotFoundError:
+                continue  # no log: everything is in the database itself
+            try:
+                os.fdatasync(handle)
+            finally:
+                os.close(handle)
+
+    def close(self) -> None:
+        """Give the folder to the next process. Closing twice is fine."""
+        if not self._closed:
+            self._closed = True
+            self._db.close()
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise LiveMemError("the local state was written by a newer livememfs; update, or use another cache folder")
+    for number, migration in enumerate(MIGRATIONS[version:], version + 1):
+        db.execute("BEGIN IMMEDIATE")
+        migration(db)
+        db.execute(f"PRAGMA user_version = {number}")
+        db.execute("COMMIT")
+
+
+def _locked(folder: Path) -> int:
+    """Make the folder ours. CacheInUse when it is another process's."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise CacheInUse(path=folder) from None
+    return handle
+
+
+def _is_full(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (28, 122)  # ENOSPC, EDQUOT
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_FULL

@@ -1,0 +1,382 @@
+"""The journal: what was accepted here and the bucket does not have, in order, on the local disk.
+
+Owns the operations: how a later one of the same key swallows an earlier one, which one may start when, and what is left
+of one that ended. At most one operation of a key is on its way, and at most one more waits. Refuses to talk to a store
+(`uploader` does) and to know names (`replica` does). Trio thread only; nothing here awaits, so each method is one step
+for everybody else and one transaction on the disk.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import trio
+
+from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, Operation
+from livememfs.errors import NoSpace
+
+if TYPE_CHECKING:
+    from livememfs.cache.blobs import Blobs
+    from livememfs.cache.database import Database
+    from livememfs.store.base import ObjectInfo
+
+DELAY = 0.25
+"""Seconds for which a write waits for the next one of its key: shells close twice, editors write and rename."""
+MAX_DELAY = 5.0
+"""How long a key that is written to all the time may be put off."""
+_INSERT = f"INSERT INTO op ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_REPLACE = f"INSERT OR REPLACE INTO op (seq, {', '.join(COLUMNS)}) VALUES (?, {', '.join('?' * len(COLUMNS))})"
+
+
+@dataclass(frozen=True)
+class JournalStatistics:
+    """What waits for the bucket: operations, those on their way, bytes, those that are stuck; `oldest_s` in seconds."""
+
+    pending: int
+    in_flight: int
+    pending_bytes: int
+    stuck: int
+    oldest_s: float
+    accepted: int
+    finished: int
+    dropped: int
+
+
+class Journal:
+    """All operations of one replica. `now_ns` tells the time for versions that the bucket has not dated yet."""
+
+    def __init__(self, database: Database, blobs: Blobs, now_ns: Callable[[], int] = time.time_ns) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._now_ns = now_ns
+        self._ops: dict[int, Operation] = {}
+        self._waiting: dict[str, Operation] = {}
+        self._flying: dict[str, Operation] = {}
+        self._timetable: list[tuple[float, int]] = []
+        self._order: list[int] = []
+        self._blocked: list[Operation] = []
+        self._bytes = 0
+        self._counts = {"accepted": 0, "finished": 0, "dropped": 0}
+        self.last = 0
+        self.changed = trio.Event()
+        for row in database.rows(f"SELECT seq, {', '.join(COLUMNS)} FROM op ORDER BY seq"):
+            self._recover(Operation.from_row(row))
+
+    def _recover(self, op: Operation) -> None:
+        """Take an operation from the disk. Two of one key: the first was on its way when the process ended."""
+        before = self._waiting.get(op.key)
+        op.accepted = trio.current_time()
+        self._add(op)
+        if before is not None:
+            self._swallow(before, op)
+
+    # --- looking ----------------------------------------------------------------------------------------------
+
+    def newest(self, key: str) -> Operation | None:
+        """The last operation accepted for a key: what it shows here."""
+        return self._waiting.get(key) or self._flying.get(key)
+
+    def pending(self) -> Iterable[Operation]:
+        """What each key that differs from the bucket shows here."""
+        return [*self._waiting.values(), *(op for key, op in self._flying.items() if key not in self._waiting)]
+
+    def all(self) -> list[Operation]:
+        """Every operation, in the order of acceptance."""
+        return [self._ops[seq] for seq in sorted(self._ops)]
+
+    def get(self, seq: int) -> Operation | None:
+        """One operation by its number; None when it has ended."""
+        return self._ops.get(seq)
+
+    def stuck(self) -> list[Operation]:
+        """What the bucket refuses for good."""
+        return [op for op in self._ops.values() if op.error is not None]
+
+    def oldest(self) -> int | None:
+        """The lowest number of an operation that has not ended; None when all have."""
+        while self._order and self._order[0] not in self._ops:
+            heapq.heappop(self._order)
+        return self._order[0] if self._order else None
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that only this machine has."""
+        return self._bytes
+
+    # --- accepting --------------------------------------------------------------------------------------------
+
+    def put(self, key: str, data: bytes, etag: str, meta: Mapping[str, str], *, base: ObjectInfo | None) -> Operation:
+        """Accept new content. `base` is the version it was made from, None when the key was free. NoSpace.
+
+        Where the bucket has something else by then, it is settled when the operation arrives there.
+        """
+        made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
+        made.modified = self._now_ns()
+        with self._database.atomic():
+            self._write(made, base, data)
+        return self._enter(made)
+
+    def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
+        """Accept a copy on the server of a version whose bytes are not here."""
+        made = Operation(0, uuid4().hex, "copy", key, source=source.key, etag=source.etag, size=source.size)
+        made.modified, made.meta = source.modified_ns, dict(source.meta or {})
+        before = self.newest(source.key)
+        made.after = before.seq if before is not None else None
+        with self._database.atomic():
+            self._write(made, base)
+        return self._enter(made)
+
+    def meta(self, info: ObjectInfo, meta: Mapping[str, str]) -> Operation:
+        """Accept other metadata for the version that the key shows."""
+        waiting = self._waiting.get(info.key)
+        if waiting is not None and waiting.kind != "delete":
+            waiting.meta = dict(meta)
+            self._store(waiting)
+            return waiting
+        made = Operation(0, uuid4().hex, "meta", info.key, etag=info.etag, size=info.size, meta=dict(meta))
+        made.modified = self._now_ns()
+        with self._database.atomic():
+            self._write(made, info)
+        return self._enter(made)
+
+    def delete(self, key: str, *, base: ObjectInfo | None, after: Operation | None = None) -> Operation | None:
+        """Accept a removal. None when the bucket never heard of the key: then nothing is left to do."""
+        waiting = self._waiting.get(key)
+        if waiting is not None and self._unheard(waiting) and after is None:
+            self._remove(waiting)
+            self._counts["dropped"] += 1
+            self._wake()
+            return None
+        made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
+        with self._database.atomic():
+            self._write(made, base)
+        return self._enter(made)
+
+    def move(self, source: str, target: str, *, base: ObjectInfo | None) -> Operation | None:
+        """Give content that the bucket never heard of another key. None when it is not of that kind."""
+        op = self._waiting.get(source)
+        if op is None or not self._unheard(op) or op.kind not in ("put", "copy"):
+            return None
+        data = self._blobs.by_id(op.blob) if op.blob is not None else None
+        if op.kind == "put" and data is None:
+            return None
+        moved = replace(op, key=target, base_blob=None)
+        with self._database.atomic() as db:
+            db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
+            self._write(moved, base, data)
+        self._forget(op)
+        return self._enter(moved)
+
+    def _unheard(self, op: Operation) -> bool:
+        """Whether the bucket cannot have anything under this operation's key that is ours."""
+        return op.base is FREE and not op.tries and op.after is None and op.key not in self._flying
+
+    def _write(self, op: Operation, base: ObjectInfo | None, data: bytes | None = None) -> None:
+        """Give an operation its place: over the one that waits, behind the one on its way, or first of its key.
+
+        On the disk alone: should the disk be full, nothing has happened.
+        """
+        waiting = self._waiting.get(op.key)
+        if waiting is not None:
+            _take_over(op, waiting)
+        elif op.key in self._flying:
+            op.base = BEFORE
+        elif base is not None:
+            op.base = base.etag
+            op.base_blob = self._blobs.id_of(op.key, base.etag) if op.kind == "put" else None
+        if data is not None:
+            op.blob = self._blobs.keep(op.key, op.etag, data)
+        now = trio.current_time()
+        op.accepted = op.accepted or now
+        op.not_before = min(now + DELAY, op.accepted + MAX_DELAY)
+        op.error = None
+        self._store(op)
+
+    def _enter(self, op: Operation) -> Operation:
+        """Take note of an operation that is on the disk."""
+        waiting = self._waiting.get(op.key)
+        if waiting is not None:
+            self._forget(waiting)
+        self._add(op)
+        self._counts["accepted"] += 1
+        self._wake()
+        return op
+
+    # --- on their way -----------------------------------------------------------------------------------------
+
+    def next_ready(self, now: float) -> Operation | None:
+        """An operation that may start now."""
+        while self._timetable and self._timetable[0][0] <= now:
+            _, seq = heapq.heappop(self._timetable)
+            op = self._ops.get(seq)
+            if op is None or op.in_flight or op.not_before > now:
+                continue  # ended, or put off: then it stands in the timetable once more
+            if op.key in self._flying or op.after in self._ops:
+                self._blocked.append(op)
+                continue
+            return op
+        return None
+
+    def next_moment(self) -> float:
+        """When `next_ready` should be asked again; infinity: not before something changes."""
+        return self._timetable[0][0] if self._timetable else float("inf")
+
+    def start(self, op: Operation) -> None:
+        """The operation leaves. From now on the bucket may have it, whatever is heard."""
+        op.tries += 1
+        try:
+            with self._database.atomic() as db:
+                db.execute("UPDATE op SET tries = tries + 1 WHERE seq = ?", (op.seq,))
+        except BaseException:
+            op.tries -= 1
+            self._schedule(op, 0.0)
+            raise
+        op.in_flight = True
+        self._flying[op.key] = op
+        del self._waiting[op.key]
+
+    def again(self, op: Operation, delay: float, error: str | None = None) -> None:
+        """It did not get through: once more after `delay` seconds, unless a later one of its key takes its place.
+
+        With `error` it is stuck: the bucket refuses it.
+        """
+        op.in_flight = False
+        del self._flying[op.key]
+        later = self._waiting.get(op.key)
+        if later is not None:
+            self._swallow(op, later)
+        else:
+            self._waiting[op.key] = op
+            self._schedule(op, delay)
+            if op.error != error:
+                op.error = error
+                with suppress(NoSpace):  # the reason is known here; the disk may not take it
+                    self._store(op)
+        self._wake()
+
+    def _swallow(self, op: Operation, later: Operation) -> None:
+        """A later operation of the key takes the place of one that did not get through."""
+        with self._database.atomic():
+            if later.base == BEFORE:
+                later.base, later.base_blob = op.base, op.base_blob
+                if later.kind == "delete" and op.base is FREE:
+                    later.base = op.etag
+            if later.kind == "meta" and op.kind != "meta":
+                later.kind, later.blob, later.source = op.kind, op.blob, op.source
+                self._bytes += later.size if later.kind == "put" else 0
+            later.sent, later.tries = f"{op.sent} {op.op_id} {later.sent}".strip(), op.tries + later.tries
+            later.after = op.after if later.after is None else later.after
+            self._remove(op)
+            self._store(later)
+
+    def finish(self, op: Operation, etag: str, *, as_sent: bool = True) -> None:
+        """The bucket has it under `etag` ("": the key is gone). The operation behind it now follows that version.
+
+        Not `as_sent`: what the bucket has is another content than the one sent, and who follows must be merged again.
+        """
+        later = self._waiting.get(op.key)
+        with self._database.atomic():
+            if later is not None and later is not op and later.base == BEFORE:
+                later.base = (etag if as_sent else op.etag) or (ANY if later.kind == "delete" else FREE)
+                later.base_blob = op.blob if later.kind == "put" else None
+                later.etag = etag if later.kind == "meta" else later.etag
+                self._store(later)
+            self._remove(op)
+        op.in_flight = False
+        self._counts["finished"] += 1
+        self._wake()
+
+    def rebase(self, op: Operation, base: str | None, data: bytes | None = None, etag: str = "") -> None:
+        """Before another attempt: it now replaces `base`, with other content if `data` is given. NoSpace."""
+        with self._database.atomic():
+            op.base = base
+            if data is not None:
+                self._bytes += len(data) - op.size
+                op.blob, op.etag, op.size = self._blobs.keep(op.key, etag, data), etag, len(data)
+            self._store(op)
+
+    def hurry(self, *seqs: int) -> None:
+        """Start these, or all, without waiting for time to pass; what is stuck is tried again as well."""
+        for op in list(self._ops.values()) if not seqs else [self._ops[seq] for seq in seqs if seq in self._ops]:
+            if not op.in_flight:
+                self._schedule(op, 0.0)
+        self._wake()
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _add(self, op: Operation) -> None:
+        self._ops[op.seq] = op
+        self._waiting[op.key] = op
+        self.last = max(self.last, op.seq)
+        self._bytes += op.size if op.kind == "put" else 0
+        heapq.heappush(self._order, op.seq)
+        heapq.heappush(self._timetable, (op.not_before, op.seq))
+
+    def _remove(self, op: Operation) -> None:
+        with self._database.atomic() as db:
+            db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
+        self._forget(op)
+
+    def _forget(self, op: Operation) -> None:
+        del self._ops[op.seq]
+        self._bytes -= op.size if op.kind == "put" else 0
+        for where in (self._waiting, self._flying):
+            if where.get(op.key) is op:
+                del where[op.key]
+
+    def _schedule(self, op: Operation, delay: float) -> None:
+        op.not_before = trio.current_time() + delay
+        heapq.heappush(self._timetable, (op.not_before, op.seq))
+
+    def _store(self, op: Operation) -> None:
+        with self._database.atomic() as db:
+            if op.seq:
+                db.execute(_REPLACE, (op.seq, *op.values()))
+            else:
+                op.seq = int(db.execute(_INSERT, op.values()).lastrowid or 0)
+
+    def notice(self) -> None:
+        """Let everybody who waits for `changed` look again."""
+        self._wake()
+
+    def _wake(self) -> None:
+        """Something changed: what was held up may start, and whoever waits for the end may look again."""
+        for op in self._blocked:
+            heapq.heappush(self._timetable, (op.not_before, op.seq))
+        self._blocked.clear()
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def statistics(self) -> JournalStatistics:
+        """Counters, cheap."""
+        oldest = self.oldest()
+        age = trio.current_time() - self._ops[oldest].accepted if oldest is not None else 0.0
+        return JournalStatistics(
+            pending=len(self._ops),
+            in_flight=len(self._flying),
+            pending_bytes=self._bytes,
+            stuck=len(self.stuck()),
+            oldest_s=round(age, 3),
+            **self._counts,
+        )
+
+
+def _take_over(op: Operation, waiting: Operation) -> None:
+    """Have `op` stand for `waiting`: what that one was based on, waited for and sent is now `op`'s."""
+    op.base, op.base_blob = waiting.base, waiting.base_blob
+    if waiting.tries:
+        op.sent = f"{waiting.sent} {waiting.op_id} {op.sent}".strip()
+        op.tries += waiting.tries
+        if op.kind == "delete" and op.base is FREE:
+            op.base = waiting.etag
+    op.after = waiting.after if op.after is None else op.after
+    op.seq, op.accepted = waiting.seq, waiting.accepted

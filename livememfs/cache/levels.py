@@ -1,0 +1,141 @@
+"""Known names: one level below each prefix that somebody looked at, as this machine shows them.
+
+Owns the merge of what the bucket said and what the journal has accepted: an object that was written here shows at
+once, one that was removed here is gone at once, whatever a LIST on its way will say. Refuses to ask anybody. Trio
+thread only; nothing here awaits.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from livememfs.cache.journal import Journal
+    from livememfs.store.base import ObjectInfo
+
+MAX_LEVELS = 4_096
+"""Levels of names kept; the oldest are forgotten and simply asked for again."""
+
+_serials = count(1)
+
+
+class Level:
+    """One level. `objects` by last name part, the folder's own marker under ""; `folders` without a slash.
+
+    `confirmed` is the moment the bucket was asked; `serial` changes with every change of a name or a version.
+    """
+
+    __slots__ = ("confirmed", "folders", "objects", "serial")
+
+    def __init__(self, objects: dict[str, ObjectInfo], folders: set[str], confirmed: float) -> None:
+        self.objects = objects
+        self.folders = folders
+        self.confirmed = confirmed
+        self.serial = next(_serials)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.objects or name in self.folders
+
+
+class Levels:
+    """All known levels of one bucket."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._levels: dict[str, Level] = {}
+
+    def get(self, prefix: str) -> Level | None:
+        """A level, None when it is not known."""
+        return self._levels.get(prefix)
+
+    def __len__(self) -> int:
+        return len(self._levels)
+
+    @property
+    def known(self) -> int:
+        """Objects on all levels."""
+        return sum(len(level.objects) for level in self._levels.values())
+
+    def below(self, prefix: str) -> list[str]:
+        """The prefixes of the known levels below a prefix, itself included."""
+        return [known for known in self._levels if known.startswith(prefix)]
+
+    def replace(self, prefix: str, objects: dict[str, ObjectInfo], folders: set[str], confirmed: float) -> Level | None:
+        """Take over what the bucket said of a whole level, under what the journal has; returns what was known."""
+        before = self._levels.pop(prefix, None)
+        level = self._levels[prefix] = Level(objects, folders - {""}, confirmed)
+        cut, emptied = len(prefix), set()
+        for op in self._journal.pending():
+            if not op.key.startswith(prefix):
+                continue
+            name, slash, _ = op.key[cut:].partition("/")
+            if not slash:
+                _set(level.objects, name, op.info())
+            elif op.kind == "delete":
+                emptied.add(name)
+            else:
+                level.folders.add(name)
+        for name in emptied:  # the bucket still has what was removed here; whether that was all is known one level on
+            below = self._levels.get(f"{prefix}{name}/")
+            if below is not None and not below.objects and not below.folders:
+                level.folders.discard(name)
+        while len(self._levels) > MAX_LEVELS:
+            self._levels.pop(next(iter(self._levels)))
+        return before
+
+    def vanish(self, prefix: str, confirmed: float) -> None:
+        """Take note that nothing is left below a prefix."""
+        for known in self.below(prefix):
+            del self._levels[known]
+        self._levels[prefix] = Level({}, set(), confirmed)
+        self._show_folders(prefix, there=False)
+
+    def show(self, key: str, info: ObjectInfo | None) -> None:
+        """Put one object into every known level that it shows in, or take it out."""
+        parent, name = split_key(key)
+        level = self._levels.get(parent)
+        if level is not None:
+            _set(level.objects, name, info)
+            level.serial = next(_serials)
+        self._show_folders(parent, there=info is not None)
+
+    def _show_folders(self, parent: str, *, there: bool) -> None:
+        """A folder is there while something is below it."""
+        certain = True
+        while parent:
+            level = self._levels.get(parent)
+            certain = certain and (there or level is not None)
+            if not there and certain and level is not None and (level.objects or level.folders):
+                return
+            parent, folder = split_key(parent[:-1])
+            outer = self._levels.get(parent)
+            if outer is None:
+                continue
+            if there and folder in outer.folders:
+                return
+            outer.serial = next(_serials)
+            if there:
+                outer.folders.add(folder)
+            elif certain:
+                outer.folders.discard(folder)
+            else:  # it may have been the last object below this folder: only a new LIST can tell
+                outer.confirmed = float("-inf")
+
+    def doubt(self, prefix: str) -> None:
+        """Have every known level below a prefix asked for again."""
+        for known in self.below(prefix):
+            self._levels[known].confirmed = float("-inf")
+
+
+def _set(objects: dict[str, ObjectInfo], name: str, info: ObjectInfo | None) -> None:
+    if info is None:
+        objects.pop(name, None)
+    else:
+        objects[name] = info
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """`("a/b/", "c")` for "a/b/c"; the prefix is "" at the top."""
+    parent, slash, name = key.rpartition("/")
+    return parent + slash, name

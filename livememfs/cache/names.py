@@ -1,0 +1,385 @@
+"""Names and versions: what this machine knows of the bucket, and how it finds out.
+
+Owns the questions to the store (LIST, HEAD), how long an answer is believed, and what is told to subscribers when an
+answer brings news. Refuses to touch contents (`replica` does). While the store does not answer, what was known stays
+true. Trio thread only; the store is awaited with no lock held, and who asks the same thing at once shares the answer.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+
+import trio
+
+from livememfs import errors
+from livememfs.cache.changes import Change, Changes
+from livememfs.cache.levels import Level, Levels, split_key
+from livememfs.concurrency import for_each
+from livememfs.store.base import ObjectInfo, Store, list_all
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from livememfs.cache.catalog import Catalog
+    from livememfs.cache.journal import Journal
+
+T = TypeVar("T")
+Origin = Literal["local", "remote"]
+
+HEADS_AT_ONCE = 16
+OUTAGE_PAUSE = 10.0
+"""Seconds for which a store that failed is not asked for names that are known: a reader pays for an outage once."""
+LOOSE = 4_096
+"""Versions remembered with their metadata although their level is not known."""
+
+
+class Watch(Protocol):
+    """Whoever looks at the bucket for others' changes, so that not everybody has to."""
+
+    def since(self, prefix: str) -> float:
+        """What was confirmed at this moment or later is current; infinity: nothing is known to be."""
+
+    async def catch_up(self, prefix: str) -> None:
+        """Have `since` answer for now, if that is possible. Raises nothing of the store's."""
+
+
+class Nobody:
+    """No watch: every answer ages."""
+
+    def since(self, prefix: str) -> float:
+        """See Watch."""
+        return float("inf")
+
+    async def catch_up(self, prefix: str) -> None:
+        """See Watch."""
+
+
+class Names:
+    """The known names of one bucket. `ttl` is how long names are believed that nobody watches, in seconds."""
+
+    def __init__(self, store: Store, journal: Journal, catalog: Catalog, ttl: float) -> None:
+        self.store = store
+        self.changes = Changes()
+        self.watch: Watch = Nobody()
+        self._journal = journal
+        self._catalog = catalog
+        self._levels = Levels(journal)
+        self._ttl = ttl
+        self._loose: dict[str, ObjectInfo] = {}
+        self._pending: dict[tuple[str, str], trio.Event] = {}
+        self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
+        self._counts = {"listings": 0, "hits": 0, "writes": 0, "deletes": 0}
+        self._last_error = ""
+        self._failing_since: float | None = None
+        self._asking_again = float("-inf")
+
+    # --- one level ----------------------------------------------------------------------------------------------
+
+    async def listing(self, prefix: str, *, fresh: bool = False, max_age: float | None = None) -> Level:
+        """The names directly below `prefix` ("" or ending in "/"): a live view, which changes with the bucket.
+
+        `fresh` asks the store whatever is known, `max_age` (seconds) what was not confirmed since. A store that does
+        not answer is no reason to forget: then what was known last is given, unless `fresh`.
+        """
+        level = self._levels.get(prefix)
+        if not fresh and level is not None:
+            if not self._believes(prefix, level, max_age):
+                await self.watch.catch_up(prefix)
+                level = self._levels.get(prefix)
+            if level is not None and self._believes(prefix, level, max_age):
+                self._counts["hits"] += 1
+                return level
+        try:
+            return await self._ask(prefix, level, fresh=fresh)
+        except (errors.Unreachable, errors.Throttled):
+            self._asking_again = trio.current_time() + OUTAGE_PAUSE
+            level = self._levels.get(prefix) or self._from_catalog(prefix)
+            if fresh or level is None:
+                raise
+            return level
+
+    def known(self, prefix: str) -> Level | None:
+        """What is known of a level, without asking."""
+        return self._levels.get(prefix)
+
+    def watched(self, prefix: str) -> bool:
+        """Whether others' changes below `prefix` will be told: then it need not be asked again and again."""
+        return self.watch.since(prefix) != float("inf")
+
+    def _believes(self, prefix: str, level: Level, max_age: float | None) -> bool:
+        now = trio.current_time()
+        if now < self._asking_again or now - level.confirmed < (self._ttl if max_age is None else max_age):
+            return True
+        return max_age is None and level.confirmed >= self.watch.since(prefix)
+
+    def _from_catalog(self, prefix: str) -> Level | None:
+        """The names that a former mount has heard."""
+        found = self._catalog.load(prefix)
+        if found is None:
+            return None
+        self._levels.replace(prefix, *found, float("-inf"))
+        return self._levels.get(prefix)
+
+    async def _ask(self, prefix: str, before: Level | None, *, fresh: bool) -> Level:
+        """One request for one level at a time; who had to wait takes what the other one got."""
+        async with self._single(("list", prefix)) as first:
+            known = self._levels.get(prefix)
+            anew = known is not before or (not fresh and known is not None and self._believes(prefix, known, None))
+            if not first and known is not None and anew:
+                return known
+            return await self._list(prefix)
+
+    async def _list(self, prefix: str) -> Level:
+        """Ask the store for one level. What our own hand does while the store answers is applied on top."""
+        asked = trio.current_time()
+        self._counts["listings"] += 1
+        with self._listen() as meanwhile:
+            found = await self._calling(lambda: list_all(self.store, prefix, delimiter="/"))
+        if self._levels.get(prefix) is None:
+            self._from_catalog(prefix)  # the metadata that was heard once saves a question for each object
+        cut = len(prefix)
+        before = self._levels.get(prefix)
+        known = dict(before.objects) if before is not None else {}
+        objects = {info.key[cut:]: self._merged(info, known.get(info.key[cut:])) for info in found.objects}
+        folders = {folder[cut:].rstrip("/") for folder in found.prefixes}
+        self._levels.replace(prefix, objects, folders, asked)
+        for key, info in meanwhile:
+            self._show(key, info)
+        level = self._levels.get(prefix)
+        assert level is not None  # it was put there, and nothing was awaited since
+        self._heard_level(prefix, level, known, before is not None)
+        return level
+
+    def _heard_level(self, prefix: str, level: Level, known: dict[str, ObjectInfo], announce: bool) -> None:
+        """Keep what a LIST said, and tell of what is new in it."""
+        self._catalog.complete(prefix, level.folders)
+        for name, info in level.objects.items():
+            old = known.get(name)
+            if old is info:
+                continue
+            if self._journal.newest(prefix + name) is None:
+                self._catalog.heard((info,))
+            if announce and (old is None or old.etag != info.etag):
+                self.changes.publish(Change(prefix + name, "put", info.etag, "remote"))
+        for name in known.keys() - level.objects.keys():
+            self._catalog.gone(prefix + name)
+            self._gone(prefix + name)
+            if announce:
+                self.changes.publish(Change(prefix + name, "delete", "", "remote"))
+
+    def _gone(self, key: str) -> None:
+        """An object is there no more. Overridden to forget its content."""
+
+    def _merged(self, info: ObjectInfo, known: ObjectInfo | None) -> ObjectInfo:
+        """What a LIST says of an object, with the user metadata that is already known of this very version."""
+        known = known or self._loose.pop(info.key, None)
+        return known if known is not None and known.meta is not None and _same_version(known, info) else info
+
+    async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
+        """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
+        found = await self._calling(lambda: list_all(self.store, prefix))
+        infos = {info.key: self._merged(info, self.now(info.key)) for info in found.objects}
+        if local:
+            for op in self._journal.pending():
+                if op.key.startswith(prefix):
+                    infos.pop(op.key, None)
+                    shown = op.info()
+                    if shown is not None:
+                        infos[op.key] = shown
+        return [infos[key] for key in sorted(infos)]
+
+    # --- one object -----------------------------------------------------------------------------------------------
+
+    def now(self, key: str) -> ObjectInfo | None:
+        """What is known of one object, without asking."""
+        op = self._journal.newest(key)
+        if op is not None:
+            return op.info()
+        parent, name = split_key(key)
+        level = self._levels.get(parent)
+        return level.objects.get(name) if level is not None else self._loose.get(key)
+
+    async def stat(self, key: str, *, fresh: bool = False) -> ObjectInfo:
+        """What is known of one object, user metadata included. ObjectMissing when there is none.
+
+        `fresh` is the bucket's word; without it, what was accepted here counts.
+        """
+        if not fresh:
+            parent, name = split_key(key)
+            info = (await self.listing(parent)).objects.get(name)
+            if info is None:
+                raise errors.ObjectMissing(key=key)
+            if info.meta is not None:
+                return info
+        return await self._head(key)
+
+    async def _head(self, key: str) -> ObjectInfo:
+        async with self._single(("head", key)):
+            try:
+                info = await self._undisturbed(key, lambda: self.store.head(key))
+            except errors.ObjectMissing:
+                self._lost(key)
+                raise
+            return self._learn(info)
+
+    async def complete(self, infos: list[ObjectInfo]) -> list[ObjectInfo]:
+        """The same objects with their user metadata, asked for side by side where it is not known.
+
+        An object that went meanwhile is left out.
+        """
+        found: dict[str, ObjectInfo] = {info.key: info for info in infos if info.meta is not None}
+
+        async def ask(key: str) -> None:
+            try:
+                found[key] = await self._head(key)
+            except errors.ObjectMissing:
+                return
+
+        await for_each([info.key for info in infos if info.meta is None], ask, at_once=HEADS_AT_ONCE)
+        return [found[info.key] for info in infos if info.key in found]
+
+    async def look_again(self, keys: list[str]) -> None:
+        """Find out what became of objects that somebody says have changed. Raises what the store fails with."""
+
+        async def ask(key: str) -> None:
+            try:
+                await self._head(key)
+            except errors.ObjectMissing:
+                return
+
+        await for_each(keys, ask, at_once=HEADS_AT_ONCE)
+
+    def heard_of(self, infos: list[ObjectInfo]) -> None:
+        """Take note of what a LIST said of some objects, without saying what else is there."""
+        for info in infos:
+            parent, name = split_key(info.key)
+            level = self._levels.get(parent)
+            if level is not None and self._journal.newest(info.key) is None:
+                known = level.objects.get(name)
+                if known is None or not _same_version(known, info):
+                    self._learn(info)
+
+    # --- taking note: no await below this line but in the last four --------------------------------------------------
+
+    def _learn(self, info: ObjectInfo) -> ObjectInfo:
+        """Take note of what the store just said of one object, and show it unless a later version waits here."""
+        op = self._journal.newest(info.key)
+        if op is not None:
+            return op.info() or info
+        old = self.now(info.key)
+        parent, _ = split_key(info.key)
+        self._catalog.heard((info,))
+        self._show(info.key, info)
+        looked_at = old is not None or self._levels.get(parent) is not None
+        if looked_at and (old is None or old.etag != info.etag):
+            self.changes.publish(Change(info.key, "put", info.etag, "remote"))
+        return info
+
+    def _lost(self, key: str) -> None:
+        """Take note that the store has no such object."""
+        if self._journal.newest(key) is not None:
+            return
+        was_known = self.now(key) is not None
+        self._catalog.gone(key)
+        self._gone(key)
+        self._show(key, None)
+        if was_known:
+            self.changes.publish(Change(key, "delete", "", "remote"))
+
+    def _show(self, key: str, info: ObjectInfo | None) -> None:
+        """Show one object, or its absence, in the levels that are known."""
+        if self._levels.get(split_key(key)[0]) is None and info is not None:
+            self._loose[key] = info
+            if len(self._loose) > LOOSE:
+                self._loose.pop(next(iter(self._loose)))
+        else:
+            self._loose.pop(key, None)
+        self._levels.show(key, info)
+
+    def _settled(self, key: str, info: ObjectInfo | None, origin: Origin) -> None:
+        """Take note of our own hand: what the key has now, in view of every answer that is on its way."""
+        if info is None:
+            self._catalog.gone(key)
+            self._gone(key)
+        else:
+            self._catalog.heard((info,))
+        op = self._journal.newest(key)
+        shown = info if op is None else op.info()
+        self._show(key, shown)
+        for meanwhile in self._listening:
+            meanwhile.append((key, shown))
+        kind: Literal["put", "delete"] = "delete" if shown is None else "put"
+        self.changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin))
+
+    def _listen(self) -> _Listen:
+        return _Listen(self._listening)
+
+    async def _undisturbed(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
+        while True:
+            with self._listen() as meanwhile:
+                try:
+                    answer = await self._calling(ask)
+                except errors.ObjectMissing:
+                    if all(changed != key for changed, _ in meanwhile):
+                        raise
+                else:
+                    if all(changed != key for changed, _ in meanwhile):
+                        return answer
+
+    @asynccontextmanager
+    async def _single(self, what: tuple[str, str]) -> AsyncIterator[bool]:
+        """One request for the same thing at a time; yields whether nobody else was asking."""
+        first = True
+        while (event := self._pending.get(what)) is not None:
+            first = False
+            await event.wait()
+        event = self._pending[what] = trio.Event()
+        try:
+            yield first
+        finally:
+            del self._pending[what]
+            event.set()
+
+    async def _calling(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """One call of the store, whose last failure stays readable in the statistics."""
+        try:
+            answer = await ask()
+        except (errors.Unreachable, errors.Throttled, errors.Denied, errors.BucketMissing) as error:
+            self.remember_error(str(error))
+            raise
+        self.remember_error("")
+        return answer
+
+    def remember_error(self, text: str) -> None:
+        """Keep the store's last complaint for `status.json`; an empty text says that it answers again."""
+        self._last_error = text
+        if not text:
+            self._asking_again = float("-inf")
+            self._failing_since = None
+        elif self._failing_since is None:
+            self._failing_since = trio.current_time()
+
+
+class _Listen:
+    """Around a question: what our own hand does to objects meanwhile."""
+
+    __slots__ = ("heard", "listening")
+
+    def __init__(self, listening: list[list[tuple[str, ObjectInfo | None]]]) -> None:
+        self.listening = listening
+        self.heard: list[tuple[str, ObjectInfo | None]] = []
+
+    def __enter__(self) -> list[tuple[str, ObjectInfo | None]]:
+        self.listening.append(self.heard)
+        return self.heard
+
+    def __exit__(self, *_: object) -> None:
+        self.listening[:] = [other for other in self.listening if other is not self.heard]
+
+
+def _same_version(one: ObjectInfo, other: ObjectInfo) -> bool:
+    # A change of metadata alone keeps the ETag and moves the time; stores round that time to a second in one of
+    # LIST and HEAD and not always in the other.
+    return one.etag == other.etag and abs(one.modified_ns - other.modified_ns) < 1_000_000_000

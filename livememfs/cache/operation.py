@@ -1,0 +1,92 @@
+"""One operation of the journal: what was accepted and the bucket does not have yet.
+
+Owns the record and its words. Pure; the journal alone changes one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from livememfs.store.base import ObjectInfo
+
+Kind = Literal["put", "delete", "meta", "copy"]
+
+FREE = None
+"""`base`: the key must be free."""
+ANY = "*"
+"""`base`: whatever is there is replaced."""
+BEFORE = "<"
+"""`base`: the outcome of the operation on the same key that came before."""
+
+COLUMNS = (
+    "op_id",
+    "kind",
+    "key",
+    "source",
+    "base",
+    "blob",
+    "base_blob",
+    "etag",
+    "size",
+    "modified",
+    "meta",
+    "after",
+    "tries",
+    "sent",
+    "error",
+)
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
+    """A row of `op`, and what only the running process knows of it.
+
+    `etag` is the one the content will have (MD5, as stores give it); the true one is told by the bucket. `not_before`
+    and `accepted` are moments of trio's clock.
+    """
+
+    seq: int
+    op_id: str
+    kind: Kind
+    key: str
+    source: str = ""
+    base: str | None = FREE
+    blob: int | None = None
+    base_blob: int | None = None
+    etag: str = ""
+    size: int = 0
+    modified: int = 0
+    meta: Mapping[str, str] = field(default_factory=dict)
+    after: int | None = None
+    tries: int = 0
+    sent: str = ""
+    error: str | None = None
+    not_before: float = 0.0
+    accepted: float = 0.0
+    in_flight: bool = False
+
+    def was_sent_as(self, op_id: str) -> bool:
+        """Whether a version with this id is our own work: this operation's, or of one that it took the place of."""
+        return op_id in (self.op_id, *self.sent.split())
+
+    def info(self) -> ObjectInfo | None:
+        """What the key has once this is done; None: nothing."""
+        if self.kind == "delete":
+            return None
+        return ObjectInfo(self.key, self.etag, self.size, self.modified, dict(self.meta))
+
+    def values(self) -> tuple[Any, ...]:
+        """The row without its `seq`, in the order of COLUMNS."""
+        found = [getattr(self, name) for name in COLUMNS]
+        found[COLUMNS.index("meta")] = json.dumps(dict(self.meta))
+        return tuple(found)
+
+    @classmethod
+    def from_row(cls, row: tuple[Any, ...]) -> Operation:
+        """The reverse of `values`, with `seq` in front."""
+        named = dict(zip(("seq", *COLUMNS), row, strict=True))
+        named["meta"] = json.loads(named["meta"])
+        return cls(**named)

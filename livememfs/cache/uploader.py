@@ -1,0 +1,349 @@
+"""The uploader: brings what the journal accepted into the bucket.
+
+Owns who is sent when, how often a failure is tried again, and the breaker that spares a store which does not answer.
+Every write is conditional and carries the operation's id, so that an answer that was lost, or a crash, never makes it
+happen twice. Refuses to give anything up: a failure that will not pass makes an operation `stuck`, with its reason, and
+it is still tried now and then. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+import trio
+
+from livememfs.cache.conflicts import Adopted, KeptBoth, Merged, TryAgain, settle_copy, settle_put
+from livememfs.cache.operation import ANY, FREE, Operation
+from livememfs.errors import (
+    ConditionsUnsupported,
+    ConflictRetry,
+    LiveMemError,
+    NoSpace,
+    ObjectMissing,
+    PreconditionFailed,
+    StoreError,
+    Throttled,
+    Unreachable,
+)
+from livememfs.store.base import OP_META, Condition, IfAbsent, IfMatch, ObjectInfo, check_condition, content_etag
+
+if TYPE_CHECKING:
+    from livememfs.cache.blobs import Blobs
+    from livememfs.cache.journal import Journal
+    from livememfs.store.base import Store
+
+log = structlog.get_logger("livememfs.cache")
+
+WORKERS = 12
+SENDING_SECONDS = 60.0
+"""How long one attempt may take, and `SLOWEST` bytes a second more for what is large."""
+SLOWEST = 1 << 17
+FIRST_PAUSE = 0.2
+LONGEST_PAUSE = 30.0
+STUCK_PAUSE = 60.0
+SHA_META = "livememfs-sha256"
+HASHED_AT_ONCE = 1 << 20
+"""What is larger is hashed in a thread."""
+PASSING = (Throttled, Unreachable, ConflictRetry)
+
+
+class Outcomes(Protocol):
+    """Who is told what became of an operation. Called on the trio thread, must not block."""
+
+    def uploaded_as(self, op: Operation, info: ObjectInfo | None) -> None:
+        """The bucket has it as it was accepted; None: the key is gone."""
+
+    def replaced(self, op: Operation, now: ObjectInfo | None) -> None:
+        """The bucket keeps something else under the key: another host's version, or nothing."""
+
+    def merged(self, op: Operation) -> None:
+        """The operation's content is now that of both sides."""
+
+    def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
+        """Another host's version has the key, ours is beside it."""
+
+
+@dataclass(frozen=True)
+class UploaderStatistics:
+    """Attempts, failures that pass, conflicts that were settled; `paused` while the store does not answer."""
+
+    attempts: int
+    failures: int
+    conflicts: int
+    paused: bool
+    last_error: str
+
+
+class Uploader:
+    """Sends the operations of one journal. `host` names this machine in conflict copies."""
+
+    def __init__(
+        self, store: Store, journal: Journal, blobs: Blobs, outcomes: Outcomes, *, host: str = "localhost"
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._blobs = blobs
+        self._outcomes = outcomes
+        self._host = host
+        self._conditions = True
+        self._attempts = self._failures = self._conflicts = self._in_a_row = 0
+        self._closed_until = float("-inf")
+        self._last_error = ""
+        self._limiter = trio.CapacityLimiter(WORKERS)
+
+    async def run(self) -> None:
+        """Send for ever. While the store does not answer, one operation at a time finds out whether it does again."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                changed = self._journal.changed
+                now = trio.current_time()
+                if now < self._closed_until:
+                    await _either(changed, self._closed_until)
+                    continue
+                if self._limiter.borrowed_tokens >= (1 if self._in_a_row else WORKERS):
+                    await changed.wait()
+                    continue
+                op = self._journal.next_ready(now)
+                if op is None:
+                    await _either(changed, self._journal.next_moment())
+                    continue
+                self._launch(nursery, op)
+
+    def _launch(self, nursery: trio.Nursery, op: Operation) -> None:
+        try:
+            self._journal.start(op)
+        except NoSpace:
+            self._closed_until = trio.current_time() + FIRST_PAUSE  # nothing is sent that could not be written off
+            return
+        token = object()
+        self._limiter.acquire_on_behalf_of_nowait(token)
+        nursery.start_soon(self._work, op, token)
+
+    async def _work(self, op: Operation, token: object) -> None:
+        try:
+            await self._upload(op)
+        finally:
+            self._limiter.release_on_behalf_of(token)
+            self._journal.notice()
+
+    async def _upload(self, op: Operation) -> None:
+        """One attempt, and what its end means. Raises nothing but what cancels it."""
+        self._attempts += 1
+        try:
+            with trio.fail_after(SENDING_SECONDS + op.size / SLOWEST):
+                await self._send(op)
+        except (*PASSING, trio.TooSlowError) as error:
+            self._failed(op, str(error) or "the store does not answer")
+        except LiveMemError as error:
+            self._stuck(op, str(error))
+        except Exception as error:
+            log.exception("an upload failed for no reason we know", key=op.key)
+            self._stuck(op, f"internal error: {type(error).__name__}")
+        else:
+            self._in_a_row = 0
+            self._closed_until = float("-inf")
+            self._last_error = ""
+
+    def _failed(self, op: Operation, reason: str) -> None:
+        """No answer: nobody is asked for a while, longer each time, and then one is."""
+        self._failures += 1
+        self._in_a_row += 1
+        self._last_error = reason
+        pause = random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._in_a_row, 16)))
+        self._closed_until = max(self._closed_until, trio.current_time() + pause)
+        self._journal.again(op, 0.0)
+
+    def _stuck(self, op: Operation, reason: str) -> None:
+        self._last_error = reason
+        if op.error != reason:
+            log.error("the bucket does not take it", key=op.key, kind=op.kind, reason=reason)
+        self._journal.again(op, STUCK_PAUSE, reason)
+
+    def reachable(self) -> None:
+        """The store answered somebody: what waits for it need not wait any longer."""
+        if self._in_a_row:
+            self._in_a_row = 0
+            self._closed_until = float("-inf")
+            self._journal.hurry()
+
+    # --- one operation ------------------------------------------------------------------------------------------
+
+    async def _send(self, op: Operation) -> None:
+        send = {"put": self._put, "delete": self._delete, "meta": self._meta, "copy": self._copy}[op.kind]
+        while await send(op):
+            self._conflicts += 1
+
+    async def _put(self, op: Operation) -> bool:
+        """Whether it has to be sent again."""
+        data = self._blobs.by_id(op.blob) if op.blob is not None else None
+        md5, sha = ("", "") if data is None else await _digests(data)
+        if data is None or md5 != op.etag:
+            raise StoreError(f"the local copy of {op.key} is damaged")
+        meta = {**op.meta, OP_META: op.op_id, SHA_META: sha}
+        try:
+            info = await self._conditional_put(op, data, meta)
+        except (PreconditionFailed, ObjectMissing):
+            return await self._settle(op, data)
+        self._end(op, info.etag)
+        self._outcomes.uploaded_as(op, info)
+        return False
+
+    async def _conditional_put(self, op: Operation, data: bytes, meta: dict[str, str]) -> ObjectInfo:
+        condition = _condition(op.base)
+        if self._conditions:
+            try:
+                return await self._store.put(op.key, data, meta=meta, condition=condition)
+            except ConditionsUnsupported:
+                self._conditions = False  # from now on we look first, which leaves a gap of one round trip
+        if condition is not None:
+            check_condition(condition, key=op.key, current=await self._etag_of(op.key))
+        return await self._store.put(op.key, data, meta=meta)
+
+    async def _settle(self, op: Operation, data: bytes) -> bool:
+        base = self._blobs.by_id(op.base_blob) if op.base_blob is not None else None
+        verdict = await settle_put(self._store, op, data, base, self._host)
+        if isinstance(verdict, Adopted):
+            self._end(op, verdict.info.etag)
+            self._outcomes.uploaded_as(op, verdict.info)
+            return False
+        if isinstance(verdict, KeptBoth):
+            self._conflicts += 1
+            self._end(op, verdict.theirs.etag, as_sent=False)
+            self._outcomes.kept_both(op, verdict)
+            return False
+        if isinstance(verdict, Merged):
+            self._journal.rebase(op, verdict.base, verdict.data, verdict.etag)
+            self._outcomes.merged(op)
+        else:
+            assert isinstance(verdict, TryAgain)  # the last of the four
+            self._journal.rebase(op, verdict.base)
+        return True
+
+    async def _delete(self, op: Operation) -> bool:
+        try:
+            if op.base in (ANY, FREE):
+                await self._store.delete(op.key)
+            else:
+                await self._conditional_delete(op.key, str(op.base))
+        except ObjectMissing:
+            pass  # somebody was faster, or we were, and the answer was lost
+        except PreconditionFailed:
+            found = await self._find(op.key)
+            if found is not None and op.was_sent_as((found.meta or {}).get(OP_META, "")):
+                self._journal.rebase(op, found.etag)
+                return True
+            self._end(op, found.etag if found is not None else "", as_sent=False)
+            self._outcomes.replaced(op, found)  # edited there, removed here: the edit wins
+            return False
+        self._end(op, "")
+        self._outcomes.uploaded_as(op, None)
+        return False
+
+    async def _conditional_delete(self, key: str, etag: str) -> None:
+        if self._conditions:
+            try:
+                await self._store.delete(key, condition=IfMatch(etag))
+            except ConditionsUnsupported:
+                self._conditions = False
+            else:
+                return
+        check_condition(IfMatch(etag), key=key, current=await self._etag_of(key))
+        await self._store.delete(key)
+
+    async def _meta(self, op: Operation) -> bool:
+        try:
+            found = await self._store.head(op.key)
+            check_condition(_condition(op.base), key=op.key, current=found.etag)
+            info = await self._store.copy(op.key, op.key, meta={**op.meta, OP_META: op.op_id})
+        except (PreconditionFailed, ObjectMissing):
+            # The attributes belonged to a version that is gone; the content of the one that replaced it is another's.
+            info_now = await self._find(op.key)
+            self._end(op, info_now.etag if info_now is not None else "", as_sent=False)
+            self._outcomes.replaced(op, info_now)
+            return False
+        self._end(op, info.etag)
+        self._outcomes.uploaded_as(op, info)
+        return False
+
+    async def _copy(self, op: Operation) -> bool:
+        # Metadata that was never heard travels with the copy; what is known gets our id.
+        meta = {**op.meta, OP_META: op.op_id} if op.meta else None
+        try:
+            info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op.base))
+        except ObjectMissing:
+            self._end(op, "", as_sent=False)
+            self._outcomes.replaced(op, await self._find(op.key))  # removed there, renamed here: nothing to rename
+            return False
+        except PreconditionFailed:
+            return await self._settle_copy(op)
+        self._end(op, info.etag)
+        self._outcomes.uploaded_as(op, info)
+        return False
+
+    async def _settle_copy(self, op: Operation) -> bool:
+        verdict = await settle_copy(self._store, op, self._host)
+        if isinstance(verdict, KeptBoth):
+            self._conflicts += 1
+            self._end(op, verdict.theirs.etag, as_sent=False)
+            self._outcomes.kept_both(op, verdict)
+            return False
+        if isinstance(verdict, Adopted):
+            self._end(op, verdict.info.etag)
+            self._outcomes.uploaded_as(op, verdict.info)
+            return False
+        self._journal.rebase(op, verdict.base)
+        return True
+
+    def _end(self, op: Operation, etag: str, *, as_sent: bool = True) -> None:
+        """Write the operation off. On a full disk the reserve makes that possible."""
+        try:
+            self._journal.finish(op, etag, as_sent=as_sent)
+        except NoSpace:
+            if not self._blobs.make_room():
+                raise
+            self._journal.finish(op, etag, as_sent=as_sent)
+
+    async def _find(self, key: str) -> ObjectInfo | None:
+        try:
+            return await self._store.head(key)
+        except ObjectMissing:
+            return None
+
+    async def _etag_of(self, key: str) -> str | None:
+        found = await self._find(key)
+        return found.etag if found is not None else None
+
+    def statistics(self) -> UploaderStatistics:
+        """Counters, cheap."""
+        return UploaderStatistics(
+            attempts=self._attempts,
+            failures=self._failures,
+            conflicts=self._conflicts,
+            paused=self._in_a_row > 0,
+            last_error=self._last_error,
+        )
+
+
+def _condition(base: str | None) -> Condition | None:
+    if base == ANY:
+        return None
+    return IfAbsent() if base is FREE else IfMatch(base)
+
+
+async def _digests(data: bytes) -> tuple[str, str]:
+    """What the journal knows content by, and what the bucket is told to know it by."""
+
+    def work() -> tuple[str, str]:
+        return content_etag(data), sha256(data).hexdigest()
+
+    return work() if len(data) <= HASHED_AT_ONCE else await trio.to_thread.run_sync(work)
+
+
+async def _either(event: trio.Event, moment: float) -> None:
+    """Wait for an event, but not longer than until a moment."""
+    with trio.move_on_at(moment):
+        await event.wait()

@@ -1,0 +1,103 @@
+"""Where a bucket is, and what botocore finds out by itself: keys, certificates, Amazon's addresses.
+
+Owns the form of a request's URL. Refuses to make requests to the bucket; looking for keys may ask Amazon's metadata
+service. The address is pure and may be used from any thread; the surroundings belong to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode, urlsplit
+
+from botocore.credentials import Credentials
+from botocore.httpsession import get_cert_path
+from botocore.utils import check_dns_name
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a bucket is.
+
+    `origin` is `http://host:port`, `host` the Host header, `root` the path of the bucket, empty where the host stands
+    for it. `signed_root` is the path of the bucket in signatures of version 2, which name it in any case.
+    """
+
+    origin: str
+    host: str
+    root: str
+    signed_root: str
+
+    def target(self, key: str | None, query: Mapping[str, str]) -> str:
+        """What a request line asks for: the key's path, or the bucket's without one. Dot segments stay."""
+        path = f"{self.root}/{_path(key)}" if key is not None else self.root or "/"
+        return f"{path}?{urlencode(query, quote_via=quote, safe='')}" if query else path
+
+    def signed_path(self, key: str | None) -> str:
+        """The path that a signature of version 2 is made over."""
+        return f"{self.signed_root}/{_path(key or '')}"
+
+
+class Surroundings:
+    """What botocore finds in the environment, the user's AWS configuration and on Amazon's machines.
+
+    Asking may raise botocore's BotoCoreError. Nothing is loaded before it is asked for.
+    """
+
+    @cached_property
+    def _session(self) -> Session:
+        # Imported here: a store with an endpoint and keys of its own, which is the usual one, never needs it.
+        from botocore.session import Session
+
+        return Session(session_vars={"requests_ca_bundle": (None, "REQUESTS_CA_BUNDLE", None, None)})
+
+    def credentials(self) -> Credentials | None:
+        """Keys from a profile, a role or wherever botocore looks; None when there are none."""
+        return self._session.get_credentials()
+
+    def amazon(self, region: str) -> str:
+        """The URL of S3 in a region."""
+        client = self._session.create_client(
+            "s3", region_name=region, aws_access_key_id="unused", aws_secret_access_key="unused"
+        )
+        client.close()
+        return client.meta.endpoint_url
+
+    def certificates(self) -> str:
+        """The file of the certificates to trust."""
+        for name in ("ca_bundle", "requests_ca_bundle"):
+            if path := self._session.get_config_variable(name):
+                return str(path)
+        return str(get_cert_path(True))
+
+
+def locate(bucket: str, endpoint_url: str, *, path_style: bool) -> Address:
+    """The address of a bucket at an endpoint.
+
+    Without `path_style` the bucket goes before the host's name, unless it cannot: a name with dots would not match a
+    certificate, and one with capitals is no host name. Raises ValueError for an endpoint that is no URL.
+    """
+    url = urlsplit(endpoint_url)
+    if url.scheme not in _DEFAULT_PORTS or not url.hostname:
+        raise ValueError("the endpoint is not of the form https://host or http://host:port")
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    if url.port not in (None, _DEFAULT_PORTS[url.scheme]):
+        host = f"{host}:{url.port}"
+    above = url.path.rstrip("/")
+    if path_style or not check_dns_name(bucket):
+        root = f"{above}/{quote(bucket, safe='')}"
+        return Address(f"{url.scheme}://{host}", host, root, root)
+    host = f"{bucket}.{host}"
+    return Address(f"{url.scheme}://{host}", host, above, f"/{bucket}")
+
+
+def _path(key: str) -> str:
+    """A key as S3 wants to see it signed: all but the unreserved characters and the slash is escaped."""
+    return quote(key, safe="/~")

@@ -1,0 +1,116 @@
+"""The command line of `scripts/bench`.
+
+Owns what is started in which order, and that all of it ends. Refuses unknown workloads. Main thread only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import livememfs
+from benchlib import seed, servers, table
+from benchlib.places import Folder, OurMount, Place
+from benchlib.run import Cost, measure, measure_costs
+from benchlib.workloads import Sizes, Workload, workloads
+from livememfs.store.s3 import S3Options, S3Store
+
+COSTS = "requests"
+"""The name by which --only chooses the second table."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command takes."""
+    root = argparse.ArgumentParser(prog="scripts/bench", description="Measure livememfs.")
+    mount = root.add_subparsers(dest="command", required=True).add_parser(
+        "mount", help="a mount next to a plain folder", description="Measure a mount next to a plain folder."
+    )
+    mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
+    mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
+    mount.add_argument("--rounds", type=int, default=5, help="how often all is measured; medians are shown")
+    mount.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help=f"part of a workload's name, or {COSTS}"
+    )
+    mount.add_argument("--json", type=Path, metavar="FILE", help="write all figures and samples there")
+    mount.add_argument("--size", type=int, default=Sizes.objects, help="files in the directory that is listed")
+    mount.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
+    mount.add_argument("--quick", action="store_true", help="one round of everything, small")
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print. Ends with 2 when there is nothing to measure."""
+    given = parser().parse_args(arguments)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that everything started is ended
+    sizes = replace(Sizes(), objects=given.size)
+    sizes, rounds = (sizes.quick(), 1) if given.quick else (sizes, given.rounds)
+    chosen = [item for item in workloads(sizes) if not given.only or any(part in item.name for part in given.only)]
+    costs = not given.only or COSTS in given.only
+    if not chosen and not costs:
+        print(f"scripts/bench: no workload is called {' or '.join(given.only)}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="livememfs-bench-", ignore_cleanup_errors=True) as home:
+        header, rows, requests = _measure(given, chosen, sizes, rounds, costs, Path(home))
+    print("\n".join([*header, "", table.as_text(rows, requests)]))
+    if given.json:
+        given.json.write_text(json.dumps({"header": header, **table.as_json(rows, requests)}, indent=1))
+    return 0
+
+
+def _measure(
+    given: argparse.Namespace, chosen: Sequence[Workload], sizes: Sizes, rounds: int, costs: bool, home: Path
+) -> tuple[list[str], list[Any], list[Cost]]:
+    with ExitStack() as stack:
+        server = stack.enter_context(servers.s3_server(given.server, home))
+        proxy = stack.enter_context(servers.proxy_to(server))
+        seed.fill_bucket(_store(server), sizes)
+        latencies = [float(text) for text in given.latency.split(",")]
+        mounts = [stack.enter_context(OurMount(server, proxy, latency, home)) for latency in latencies]
+        others = [Folder(str(path), path, sizes) for path in given.paths]
+        folder = Folder(table.PLAIN, home, sizes, can_be_cold=True)
+        places: list[Place] = [stack.enter_context(folder), *mounts, *map(stack.enter_context, others)]
+        rows = measure(places, chosen, sizes, rounds) if chosen else []
+        requests = []
+        for mount in mounts if costs else ():
+            requests += measure_costs(mount, rounds, idle=mount is mounts[0])  # which has no latency to depend on
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    return _header(server, rounds), rows, requests
+
+
+def _store(server: servers.Server) -> S3Store:
+    where = server.environment()
+    return S3Store(
+        S3Options(
+            bucket=where["S3_BUCKET_NAME"],
+            endpoint_url=where["S3_ENDPOINT_URL"],
+            access_key_id=where["S3_ACCESS_KEY_ID"],
+            secret_access_key=where["S3_SECRET_ACCESS_KEY"],
+        )
+    )
+
+
+def _header(server: servers.Server, rounds: int) -> list[str]:
+    """What the figures below were measured on."""
+    code = Path(livememfs.__file__).parent
+    return [
+        f"livememfs {livememfs.__version__} in {code}, Python {platform.python_version()}",
+        f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
+        f"{server.name} behind a proxy on loopback; the latency stands for one round trip, added to each request",
+        f"{rounds} round{'s' * (rounds > 1)}; 'folder' is a local directory of which the kernel remembers everything",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

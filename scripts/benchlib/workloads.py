@@ -1,0 +1,169 @@
+"""What is measured: functions that work on a directory and say how long each operation took.
+
+Owns the work and its timing, not the place where it is done. Refuses to measure wrong results: what a workload reads
+it checks. A workload blocks; those with several writers start threads of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+NEEDLE = "needle"
+"""Stands in each seeded note exactly once."""
+WRITERS = 8
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything. `objects` and `notes` are what the listed and the searched directory hold."""
+
+    objects: int = 10_000
+    notes: int = 1_000
+    reads: int = 500
+    creates: int = 200
+    saves: int = 100
+
+    def quick(self) -> Sizes:
+        """The same, small enough for a look in between."""
+        return replace(self, objects=min(self.objects, 1_000), notes=200, reads=200, creates=80, saves=40)
+
+
+Work = Callable[[Path, Sizes], list[float]]
+"""`work(space, sizes)`: seconds of each operation in the order of their ends."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One row of the table.
+
+    :space:   which space it works in: a new one for each round (`new`), or a seeded one (`objects`, `notes`)
+    :prepare: done before, not timed
+    :cold:    wants a mount that has just been made; without it, the mount is whichever there is
+    """
+
+    name: str
+    space: str
+    work: Work
+    prepare: Callable[[Path, Sizes], object] = lambda _space, _sizes: None
+    cold: bool = False
+
+
+def timed(operation: Callable[..., object], *arguments: object) -> float:
+    """Seconds that one call takes."""
+    started = time.perf_counter_ns()
+    operation(*arguments)
+    return (time.perf_counter_ns() - started) / 1e9
+
+
+# --- reading and writing ---------------------------------------------------------------------------------------------
+
+
+def _write(path: Path, size: int) -> None:
+    with path.open("xb", buffering=0) as file:
+        file.write(b"%-*d\n" % (size - 1, size))
+
+
+def _make_files(space: Path, _: Sizes) -> None:
+    (space / "files").mkdir(exist_ok=True)
+
+
+def _make_hot_file(space: Path, sizes: Sizes) -> None:
+    _make_files(space, sizes)
+    _write(space / "files" / "hot", 8192)
+    (space / "files" / "hot").read_bytes()
+
+
+def _read_hot(space: Path, sizes: Sizes) -> list[float]:
+    path = space / "files" / "hot"
+
+    def read() -> None:
+        with path.open("rb", buffering=0) as file:
+            if len(file.read(10_000)) != 8192:
+                raise AssertionError(f"{path} was cut")
+
+    return [timed(read) for _ in range(sizes.reads)]
+
+
+def _create_files(space: Path, sizes: Sizes) -> list[float]:
+    folder = space / "files"
+    return [timed(_write, folder / f"one-{number}", 1024) for number in range(sizes.creates)]
+
+
+def _create_notes(space: Path, sizes: Sizes) -> list[float]:
+    folder = space / "live"
+    return [timed(_write, folder / f"note-{number}.md", 1024) for number in range(sizes.creates)]
+
+
+def _create_together(space: Path, sizes: Sizes) -> list[float]:
+    folder = space / "files"
+
+    def write_some(writer: int) -> list[float]:
+        numbers = range(writer, sizes.creates, WRITERS)
+        return [timed(_write, folder / f"many-{number}", 1024) for number in numbers]
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        return [seconds for some in pool.map(write_some, range(WRITERS)) for seconds in some]
+
+
+def _save(space: Path, sizes: Sizes) -> list[float]:
+    path, temporary = space / "files" / "saved", space / "files" / ".saved.tmp"
+
+    def save() -> None:
+        with temporary.open("xb", buffering=0) as file:
+            file.write(b"x" * 8192)
+            os.fsync(file.fileno())
+        temporary.rename(path)
+
+    return [timed(save) for _ in range(sizes.saves)]
+
+
+# --- looking for things ----------------------------------------------------------------------------------------------
+
+
+def _list_and_stat(space: Path, sizes: Sizes) -> list[float]:
+    """One listing with the attributes of everything in it, as `ls -l` and most tools make it."""
+
+    def look() -> None:
+        with os.scandir(space / "list") as entries:
+            found = sum(entry.stat().st_size > 0 for entry in entries)
+        if found != sizes.objects:
+            raise AssertionError(f"{found} of {sizes.objects} files in {space}/list")
+
+    return [timed(look)]
+
+
+def _search(space: Path, sizes: Sizes) -> list[float]:
+    """One real `grep -rc` over all notes."""
+    output: list[str] = []
+
+    def grep() -> None:
+        command = ["grep", "-rc", NEEDLE, "live"]
+        output.append(subprocess.run(command, cwd=space, capture_output=True, text=True, check=True).stdout)
+
+    seconds = timed(grep)
+    found = sum(line.endswith(":1") for line in output[0].splitlines())
+    if found != sizes.notes:
+        raise AssertionError(f"grep found {found} of {sizes.notes} notes in {space}/live")
+    return [seconds]
+
+
+def workloads(sizes: Sizes) -> list[Workload]:
+    """All of them, in the order in which they are done."""
+    listing, search_all = f"list + stat {sizes.objects:,} files", f"grep -r {sizes.notes:,} notes"
+    return [
+        Workload("open+read+close 8 KB, hot", "new", _read_hot, _make_hot_file),
+        Workload("create 1 KB + close", "new", _create_files, _make_files),
+        Workload("create 1 KB + close, notes", "new", _create_notes),
+        Workload(f"create 1 KB + close, {WRITERS} writers", "new", _create_together, _make_files),
+        Workload("atomic save 8 KB", "new", _save, _make_files),
+        Workload(f"{listing}, cold", "objects", _list_and_stat, cold=True),
+        Workload(f"{listing}, warm", "objects", _list_and_stat, _list_and_stat),
+        Workload(f"{search_all}, cold", "notes", _search, cold=True),
+        Workload(f"{search_all}, warm", "notes", _search, _search),
+    ]

@@ -1,0 +1,442 @@
+"""The journal and the uploader: what was accepted reaches the bucket once, whatever happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.abc import Clock
+from trio.testing import assert_no_checkpoints
+
+from livememfs import errors
+from livememfs.cache.database import Database
+from livememfs.cache.replica import Replica
+from livememfs.store.base import ObjectInfo, list_all
+from livememfs.store.memory import MemoryStore
+from livememfs.store.retry import RetryingStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import Fault, FaultyStore
+
+KEY = "space/file.txt"
+
+
+class Machine:
+    """A machine with a disk, in front of a bucket. `conflicts` are those it reported."""
+
+    def __init__(self, folder: Path, memory: MemoryStore | None = None, host: str = "here") -> None:
+        self.memory = memory or MemoryStore(ManualClock())
+        self.store = FaultyStore(self.memory)
+        self.folder = folder
+        self.host = host
+        self.conflicts: list[tuple[str, str]] = []
+
+    def replica(self) -> Replica:
+        return Replica(
+            RetryingStore(self.store),
+            folder=self.folder,
+            host=self.host,
+            on_conflict=lambda key, copy: self.conflicts.append((key, copy)),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Replica]:
+        """A process; at the end of the block it is gone, as after kill -9, with what it had not committed."""
+        replica = self.replica()
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(replica.run)
+                yield replica
+                nursery.cancel_scope.cancel()
+        finally:
+            replica._database.close()  # without `close`, which would keep what only the memory has
+
+    @asynccontextmanager
+    async def stopped(self) -> AsyncIterator[Replica]:
+        """A process whose uploader never gets to run, gone at the end of the block."""
+        replica = self.replica()
+        try:
+            yield replica
+        finally:
+            replica._database.close()
+
+    async def bucket(self) -> dict[str, bytes]:
+        found = await list_all(self.memory, "")
+        return {info.key: (await self.memory.get(info.key)).data for info in found.objects}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path / "cache")
+
+
+def unreachable() -> errors.Unreachable:
+    return errors.Unreachable("reset", endpoint="the bucket")
+
+
+def save(replica: Replica, data: bytes, base: ObjectInfo | None = None, key: str = KEY) -> ObjectInfo:
+    return replica.save(key, data, meta={}, base=base)
+
+
+# --- accepting -----------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_accepted_shows_at_once_and_is_stored_soon(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.running() as replica:
+        with assert_no_checkpoints():
+            save(replica, b"text")
+        assert (await replica.read(KEY)).data == b"text"
+        assert "file.txt" in (await replica.listing("space/")).objects
+        await replica.uploaded()
+        assert await machine.bucket() == {KEY: b"text"}
+        assert len(replica.journal) == 0
+
+
+async def test_writes_in_quick_succession_are_one_request(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.running() as replica:
+        first = save(replica, b"")
+        second = save(replica, b"half", first)
+        save(replica, b"whole", second)
+        await trio.sleep(5)
+        assert await machine.bucket() == {KEY: b"whole"}
+    assert machine.store.counts == {"put": 1}
+
+
+async def test_a_file_written_to_all_the_time_is_stored_all_the_same(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.running() as replica:
+        info = save(replica, b"0")
+        for number in range(1, 100):
+            await trio.sleep(0.1)
+            info = save(replica, str(number).encode(), info)
+        assert await machine.bucket() != {}
+
+
+async def test_made_and_removed_before_the_upload_costs_no_request(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.running() as replica:
+        replica.remove(KEY, base=save(replica, b"text"))
+        await trio.sleep(5)
+    assert machine.store.requests == []
+
+
+async def test_a_new_file_that_is_renamed_is_stored_under_its_new_name_alone(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """What editors do: write beside the file, then rename over it."""
+    async with machine.running() as replica:
+        old = save(replica, b"old")
+        await replica.uploaded()
+        machine.store.forget()
+        new = save(replica, b"new", key="space/tmp")
+        replica.move(new, KEY, replaces=old)
+        await replica.uploaded()
+        assert await machine.bucket() == {KEY: b"new"}
+    assert machine.store.counts == {"put": 1}
+
+
+@pytest.mark.parametrize("cached", [True, False])
+async def test_a_stored_file_that_is_renamed_has_one_of_its_names_at_each_instant(
+    machine: Machine, autojump_clock: Clock, cached: bool
+) -> None:
+    await machine.memory.put(KEY, b"text", meta={"livememfs-mode": "600"})
+    async with machine.running() as replica:
+        info = await replica.stat(KEY, fresh=True)
+        if cached:
+            await replica.read(KEY)
+        moved = replica.move(info, "space/other", replaces=None)
+        assert await replica.read_version(moved) == b"text"
+        machine.store.latency("*", 1)
+        machine.store.forget()
+        with trio.move_on_after(30):
+            while len(replica.journal):
+                assert await machine.bucket()
+                await trio.sleep(0.1)
+        assert await machine.bucket() == {"space/other": b"text"}
+        assert (await machine.memory.head("space/other")).meta["livememfs-mode"] == "600"  # type: ignore[index]  # HEAD tells it
+
+
+async def test_identical_bytes_are_not_sent_again(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.running() as replica:
+        info = save(replica, b"text")
+        await replica.uploaded()
+        machine.store.forget()
+        replica.save(KEY, b"text", meta={"livememfs-mtime": "5"}, base=info)
+        await replica.uploaded()
+        assert machine.store.counts["put"] == 0
+        found = await machine.memory.head(KEY)
+        assert (found.meta or {})["livememfs-mtime"] == "5"
+
+
+async def test_a_full_cache_refuses_new_bytes_and_takes_them_again_after_the_upload(
+    tmp_path: Path, autojump_clock: Clock
+) -> None:
+    memory = MemoryStore(ManualClock())
+    replica = Replica(memory, cache_size=100)
+    save(replica, b"x" * 90)
+    with pytest.raises(errors.NoSpace):
+        save(replica, b"y" * 20, key="space/more")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(replica.run)
+        await replica.uploaded()
+        save(replica, b"y" * 20, key="space/more")
+        await replica.uploaded()
+        nursery.cancel_scope.cancel()
+    assert (await memory.get("space/more")).data == b"y" * 20
+
+
+# --- crashes -------------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_accepted_is_stored_by_the_next_process(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.stopped() as replica:
+        save(replica, b"text")
+        large = save(replica, b"x" * 100_000, key="space/large")
+        replica.move(large, "space/renamed", replaces=None)
+        replica.remove("space/gone", base=save(replica, b"", key="space/gone"))
+    assert await machine.bucket() == {}
+
+    async with machine.running() as replica:
+        assert (await replica.read(KEY)).data == b"text"
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"text", "space/renamed": b"x" * 100_000}
+
+
+async def test_an_upload_whose_end_the_process_did_not_see_is_not_repeated(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.running() as replica:
+        machine.store.script("put", Fault(late=9.0))
+        save(replica, b"text")
+        await trio.sleep(1.0)  # it is stored, and nobody here knows
+    assert await machine.bucket() == {KEY: b"text"}
+    version = await machine.memory.head(KEY)
+
+    async with machine.running() as replica:
+        await replica.uploaded()
+
+    assert await machine.memory.head(KEY) == version
+    assert await machine.bucket() == {KEY: b"text"}
+    assert machine.conflicts == []
+
+
+@pytest.mark.parametrize("fault", [Fault(late=9.0), Fault(delay=9.0)], ids=["stored", "not stored"])
+async def test_a_version_on_its_way_in_a_crash_and_the_one_behind_it_leave_the_last_one(
+    machine: Machine, autojump_clock: Clock, fault: Fault
+) -> None:
+    async with machine.running() as replica:
+        machine.store.script("put", fault)
+        first = save(replica, b"first")
+        await trio.sleep(0.5)
+        second = save(replica, b"second", first)
+        save(replica, b"third", second)
+        await trio.sleep(0.5)
+
+    async with machine.running() as replica:
+        assert (await replica.read(KEY)).data == b"third"
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"third"}
+    assert machine.conflicts == []
+
+
+async def test_a_file_removed_while_it_was_on_its_way_does_not_come_back(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.running() as replica:
+        machine.store.script("put", Fault(late=9.0))
+        info = save(replica, b"text")
+        await trio.sleep(0.5)
+        replica.remove(KEY, base=info)
+        await trio.sleep(0.5)
+    assert await machine.bucket() == {KEY: b"text"}
+
+    async with machine.running() as replica:
+        with pytest.raises(errors.ObjectMissing):
+            await replica.stat(KEY)
+        await replica.uploaded()
+
+    assert await machine.bucket() == {}
+
+
+async def test_two_processes_never_share_a_folder(machine: Machine) -> None:
+    async with machine.stopped():
+        with pytest.raises(errors.CacheInUse):
+            machine.replica()
+
+
+def test_a_folder_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    database = Database(tmp_path / "cache")
+    database._db.execute("PRAGMA user_version = 99")
+    database.close()
+
+    with pytest.raises(errors.LiveMemError, match="newer"):
+        Database(tmp_path / "cache")
+
+
+# --- failures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lost", ["request", "reply"])
+async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock: Clock, lost: str) -> None:
+    fault = Fault(before=unreachable()) if lost == "request" else Fault(after=unreachable())
+    async with machine.running() as replica:
+        machine.store.script("put", *[fault] * 40)
+        for number in range(10):
+            save(replica, str(number).encode(), key=f"space/{number}")
+        await replica.uploaded()
+    assert await machine.bucket() == {f"space/{number}": str(number).encode() for number in range(10)}
+    assert machine.conflicts == []
+
+
+async def test_an_outage_does_not_meet_everybody(machine: Machine, autojump_clock: Clock) -> None:
+    """While the store does not answer, one operation at a time finds out whether it does again."""
+    async with machine.running() as replica:
+        machine.store.fail_all = unreachable()
+        for number in range(100):
+            save(replica, b"x", key=f"space/{number}")
+        await trio.sleep(60)
+        machine.store.forget()
+        await trio.sleep(60)
+        assert machine.store.counts["put"] < 100  # six attempts each time, and each operation would be one
+        assert replica.statistics().uploader.paused
+        machine.store.fail_all = None
+        await replica.uploaded()
+    assert len(await machine.bucket()) == 100
+
+
+async def test_what_is_refused_for_good_is_stuck_with_its_reason_and_blocks_nobody_else(
+    machine: Machine, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("the bucket does not take it")
+    refused = True
+    machine.store.plan = lambda asked, _: (
+        Fault(before=errors.Denied("no right", key=asked.key)) if refused and asked.key == KEY else None
+    )
+    async with machine.running() as replica:
+        save(replica, b"text")
+        save(replica, b"other", key="space/other")
+        with pytest.raises(errors.StoreError, match="no right"):
+            await replica.uploaded()
+        await trio.sleep(1)
+        assert await machine.bucket() == {"space/other": b"other"}
+        [stuck] = replica.journal.stuck()
+        assert (stuck.key, replica.statistics().journal.stuck) == (KEY, 1)
+        refused = False
+        await trio.sleep(120)  # it is still tried now and then
+        assert await machine.bucket() == {KEY: b"text", "space/other": b"other"}
+
+
+async def test_local_bytes_that_were_damaged_are_never_sent(
+    machine: Machine, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("the bucket does not take it")
+    async with machine.stopped() as replica:
+        save(replica, b"x" * 100_000)
+    [file] = (machine.folder / "contents").iterdir()
+    file.write_bytes(b"y" * 100_000)
+
+    async with machine.running() as replica:
+        with pytest.raises(errors.StoreError, match="damaged"):
+            await replica.uploaded()
+    assert await machine.bucket() == {}
+
+
+# --- two hosts -----------------------------------------------------------------------------------------------------
+
+
+async def both(
+    machine: Machine, tmp_path: Path, base: bytes | None, ours: bytes | None, theirs: bytes | None
+) -> Machine:
+    """Two machines make something of one version at the same time; `ours` arrives second. None removes."""
+    other = Machine(tmp_path / "other", machine.memory, "there")
+    if base is not None:
+        await machine.memory.put(KEY, base)
+    async with machine.running() as here, other.running() as there:
+        for replica in (here, there):
+            if base is not None:
+                await replica.read(KEY)
+        for replica, data in ((there, theirs), (here, ours)):
+            info = replica.now(KEY)
+            if data is None:
+                replica.remove(KEY, base=info)
+            else:
+                replica.save(KEY, data, meta={}, base=info)
+        await there.uploaded()
+        await here.uploaded()
+    return other
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "result"),
+    [
+        (b"a\n", b"a\nours\n", b"a\ntheirs\n", b"a\ntheirs\nours\n"),
+        (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", b"A\nb\nC\n"),
+        (b"a\n", b"new\n", b"new\n", b"new\n"),
+        (None, b"new\n", b"new\n", b"new\n"),
+        (b"a\n", b"edited\n", None, b"edited\n"),
+        (b"a\n", None, b"edited\n", b"edited\n"),
+    ],
+    ids=["both append", "other lines", "same bytes", "same new bytes", "edit wins ours", "edit wins theirs"],
+)
+async def test_both_sides_are_joined_where_they_can_be(
+    machine: Machine,
+    tmp_path: Path,
+    autojump_clock: Clock,
+    base: bytes | None,
+    ours: bytes | None,
+    theirs: bytes | None,
+    result: bytes,
+) -> None:
+    other = await both(machine, tmp_path, base, ours, theirs)
+
+    assert await machine.bucket() == {KEY: result}
+    assert machine.conflicts == other.conflicts == []
+
+
+@pytest.mark.parametrize("base", [b"a\n", None])
+async def test_else_both_are_kept_and_reported(
+    machine: Machine, tmp_path: Path, autojump_clock: Clock, base: bytes | None
+) -> None:
+    await both(machine, tmp_path, base, b"ours\n", b"theirs\n")
+
+    found = await machine.bucket()
+    assert found.pop(KEY) == b"theirs\n"
+    [(copy, data)] = found.items()
+    assert (data, copy.startswith("space/file.conflict-here-")) == (b"ours\n", True)
+    assert machine.conflicts == [(KEY, copy)]
+
+
+async def test_a_writer_who_goes_on_after_a_merge_builds_on_both_sides(
+    machine: Machine, tmp_path: Path, autojump_clock: Clock
+) -> None:
+    other = Machine(tmp_path / "other", machine.memory, "there")
+    await machine.memory.put(KEY, b"a\n")
+    async with machine.running() as here, other.running() as there:
+        base = (await here.read(KEY)).info
+        there.save(KEY, b"a\ntheirs\n", meta={}, base=(await there.read(KEY)).info)
+        await there.uploaded()
+        mine = here.save(KEY, b"a\nours\n", meta={}, base=base)
+        await here.uploaded()
+        here.save(KEY, b"a\nours\nmore\n", meta={}, base=mine)  # its editor has not loaded the file again
+        await here.uploaded()
+    found = await machine.bucket()
+    assert set(found) == {KEY}
+    assert sorted(found[KEY].splitlines()) == [b"a", b"more", b"ours", b"theirs"]
+
+
+async def test_two_new_notes_that_chose_one_key_are_two_notes(
+    machine: Machine, tmp_path: Path, autojump_clock: Clock
+) -> None:
+    key = "space/live/20261121T101112_me_decision_0a1b2c3d.md"
+    other = Machine(tmp_path / "other", machine.memory, "there")
+    async with machine.running() as here, other.running() as there:
+        for replica in (here, there):
+            replica.save(key, replica.uploader._host.encode(), meta={"livememfs-name": "decision.md"}, base=None)
+        await there.uploaded()
+        await here.uploaded()
+    found = await machine.bucket()
+    assert sorted(found.values()) == [b"here", b"there"]
+    assert all(name.startswith("space/live/20261121T101112_me_decision_") for name in found)
+    assert machine.conflicts == []
