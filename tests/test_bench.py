@@ -98,6 +98,27 @@ def test_the_table_compares_with_the_folder_and_counts_per_operation() -> None:
     assert table.as_json(rows, costs)["workloads"][1]["requests_per_operation"] == {"get": 0.25, "put": 1}
 
 
+def test_a_failure_is_shown_and_the_other_rounds_count() -> None:
+    rows = [
+        Row("list", "mount", [[0.01]], [Counter(list=1)], failures=["Connection timed out"]),
+        Row("list", "other", failures=["Connection timed out"] * 2),
+    ]
+
+    assert table.as_text(rows, []).splitlines()[2:] == [
+        "list      mount  10.000  10.000            list 1; failed 1 times: Connection timed out",
+        "          other                            failed 2 times: Connection timed out",
+    ]
+
+
+def test_an_operation_that_fails_does_not_end_the_measurement(tmp_path: Path) -> None:
+    chosen = [workload for workload in workloads(TINY) if workload.space != "new"]
+    with Folder("folder", tmp_path, TINY, can_be_cold=True) as plain:
+        (plain.space("objects", "") / "list").rename(plain.space("objects", "") / "gone")
+        rows = measure([plain], chosen, TINY, rounds=1)
+
+    assert [row.failures for row in rows] == [["No such file or directory"]] * 2 + [[]] * 2
+
+
 def test_an_unknown_workload_is_refused_before_anything_is_started(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mount", "--only", "nonsense"]) == 2
     assert "no workload is called nonsense" in capsys.readouterr().err

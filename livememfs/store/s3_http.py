@@ -47,6 +47,7 @@ class Connections:
     ) -> None:
         self._read_timeout = read_timeout
         self._idle: deque[HTTPConnection] = deque()
+        self._is_closed = False
         self._route = _route(origin, connect_timeout, certificates)
 
     def exchange(self, verb: str, target: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
@@ -67,10 +68,13 @@ class Connections:
             self._idle.append(connection)
         else:
             connection.close()
+        if self._is_closed:  # looked at after the append: whatever comes in between, one of the two sees the other
+            self.close()
         return reply
 
     def close(self) -> None:
-        """Drop the idle connections. Those in use are kept when they are done, and closed by a second call."""
+        """Drop the idle connections, and keep none from now on: those in use are closed when they are done."""
+        self._is_closed = True
         while (connection := self._kept()) is not None:
             connection.close()
 

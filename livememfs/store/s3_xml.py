@@ -6,6 +6,7 @@ Refuses to know what they mean, and document types, which S3 never sends. Pure; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from xml.parsers.expat import ExpatError, ParserCreate
@@ -52,17 +53,23 @@ def parse(body: bytes) -> Document:
             texts.clear()
         depth -= 1
 
+    _read(body, start, end, texts.append)
+    return found
+
+
+def _read(
+    body: bytes, start: Callable[[str, object], None], end: Callable[[str], None], text: Callable[[str], None]
+) -> None:
     parser = ParserCreate()
     parser.buffer_text = True  # one call for a text, however many entities it has
     parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler = texts.append
+    parser.CharacterDataHandler = text
     parser.StartDoctypeDeclHandler = _refuse
     try:
         # A server that needs long for a COPY sends blanks meanwhile, ahead of the declaration.
         parser.Parse(body.lstrip(), True)
     except (ExpatError, LookupError, ValueError) as error:  # the last two: an encoding that Python does not know
         raise Malformed(f"the reply is not the XML of S3: {error}") from error
-    return found
 
 
 @lru_cache(maxsize=256)

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import livememfs
 from benchlib import seed, servers, table
 from benchlib.places import Folder, OurMount, Place
-from benchlib.run import Cost, measure, measure_costs
+from benchlib.run import Cost, Row, measure, measure_costs
 from benchlib.workloads import Sizes, Workload, workloads
 from livememfs.store.s3 import S3Options, S3Store
 
@@ -49,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print. Ends with 2 when there is nothing to measure."""
+    """Measure and print. Ends with 1 when a workload failed, with 2 when there is nothing to measure."""
     given = parser().parse_args(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that everything started is ended
@@ -65,12 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join([*header, "", table.as_text(rows, requests)]))
     if given.json:
         given.json.write_text(json.dumps({"header": header, **table.as_json(rows, requests)}, indent=1))
-    return 0
+    return 1 if any(row.failures for row in rows) else 0
 
 
 def _measure(
     given: argparse.Namespace, chosen: Sequence[Workload], sizes: Sizes, rounds: int, costs: bool, home: Path
-) -> tuple[list[str], list[Any], list[Cost]]:
+) -> tuple[list[str], list[Row], list[Cost]]:
     with ExitStack() as stack:
         server = stack.enter_context(servers.s3_server(given.server, home))
         proxy = stack.enter_context(servers.proxy_to(server))

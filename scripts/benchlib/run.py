@@ -22,12 +22,16 @@ IDLE_SECONDS = 10.0
 
 @dataclass
 class Row:
-    """What was measured of one workload on one place: per round, seconds of each operation and requests in all."""
+    """What was measured of one workload on one place.
+
+    Per round, seconds of each operation and requests in all; for a round in which an operation failed, only why.
+    """
 
     workload: str
     place: str
     rounds: list[list[float]] = field(default_factory=list)
     requests: list[Counter[str]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -62,11 +66,16 @@ def measure(places: Sequence[Place], chosen: Sequence[Workload], sizes: Sizes, r
 def _measure_one(place: Place, workload: Workload, sizes: Sizes, new_space: str, row: Row) -> None:
     if workload.cold:
         place.refresh()
-    space = place.space(workload.space, new_space)
-    workload.prepare(space, sizes)
-    place.settle()
-    row.rounds.append(workload.work(space, sizes))
-    requests = place.settle()
+    try:
+        space = place.space(workload.space, new_space)
+        workload.prepare(space, sizes)
+        place.settle()
+        samples = workload.work(space, sizes)
+        requests = place.settle()
+    except OSError as error:
+        row.failures.append(error.strerror or str(error))
+        return
+    row.rounds.append(samples)
     if requests is not None:
         row.requests.append(requests)
 

@@ -37,50 +37,57 @@ def per_operation(requests: Sequence[Counter[str]], operations: float) -> dict[s
     return {verb: median(counts[verb] for counts in requests) / operations for verb in verbs}
 
 
-def as_json(rows: Sequence[Row], costs: Sequence[Cost]) -> dict[str, Any]:
-    """All figures, and the samples they come from (seconds)."""
-    plain = _plain(rows)
+def _plain(rows: Sequence[Row]) -> Mapping[str, float]:
+    return {row.workload: in_ms(row, 0.5) for row in rows if row.place == PLAIN and row.rounds}
+
+
+def _figures(row: Row, plain: Mapping[str, float]) -> dict[str, Any]:
+    """What is shown of a row; of one that failed in every round there are no figures."""
+    if not row.rounds:
+        return {"workload": row.workload, "path": row.place, "failures": row.failures}
+    p50 = in_ms(row, 0.5)
     return {
-        "workloads": [
-            {
-                "workload": row.workload,
-                "path": row.place,
-                "p50_ms": in_ms(row, 0.5),
-                "p95_ms": in_ms(row, 0.95),
-                "ratio": in_ms(row, 0.5) / plain[row.workload] if row.workload in plain else None,
-                "requests_per_operation": _of_row(row),
-                "seconds": row.rounds,
-            }
-            for row in rows
-        ],
-        "requests": [
-            {"what": cost.what, "path": cost.place, "requests": per_operation(cost.requests, 1)} for cost in costs
-        ],
+        "workload": row.workload,
+        "path": row.place,
+        "p50_ms": p50,
+        "p95_ms": in_ms(row, 0.95),
+        "ratio": p50 / plain[row.workload] if row.workload in plain else None,
+        "requests_per_operation": per_operation(row.requests, len(row.rounds[0])),
+        "failures": row.failures,
+        "seconds": row.rounds,
     }
 
 
-def as_text(rows: Sequence[Row], costs: Sequence[Cost]) -> str:
-    """Both tables."""
+def as_json(rows: Sequence[Row], costs: Sequence[Cost]) -> dict[str, Any]:
+    """All figures, and the samples they come from (seconds)."""
     plain = _plain(rows)
-    lines: list[tuple[str, ...]] = []
-    for row in rows:
-        p50 = in_ms(row, 0.5)
-        ratio = f"{p50 / plain[row.workload]:,.1f}" if row.workload in plain else ""
-        cells = (row.place, f"{p50:,.3f}", f"{in_ms(row, 0.95):,.3f}", ratio, _in_words(_of_row(row)))
-        lines.append((row.workload if not lines or rows[len(lines) - 1].workload != row.workload else "", *cells))
-    text = _aligned([HEADINGS, *lines], right={2, 3, 4})
+    requests = [{"what": cost.what, "path": cost.place, "requests": per_operation(cost.requests, 1)} for cost in costs]
+    return {"workloads": [_figures(row, plain) for row in rows], "requests": requests}
+
+
+def as_text(rows: Sequence[Row], costs: Sequence[Cost]) -> str:
+    """Both tables. A workload's name stands in its first line only."""
+    plain = _plain(rows)
+    lines = [_cells(_figures(row, plain)) for row in rows]
+    named = [
+        ("" if number and rows[number - 1].workload == row.workload else row.workload, *line)
+        for number, (row, line) in enumerate(zip(rows, lines, strict=True))
+    ]
+    text = _aligned([HEADINGS, *named], right={2, 3, 4})
     if costs:
         rest = [(cost.what, cost.place, _in_words(per_operation(cost.requests, 1)) or "none") for cost in costs]
         text += "\n\n" + _aligned([("requests for", "path", "requests"), *rest])
     return text
 
 
-def _plain(rows: Sequence[Row]) -> Mapping[str, float]:
-    return {row.workload: in_ms(row, 0.5) for row in rows if row.place == PLAIN}
-
-
-def _of_row(row: Row) -> dict[str, float]:
-    return per_operation(row.requests, len(row.rounds[0])) if row.requests else {}
+def _cells(figures: Mapping[str, Any]) -> tuple[str, ...]:
+    failures = figures["failures"]
+    failed = f"failed {len(failures)} times: {failures[0]}" if failures else ""
+    if "p50_ms" not in figures:
+        return (figures["path"], "", "", "", failed)
+    ratio = "" if figures["ratio"] is None else f"{figures['ratio']:,.1f}"
+    words = "; ".join(filter(None, (_in_words(figures["requests_per_operation"]), failed)))
+    return (figures["path"], f"{figures['p50_ms']:,.3f}", f"{figures['p95_ms']:,.3f}", ratio, words)
 
 
 def _in_words(requests: Mapping[str, float]) -> str:

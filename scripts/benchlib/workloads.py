@@ -1,7 +1,8 @@
 """What is measured: functions that work on a directory and say how long each operation took.
 
 Owns the work and its timing, not the place where it is done. Refuses to measure wrong results: what a workload reads
-it checks. A workload blocks; those with several writers start threads of their own.
+it checks (AssertionError); an operation that fails is an OSError. A workload blocks; one with several writers starts
+threads of its own.
 """
 
 from __future__ import annotations
@@ -144,7 +145,10 @@ def _search(space: Path, sizes: Sizes) -> list[float]:
 
     def grep() -> None:
         command = ["grep", "-rc", NEEDLE, "live"]
-        output.append(subprocess.run(command, cwd=space, capture_output=True, text=True, check=True).stdout)
+        done = subprocess.run(command, cwd=space, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise OSError(f"grep: {done.stderr or done.returncode}")
+        output.append(done.stdout)
 
     seconds = timed(grep)
     found = sum(line.endswith(":1") for line in output[0].splitlines())

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from machine import uploaded
+
 CONTROL = "/_test"
 KEY_ID, SECRET = "test-key", "test-secret"
 
@@ -123,12 +125,14 @@ class Bucket:
     client: Any
 
     def keys(self, prefix: str = "") -> list[str]:
-        """All keys below a prefix, in order."""
+        """All keys below a prefix, in order, when what was accepted has been uploaded."""
+        uploaded(self.name)
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         return [item["Key"] for page in pages for item in page.get("Contents", [])]
 
     def get(self, key: str) -> bytes:
-        """An object's bytes."""
+        """An object's bytes, when what was accepted has been uploaded."""
+        uploaded(self.name)
         return self.client.get_object(Bucket=self.name, Key=key)["Body"].read()
 
     def text(self, key: str) -> str:
@@ -136,7 +140,8 @@ class Bucket:
         return self.get(key).decode()
 
     def meta(self, key: str) -> dict[str, str]:
-        """An object's user metadata, decoded."""
+        """An object's user metadata, decoded, when what was accepted has been uploaded."""
+        uploaded(self.name)
         found = self.client.head_object(Bucket=self.name, Key=key)["Metadata"]
         return {name: unquote(value) for name, value in found.items()}
 

@@ -71,6 +71,17 @@ def mounted_at(path: Path) -> bool:
     return any(line.split(" ")[1] == str(path) and line.split(" ")[2] == "fuse.livememfs" for line in lines)
 
 
+RUNNING: list[Mount] = []
+"""Every mount that was started, to be asked whether it still is."""
+
+
+def uploaded(bucket: str) -> None:
+    """Wait until a bucket has what every mount of it on this machine has accepted."""
+    for mount in RUNNING:
+        if mount.process is not None and mount.environment.get("S3_BUCKET_NAME") == bucket:
+            mount.uploaded()
+
+
 class Mount:
     """One daemon and its mount point. `with Mount(...) as mount:` starts it, and stops it if the block went well.
 
@@ -132,7 +143,12 @@ class Mount:
             self.abandon()
             raise AssertionError(f"no mount on {self.path}: {answer or 'no answer'}\n{self.log()}")
         self.pid = answer["pid"]
+        RUNNING.append(self)
         return answer
+
+    def uploaded(self) -> None:
+        """Wait until the bucket has what this mount has accepted. OSError when it refuses some of it."""
+        (self.path / ".livememfs/journal.wait").read_bytes()
 
     def stop(self) -> None:
         """Unmount, and expect the daemon to end well and to have logged nothing alarming."""

@@ -312,6 +312,14 @@ async def test_closing_lets_go_of_the_connections(keeping_double: S3Double) -> N
         await trio.to_thread.run_sync(keeping_double.closed.acquire)
 
 
+async def test_a_request_that_outlives_the_store_leaves_no_connection(keeping_double: S3Double) -> None:
+    store = S3Store(keeping_double.options())
+    await store.aclose()
+    await store.get("k")
+    with trio.fail_after(5):
+        await trio.to_thread.run_sync(keeping_double.closed.acquire)
+
+
 async def test_a_body_that_is_refused_half_way_is_refused_and_not_lost(s3_double: S3Double) -> None:
     """The server answers and hangs up while it is still being sent to; the answer is read all the same."""
     refusal = error(413, "EntityTooLarge")
