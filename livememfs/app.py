@@ -211,7 +211,9 @@ def _status(app: App) -> dict[str, Any]:
         "unsaved": tree.unsaved,
         "pending": replica.journal.pending,
         "pending_bytes": replica.journal.pending_bytes,
-        "failing_since": iso(app.clock.now() - timedelta(seconds=replica.failing_s)) if replica.failing_s else None,
+        "failing_since": iso(app.clock.now() - timedelta(seconds=replica.failing_s))
+        if replica.failing_s is not None
+        else None,
         "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
         "statistics": {
             "store": asdict(app.store.statistics()),

@@ -54,7 +54,7 @@ __all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "ReplicaStatistics", "sp
 
 @dataclass(frozen=True)
 class ReplicaStatistics:
-    """Counters since the start, and what each part holds. `failing_s`: seconds since the store last answered, or 0."""
+    """Counters since the start, and what each part holds. `failing_s`: seconds since the store first failed to answer."""
 
     levels: int
     known: int
@@ -63,7 +63,7 @@ class ReplicaStatistics:
     writes: int
     deletes: int
     last_error: str
-    failing_s: float
+    failing_s: float | None
     contents: BlobStatistics
     journal: JournalStatistics
     uploader: UploaderStatistics
@@ -371,6 +371,10 @@ class Replica(Names):
         if not verdict.note and self._on_conflict is not None:
             self._on_conflict(op.key, verdict.copy.key)
 
+    def failing(self, reason: str) -> None:
+        """See Outcomes."""
+        self.remember_error(reason)
+
     def _announce(self, key: str, *, new: bool) -> None:
         for callback in self._on_upload:
             callback(key, new)
@@ -396,7 +400,7 @@ class Replica(Names):
             writes=self._counts["writes"],
             deletes=self._counts["deletes"],
             last_error=self._last_error,
-            failing_s=round(trio.current_time() - since, 1) if since is not None else 0.0,
+            failing_s=round(trio.current_time() - since, 1) if since is not None else None,
             contents=self.blobs.statistics(),
             journal=self.journal.statistics(),
             uploader=self.uploader.statistics(),

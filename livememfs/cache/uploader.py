@@ -66,6 +66,9 @@ class Outcomes(Protocol):
     def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
         """Another host's version has the key, ours is beside it."""
 
+    def failing(self, reason: str) -> None:
+        """The store does not answer."""
+
 
 @dataclass(frozen=True)
 class UploaderStatistics:
@@ -153,12 +156,14 @@ class Uploader:
         self._failures += 1
         self._in_a_row += 1
         self._last_error = reason
+        self._outcomes.failing(reason)
         pause = random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._in_a_row, 16)))
         self._closed_until = max(self._closed_until, trio.current_time() + pause)
         self._journal.again(op, 0.0)
 
     def _stuck(self, op: Operation, reason: str) -> None:
         self._last_error = reason
+        self._outcomes.failing(reason)
         if op.error != reason:
             log.error("the bucket does not take it", key=op.key, kind=op.kind, reason=reason)
         self._journal.again(op, STUCK_PAUSE, reason)

@@ -31,6 +31,7 @@ FUSERMOUNT_SECONDS = 30
 def check_mountpoint(path: Path) -> None:
     """Raise MountError unless `path` is an empty directory. What a dead daemon left mounted there is cleared away."""
     try:
+        os.statvfs(path)  # always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one
         found = path.stat()
     except OSError as error:
         if error.errno != errno.ENOTCONN:

@@ -140,6 +140,7 @@ def test_what_another_machine_wrote_meanwhile_is_not_overwritten(
     mine = (mounted / "project/f").open("w")
     mine.write("mine\n")
     (other / "project/f").write_text("theirs\n")
+    other.uploaded()
 
     mine.close()
 
