@@ -6,6 +6,7 @@ then. The only module that knows every layer; everything below gets what it need
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -144,7 +145,14 @@ def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorL
         host=settings.host_name,
         now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
         on_conflict=conflict,
+        announce=_usable(settings.host_name) if local else f"{_usable(settings.host_name)}-commands",
+        poll_interval=settings.poll_interval if local else None,
     )
+
+
+def _usable(host: str) -> str:
+    """A host's name as a part of a key."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", host).strip(".-") or "host"
 
 
 def _complain(refused: list[str], replica: Replica) -> None:
@@ -235,4 +243,5 @@ async def _drain(app: App) -> list[str]:
         refused = await app.tree.drain()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
             await app.replica.uploaded()
+        await app.replica.beacon.flush()
     return sorted({*refused, *(file.path for file in app.tree.unsaved_files())})

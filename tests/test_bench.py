@@ -105,8 +105,8 @@ def test_a_failure_is_shown_and_the_other_rounds_count() -> None:
     ]
 
     assert table.as_text(rows, []).splitlines()[2:] == [
-        "list      mount  10.000  10.000            list 1; failed 1 times: Connection timed out",
-        "          other                            failed 2 times: Connection timed out",
+        "list      mount  10.000  10.000            list 1; 1 of 2 rounds failed: Connection timed out",
+        "          other                            2 of 2 rounds failed: Connection timed out",
     ]
 
 

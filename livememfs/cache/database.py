@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from livememfs.errors import CacheInUse, LiveMemError, NoSpace
 
@@ -126,6 +127,18 @@ class Database:
             db.close()
             raise
         return db
+
+    @property
+    def identity(self) -> str:
+        """Eight digits that are this folder's and no other's: they stay as long as it does."""
+        if self.folder is None:
+            return uuid4().hex[:8]
+        path = self.folder / "identity"
+        try:
+            return path.read_text().strip()
+        except FileNotFoundError:
+            path.write_text(uuid4().hex[:8] + "\n")
+            return path.read_text().strip()
 
     @contextmanager
     def atomic(self) -> Iterator[sqlite3.Connection]:

@@ -19,7 +19,7 @@ from livememfs.concurrency import for_each
 from livememfs.store.base import ObjectInfo, Store, list_all
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from livememfs.cache.catalog import Catalog
     from livememfs.cache.journal import Journal
@@ -37,6 +37,9 @@ LOOSE = 4_096
 class Watch(Protocol):
     """Whoever looks at the bucket for others' changes, so that not everybody has to."""
 
+    def used(self, prefix: str) -> None:
+        """Somebody looks at something below `prefix`."""
+
     def since(self, prefix: str) -> float:
         """What was confirmed at this moment or later is current; infinity: nothing is known to be."""
 
@@ -46,6 +49,9 @@ class Watch(Protocol):
 
 class Nobody:
     """No watch: every answer ages."""
+
+    def used(self, prefix: str) -> None:
+        """See Watch."""
 
     def since(self, prefix: str) -> float:
         """See Watch."""
@@ -82,6 +88,7 @@ class Names:
         `fresh` asks the store whatever is known, `max_age` (seconds) what was not confirmed since. A store that does
         not answer is no reason to forget: then what was known last is given, unless `fresh`.
         """
+        self.watch.used(prefix)
         level = self._levels.get(prefix)
         if not fresh and level is not None:
             if not self._believes(prefix, level, max_age):
@@ -102,6 +109,28 @@ class Names:
     def known(self, prefix: str) -> Level | None:
         """What is known of a level, without asking."""
         return self._levels.get(prefix)
+
+    def known_below(self, prefix: str) -> list[str]:
+        """The levels known below a prefix, the one asked for last at the end."""
+        return self._levels.below(prefix)
+
+    def doubt(self, prefix: str) -> None:
+        """Have a level asked for again when somebody looks at it."""
+        level = self._levels.get(prefix)
+        if level is not None:
+            level.confirmed = float("-inf")
+
+    async def refresh(self, prefix: str) -> None:
+        """Ask for a level now. Raises what the store fails with."""
+        await self._ask(prefix, self._levels.get(prefix), fresh=True)
+
+    def is_listing(self, prefix: str) -> bool:
+        """Whether a level below `prefix` is being asked for."""
+        return any(kind == "list" and what.startswith(prefix) for kind, what in self._pending)
+
+    async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        """A call of the store whose failure shows in the statistics."""
+        return await self._calling(question)
 
     def watched(self, prefix: str) -> bool:
         """Whether others' changes below `prefix` will be told: then it need not be asked again and again."""
@@ -250,15 +279,33 @@ class Names:
 
         await for_each(keys, ask, at_once=HEADS_AT_ONCE)
 
-    def heard_of(self, infos: list[ObjectInfo]) -> None:
-        """Take note of what a LIST said of some objects, without saying what else is there."""
+    async def hear(self, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]) -> tuple[list[ObjectInfo], set[str]]:
+        """Ask for some objects and take note of them; returns them, and the keys our own hand was on meanwhile."""
+        with self._listen() as meanwhile:
+            infos = await self._calling(question)
+        ours = {key for key, _ in meanwhile}
         for info in infos:
             parent, name = split_key(info.key)
             level = self._levels.get(parent)
-            if level is not None and self._journal.newest(info.key) is None:
-                known = level.objects.get(name)
-                if known is None or not _same_version(known, info):
-                    self._learn(info)
+            if level is None or info.key in ours or self._journal.newest(info.key) is not None:
+                continue
+            known = level.objects.get(name)
+            if known is None or not _same_version(known, info):
+                self._learn(info)
+        return list(infos), ours
+
+    async def hear_range(
+        self, prefix: str, after: str, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]
+    ) -> list[ObjectInfo]:
+        """The same for all objects on the level `prefix` whose name sorts after `after`: what is missing is gone."""
+        infos, ours = await self.hear(question)
+        level = self._levels.get(prefix)
+        if level is not None:
+            there = {info.key for info in infos}
+            for key in [prefix + name for name in level.objects if name > after]:
+                if key not in there and key not in ours:
+                    self._lost(key)
+        return infos
 
     # --- taking note: no await below this line but in the last four --------------------------------------------------
 

@@ -21,6 +21,7 @@ import trio
 
 from livememfs import errors
 from livememfs.cache.barrier import Barrier
+from livememfs.cache.beacon import Beacon
 from livememfs.cache.blobs import Blobs, BlobStatistics
 from livememfs.cache.catalog import Catalog
 from livememfs.cache.changes import Change
@@ -29,6 +30,7 @@ from livememfs.cache.journal import Journal, JournalStatistics
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
 from livememfs.cache.uploader import Uploader, UploaderStatistics
+from livememfs.cache.watcher import Watcher, WatcherStatistics
 from livememfs.store.base import (
     Condition,
     IfMatch,
@@ -54,7 +56,7 @@ __all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "ReplicaStatistics", "sp
 
 @dataclass(frozen=True)
 class ReplicaStatistics:
-    """Counters since the start, and what each part holds. `failing_s`: seconds since the store first failed to answer."""
+    """Counters since the start, and what each part holds. `failing_s`: seconds since the store began to fail."""
 
     levels: int
     known: int
@@ -67,12 +69,14 @@ class ReplicaStatistics:
     contents: BlobStatistics
     journal: JournalStatistics
     uploader: UploaderStatistics
+    watcher: WatcherStatistics
 
 
 class Replica(Names):
     """A view of one bucket through one store, with a local state in `folder` (None: in memory).
 
-    `on_conflict(key, copy)` hears of versions of ours that had to go beside another host's. `run` must be running for
+    `on_conflict(key, copy)` hears of versions of ours that had to go beside another host's. `announce` names this
+    process to other hosts, empty leaves them to find out; `poll_interval` None watches nobody. `run` must be running for
     anything accepted to reach the bucket.
     """
 
@@ -87,6 +91,8 @@ class Replica(Names):
         host: str = "localhost",
         now_ns: Callable[[], int] = time.time_ns,
         on_conflict: Callable[[str, str], None] | None = None,
+        announce: str = "",
+        poll_interval: float | None = None,
     ) -> None:
         self._database = Database(folder)
         self._max_bytes = cache_size
@@ -97,6 +103,16 @@ class Replica(Names):
         self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
         self._on_conflict = on_conflict
         self._on_upload: list[Callable[[str, bool], None]] = []
+        self.beacon = Beacon(
+            store,
+            f"{announce}-{self._database.identity}" if folder is not None else announce,
+            lambda key: self.now(key) is not None,
+        )
+        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon)
+        if announce:
+            self.subscribe_uploads(self.beacon.changed)
+        if poll_interval is not None:
+            self.watch = self.watcher
         self._disk_free: tuple[float, int] = (float("-inf"), 0)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -104,6 +120,8 @@ class Replica(Names):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.uploader.run)
             nursery.start_soon(self._persist_now_and_then)
+            nursery.start_soon(self.beacon.run)
+            nursery.start_soon(self.watcher.run)
             task_status.started()
 
     async def _persist_now_and_then(self) -> None:
@@ -404,6 +422,7 @@ class Replica(Names):
             contents=self.blobs.statistics(),
             journal=self.journal.statistics(),
             uploader=self.uploader.statistics(),
+            watcher=self.watcher.statistics(),
         )
 
 

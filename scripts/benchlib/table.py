@@ -44,7 +44,7 @@ def _plain(rows: Sequence[Row]) -> Mapping[str, float]:
 def _figures(row: Row, plain: Mapping[str, float]) -> dict[str, Any]:
     """What is shown of a row; of one that failed in every round there are no figures."""
     if not row.rounds:
-        return {"workload": row.workload, "path": row.place, "failures": row.failures}
+        return {"workload": row.workload, "path": row.place, "failures": row.failures, "seconds": []}
     p50 = in_ms(row, 0.5)
     return {
         "workload": row.workload,
@@ -81,8 +81,8 @@ def as_text(rows: Sequence[Row], costs: Sequence[Cost]) -> str:
 
 
 def _cells(figures: Mapping[str, Any]) -> tuple[str, ...]:
-    failures = figures["failures"]
-    failed = f"failed {len(failures)} times: {failures[0]}" if failures else ""
+    failures, rounds = figures["failures"], len(figures["failures"]) + len(figures["seconds"])
+    failed = f"{len(failures)} of {rounds} rounds failed: {failures[0]}" if failures else ""
     if "p50_ms" not in figures:
         return (figures["path"], "", "", "", failed)
     ratio = "" if figures["ratio"] is None else f"{figures['ratio']:,.1f}"

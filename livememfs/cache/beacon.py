@@ -1,0 +1,122 @@
+"""The beacon: how a host tells the others what a LIST of new notes cannot show them.
+
+Owns `{space}/_changes/{host}.json`: a number that grows by one with each change and the keys changed last. Writing is
+put off a little, so that many changes make one object. Refuses to announce what every poller finds by itself (new
+notes), and to matter: a beacon that is lost costs the others some minutes, until they look at everything again. Trio
+thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import structlog
+import trio
+
+from livememfs.errors import LiveMemError
+from livememfs.records import keys
+from livememfs.store.base import Store
+
+log = structlog.get_logger("livememfs.cache")
+
+WAIT = 0.2
+"""Seconds for which an announcement waits for the next one."""
+RETRY = 5.0
+REMEMBERED = 512
+"""Keys in one beacon. Who missed more than these looks at everything again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """One beacon as it was read. `recent` are (number, key), the last one last; `epoch` names the writer's process."""
+
+    epoch: str
+    number: int
+    recent: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def parse(cls, data: bytes) -> Announcement | None:
+        """None for anything that is no beacon."""
+        try:
+            value = json.loads(data)
+            recent = tuple((int(number), str(key)) for number, key in value["recent"])
+            return cls(str(value["epoch"]), int(value["seq"]), recent)
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def since(self, seen: Announcement | None) -> list[str] | None:
+        """The keys changed after `seen`; None when some of them cannot be told."""
+        if seen is None or seen.epoch != self.epoch:
+            return None
+        missing = [key for number, key in self.recent if number > seen.number]
+        return missing if len(missing) == self.number - seen.number else None
+
+
+@dataclass
+class _Space:
+    recent: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    number: int = 0
+    waiting: bool = False
+
+
+class Beacon:
+    """The announcements of one process. `host` must be its alone; `is_there(key)` says whether an object is known."""
+
+    def __init__(self, store: Store, host: str, is_there: Callable[[str], bool]) -> None:
+        self._store = store
+        self._host = host
+        self._is_there = is_there
+        self._epoch = uuid4().hex[:12]
+        self._spaces: dict[str, _Space] = {}
+        self._changed = trio.Event()
+        self._written = 0
+
+    def key(self, space: str) -> str:
+        """Where this process announces what it changed in a space."""
+        return f"{space}/{keys.CHANGES}/{self._host}.json"
+
+    def changed(self, key: str, new: bool) -> None:
+        """Take note of a change that the bucket has. `new`: there was nothing under the key before."""
+        parsed = keys.parse(key)
+        space = parsed.space
+        if not space or space.startswith("_") or (new and parsed.kind == "note"):
+            return
+        if key == keys.meta_key(space) and not self._is_there(key):
+            self._spaces.pop(space, None)  # the space is gone, and must not come back for the sake of its beacon
+            return
+        state = self._spaces.setdefault(space, _Space())
+        state.number += 1
+        state.recent.append((state.number, key))
+        state.waiting = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write what there is to announce, until cancelled."""
+        while True:
+            await self._changed.wait()
+            await trio.sleep(WAIT)
+            self._changed = trio.Event()
+            if not await self.flush():
+                await trio.sleep(RETRY)
+                self._changed.set()
+
+    async def flush(self) -> bool:
+        """Write it now; whether all of it was written."""
+        complete = True
+        for space, state in list(self._spaces.items()):
+            if not state.waiting:
+                continue
+            state.waiting = False
+            value = {"epoch": self._epoch, "seq": state.number, "recent": list(state.recent)}
+            try:
+                await self._store.put(self.key(space), json.dumps(value, ensure_ascii=False).encode())
+                self._written += 1
+            except LiveMemError as error:
+                log.info("a change could not be announced", space=space, reason=str(error))
+                state.waiting = True
+                complete = False
+        return complete

@@ -1,0 +1,279 @@
+"""The watcher: finds out what other hosts did, so that names and versions need not be asked for again and again.
+
+Owns when to look and at what: two LISTs for each space in use and interval. One shows the space's own records and the
+hosts' beacons (`beacon`), which name what else has changed; the other shows notes newer than the last known one. Every
+few minutes everything known is looked at again, for writers that leave no beacon. Refuses to vouch for a space whose
+last look is older than the interval and a second. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.cache.beacon import Announcement
+from livememfs.cache.levels import split_key
+from livememfs.errors import LiveMemError, ObjectMissing
+from livememfs.records import keys
+from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
+
+if TYPE_CHECKING:
+    from livememfs.cache.beacon import Beacon
+    from livememfs.cache.replica import Replica
+
+log = structlog.get_logger("livememfs.cache")
+
+SLACK = 1.0
+"""Seconds beyond the interval for which a look is vouched for."""
+BACK_OFF = ((60.0, 1.0), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
+"""Up to this many seconds after the last use, this many intervals between two looks."""
+FORGOTTEN_AFTER = 86_400.0
+CLOCK_SKEW = timedelta(minutes=5)
+"""How far another host's clock may be behind for its new notes to be seen at once."""
+EVERYTHING_AFTER = 300.0
+ASKED_ONE_BY_ONE = 8
+"""Up to this many changed objects of one level are asked for; of more, the level is listed."""
+RELISTED = 64
+ROOT_BELIEVED = 30.0
+BEACONS_READ_FIRST = 32
+
+
+@dataclass
+class _Space:
+    used: float
+    due: float
+    looked: float = float("-inf")
+    baseline: float = float("inf")
+    everything: float = float("-inf")
+    is_space: bool = True
+    beacons: dict[str, str] = field(default_factory=dict)
+    heard: dict[str, Announcement | None] = field(default_factory=dict)
+    newest: str = ""
+    looking: trio.Event | None = None
+
+
+@dataclass(frozen=True)
+class WatcherStatistics:
+    """Spaces watched, looks, looks that failed, changes that others announced, and full looks."""
+
+    spaces: int
+    looks: int
+    failures: int
+    announced: int
+    full: int
+
+
+class Watcher:
+    """Watches the spaces in use. `interval` is in seconds; `beacon` is our own, not to be listened to."""
+
+    def __init__(self, replica: Replica, interval: float, beacon: Beacon) -> None:
+        self._replica = replica
+        self._interval = interval
+        self._beacon = beacon
+        self._spaces: dict[str, _Space] = {}
+        self._woken = trio.Event()
+        self._counts = {"looks": 0, "failures": 0, "announced": 0, "full": 0}
+
+    # --- what the names ask (names.Watch) -----------------------------------------------------------------------
+
+    def used(self, prefix: str) -> None:
+        """Somebody looks at something below `prefix`."""
+        space = prefix.partition("/")[0]
+        if not space or space.startswith("_"):
+            return
+        now = trio.current_time()
+        known = self._spaces.get(space)
+        if known is None:
+            self._spaces[space] = _Space(used=now, due=now)
+            self._woken.set()
+            return
+        idle = now - known.used
+        known.used = now
+        if idle > BACK_OFF[0][0]:
+            known.due = min(known.due, now)
+            self._woken.set()
+
+    def since(self, prefix: str) -> float:
+        """See names.Watch."""
+        now = trio.current_time()
+        if not prefix:
+            return (
+                now - ROOT_BELIEVED if any(self._vouches(one, now) for one in self._spaces.values()) else float("inf")
+            )
+        state = self._spaces.get(prefix.partition("/")[0])
+        return state.baseline if state is not None and self._vouches(state, now) else float("inf")
+
+    def _vouches(self, state: _Space, now: float) -> bool:
+        return state.is_space and now - state.looked <= self._interval + SLACK
+
+    async def catch_up(self, prefix: str) -> None:
+        """See names.Watch."""
+        state = self._spaces.get(prefix.partition("/")[0])
+        if state is None or not state.is_space or self._vouches(state, trio.current_time()):
+            return
+        if state.baseline != float("inf"):  # without one, a look now would vouch for nothing known before
+            await self._look(prefix.partition("/")[0], state)
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Look at every space in use when it is due, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                now = trio.current_time()
+                self._forget(now)
+                for space, state in self._spaces.items():
+                    if state.due <= now and state.looking is None:
+                        state.due = now + self._pause(state, now)
+                        if self._replica.is_listing(f"{space}/"):
+                            continue  # whoever waits for names should not have to share the line with us
+                        nursery.start_soon(self._look, space, state)
+                self._woken = trio.Event()
+                with trio.move_on_at(min((state.due for state in self._spaces.values()), default=float("inf"))):
+                    await self._woken.wait()
+
+    def _pause(self, state: _Space, now: float) -> float:
+        idle = now - state.used
+        return self._interval * next(factor for limit, factor in BACK_OFF if idle <= limit)
+
+    def _forget(self, now: float) -> None:
+        for space in [name for name, state in self._spaces.items() if now - state.used > FORGOTTEN_AFTER]:
+            del self._spaces[space]
+
+    async def _look(self, space: str, state: _Space) -> None:
+        """One look, by whoever comes first; who comes meanwhile waits for it. Raises nothing of the store's."""
+        if state.looking is not None:
+            await state.looking.wait()
+            return
+        state.looking = trio.Event()
+        asked = trio.current_time()
+        self._counts["looks"] += 1
+        try:
+            await self._look_at_records(space, state)
+            if state.is_space:
+                await self._look_at_new_notes(space, state)
+                await self._look_at_everything(space, state, asked)
+        except LiveMemError as error:
+            self._counts["failures"] += 1
+            log.debug("a look at others' changes failed", space=space, reason=str(error))
+        else:
+            state.looked = asked
+            state.baseline = min(state.baseline, asked)
+            self._replica.uploader.reachable()
+        finally:
+            state.looking.set()
+            state.looking = None
+
+    async def _look_at_records(self, space: str, state: _Space) -> None:
+        """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""
+        replica = self._replica
+        found, _ = await replica.hear(lambda: self._records(space))
+        records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
+        state.is_space = any(info.key == keys.meta_key(space) for info in records)
+        changes = f"{space}/{keys.CHANGES}/"
+        await self._listen(space, state, [info for info in found if info.key.startswith(changes)])
+
+    async def _records(self, space: str) -> list[ObjectInfo]:
+        store, ledger = self._replica.store, f"{space}/{keys.LEDGER}0"
+        page = await store.list_page(f"{space}/_", limit=MAX_PAGE)
+        if page.next_token is None:
+            return list(page.objects)
+        # A long ledger stands between the beacons and the rest.
+        rest = await list_all(store, f"{space}/_", start_after=ledger)
+        return [info for info in page.objects if info.key < ledger] + list(rest.objects)
+
+    async def _listen(self, space: str, state: _Space, beacons: list[ObjectInfo]) -> None:
+        """Read the beacons that moved, and look at what they name."""
+        moved = [
+            info for info in beacons if state.beacons.get(info.key) != info.etag and info.key != self._beacon.key(space)
+        ]
+        first = state.baseline == float("inf")
+        changed: set[str] = set()
+        everything = False
+        for info in moved[:BEACONS_READ_FIRST] if first else moved:
+            told = await self._read(info.key)
+            missed = told.since(state.heard.get(info.key)) if told is not None else []
+            if not first and missed is None:
+                everything = True
+            elif not first and missed:
+                changed.update(missed)
+            state.heard[info.key] = told
+        if everything:
+            await self._relist(f"{space}/")
+        elif changed:
+            self._counts["announced"] += len(changed)
+            await self._look_at(changed)
+        for info in moved:  # only now: what failed half-way is read again
+            state.beacons[info.key] = info.etag
+
+    async def _read(self, key: str) -> Announcement | None:
+        replica = self._replica
+        try:
+            return Announcement.parse((await replica.ask(lambda: replica.store.get(key))).data)
+        except ObjectMissing:
+            return None
+
+    async def _look_at(self, changed: set[str]) -> None:
+        """Find out what became of objects, level by level. Levels that nobody looked at need nothing."""
+        by_level: defaultdict[str, list[str]] = defaultdict(list)
+        for key in changed:
+            parent, _ = split_key(key)
+            while parent and self._replica.known(parent) is None:
+                parent, key = split_key(parent[:-1])[0], parent  # a folder may have come or gone one level up
+            by_level[parent].append(key)
+        for level, found in by_level.items():
+            if len(found) <= ASKED_ONE_BY_ONE and all(split_key(key)[0] == level for key in found):
+                await self._replica.look_again(found)
+            else:
+                await self._replica.refresh(level)
+
+    async def _look_at_new_notes(self, space: str, state: _Space) -> None:
+        """Notes whose time is later than the newest known one's, less what clocks may differ."""
+        prefix = keys.live_prefix(space)
+        level = self._replica.known(prefix)
+        if level is None:
+            return
+        if not state.newest:
+            state.newest = max((name for name in level.objects if keys.NoteName.parse(name)), default="")
+        after = _earlier(state.newest)
+        replica = self._replica
+
+        async def ask() -> tuple[ObjectInfo, ...]:
+            return (await list_all(replica.store, prefix, start_after=prefix + after)).objects
+
+        found = await replica.hear_range(prefix, after, ask)
+        if found:
+            state.newest = max(state.newest, found[-1].key[len(prefix) :])
+
+    async def _look_at_everything(self, space: str, state: _Space, now: float) -> None:
+        """For writers that are not livememfs and leave no beacon."""
+        if state.everything == float("-inf"):
+            state.everything = now
+        if now - state.everything < EVERYTHING_AFTER or now - state.used > EVERYTHING_AFTER:
+            return
+        state.everything = now
+        await self._relist(f"{space}/")
+
+    async def _relist(self, prefix: str) -> None:
+        """Ask for every known level below a prefix, the last ones looked at first; doubt what is too much."""
+        self._counts["full"] += 1
+        levels = self._replica.known_below(prefix)
+        for level in levels[-RELISTED:]:
+            await self._replica.refresh(level)
+        for level in levels[:-RELISTED]:
+            self._replica.doubt(level)
+
+    def statistics(self) -> WatcherStatistics:
+        """Counters, cheap."""
+        return WatcherStatistics(spaces=len(self._spaces), **self._counts)
+
+
+def _earlier(name: str) -> str:
+    """What sorts before the notes of the last minutes before the one named; before all when it names none."""
+    parsed = keys.NoteName.parse(name)
+    return "" if parsed is None else f"{parsed.timestamp - CLOCK_SKEW:%Y%m%dT%H%M%S}"
