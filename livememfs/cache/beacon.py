@@ -23,7 +23,7 @@ from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cache")
 
-WAIT = 0.2
+WAIT = 0.1
 """Seconds for which an announcement waits for the next one."""
 RETRY = 5.0
 REMEMBERED = 512

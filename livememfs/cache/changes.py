@@ -23,13 +23,15 @@ REMEMBERED = 1_000
 class Change:
     """One object appeared, changed or went.
 
-    `origin` is "local" for our own hand and "remote" for any other; `etag` is empty for a deletion.
+    `origin` is "local" for our own hand and "remote" for any other; `etag` is empty for a deletion. `by_caller` says
+    that it was made by a file operation, whose caller knows.
     """
 
     key: str
     kind: Literal["put", "delete"]
     etag: str
     origin: Literal["local", "remote"]
+    by_caller: bool = False
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,9 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
         theirs = await store.get(op.key)
     except ObjectMissing:
         return TryAgain(FREE)  # removed there, edited here: the edit wins
-    if op.was_sent_as((theirs.info.meta or {}).get(OP_META, "")):
-        return Adopted(theirs.info) if theirs.data == data else TryAgain(theirs.info.etag)
+    writer = (theirs.info.meta or {}).get(OP_META, "")
+    if op.was_sent_as(writer) and (writer != op.op_id or theirs.data != data):
+        return TryAgain(theirs.info.etag)
     if theirs.data == data:
         return Adopted(theirs.info)
     # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
@@ -93,7 +94,10 @@ async def settle_copy(store: Store, op: Operation, host: str) -> Adopted | TryAg
         theirs = await store.head(op.key)
     except ObjectMissing:
         return TryAgain(FREE)
-    if op.was_sent_as((theirs.meta or {}).get(OP_META, "")) or theirs.etag == op.etag:
+    writer = (theirs.meta or {}).get(OP_META, "")
+    if op.was_sent_as(writer) and writer != op.op_id:
+        return TryAgain(theirs.etag)
+    if writer == op.op_id or theirs.etag == op.etag:
         return Adopted(theirs)
     for key in _free_names(op, host, is_new_note=False):
         try:

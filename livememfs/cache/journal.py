@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from uuid import uuid4
 import trio
 
 from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, Operation
-from livememfs.errors import NoSpace
+from livememfs.errors import NoSpace, StoreError
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs
@@ -61,6 +62,7 @@ class Journal:
         self._timetable: list[tuple[float, int]] = []
         self._order: list[int] = []
         self._blocked: list[Operation] = []
+        self._copies: defaultdict[str, list[Operation]] = defaultdict(list)
         self._bytes = 0
         self._counts = {"accepted": 0, "finished": 0, "dropped": 0}
         self.last = 0
@@ -126,21 +128,33 @@ class Journal:
         return self._enter(made)
 
     def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
-        """Accept a copy on the server of a version whose bytes are not here."""
-        made = Operation(0, uuid4().hex, "copy", key, source=source.key, etag=source.etag, size=source.size)
-        made.modified, made.meta = source.modified_ns, dict(source.meta or {})
-        before = self.newest(source.key)
-        made.after = before.seq if before is not None else None
+        """Accept a copy on the server of a version whose bytes are not here. StoreError when they should be."""
+        made = Operation(0, uuid4().hex, "copy", key, source=self._origin(source.key), etag=source.etag)
+        made.modified, made.size, made.meta = source.modified_ns, source.size, dict(source.meta or {})
+        _stay(made)
         with self._database.atomic():
             self._write(made, base)
         return self._enter(made)
+
+    def _origin(self, key: str) -> str:
+        """Where the bucket has the bytes that a key shows: for a copy that is not made yet, that is its source."""
+        found = key
+        for op in (self._flying.get(key), self._waiting.get(key)):
+            if op is not None and op.kind == "put":
+                raise StoreError(f"the local copy of {key} is damaged")
+            if op is not None and op.kind == "copy":
+                found = op.source
+        return found
 
     def meta(self, info: ObjectInfo, meta: Mapping[str, str]) -> Operation:
         """Accept other metadata for the version that the key shows."""
         waiting = self._waiting.get(info.key)
         if waiting is not None and waiting.kind != "delete":
-            waiting.meta = dict(meta)
-            self._store(waiting)
+            changed = replace(waiting, meta=dict(meta))
+            if waiting.tries:  # what the bucket may have under the old id does not have these
+                changed.op_id, changed.sent = uuid4().hex, f"{waiting.sent} {waiting.op_id}".strip()
+            self._store(changed)
+            waiting.meta, waiting.op_id, waiting.sent = changed.meta, changed.op_id, changed.sent
             return waiting
         made = Operation(0, uuid4().hex, "meta", info.key, etag=info.etag, size=info.size, meta=dict(meta))
         made.modified = self._now_ns()
@@ -170,9 +184,14 @@ class Journal:
         if op.kind == "put" and data is None:
             return None
         moved = replace(op, key=target, base_blob=None)
+        _stay(moved)
+        followers = [other for other in self._ops.values() if other.after == op.seq]
         with self._database.atomic() as db:
             db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
             self._write(moved, base, data)
+            db.execute("UPDATE op SET after = ? WHERE after = ?", (moved.seq, op.seq))
+        for other in followers:
+            other.after = moved.seq
         self._forget(op)
         return self._enter(moved)
 
@@ -220,11 +239,57 @@ class Journal:
             op = self._ops.get(seq)
             if op is None or op.in_flight or op.not_before > now:
                 continue  # ended, or put off: then it stands in the timetable once more
-            if op.key in self._flying or op.after in self._ops:
+            if self._is_held_up(op):
                 self._blocked.append(op)
                 continue
             return op
         return None
+
+    def _is_held_up(self, op: Operation) -> bool:
+        """Whether another operation has to come first.
+
+        Where each of some waits for the next, and the last for the first, an order that is only good manners is not
+        kept, and a copy fetches the bytes that it is about to take another's place with.
+        """
+        if op.key in self._flying:
+            return True
+        readers = self._readers(op)
+        if not readers and op.after not in self._ops:
+            return False
+        return not self._is_in_a_circle(op) or (bool(readers) and op.kind != "copy")
+
+    def _readers(self, op: Operation) -> list[Operation]:
+        """Copies that are to be made from what this operation replaces or removes: without them it would be lost."""
+        return [other for other in self._copies.get(op.key, ()) if other is not op] if op.kind != "meta" else []
+
+    def _is_in_a_circle(self, op: Operation) -> bool:
+        seen: set[int] = set()
+        ahead = [op]
+        while ahead:
+            step = ahead.pop()
+            if step.in_flight:
+                continue
+            first = self._ops.get(step.after) if step.after is not None else None
+            for other in (*self._readers(step), *((first,) if first is not None else ())):
+                if other is op:
+                    return True
+                if other.seq not in seen:
+                    seen.add(other.seq)
+                    ahead.append(other)
+        return False
+
+    def needs_bytes(self, op: Operation) -> bool:
+        """Whether a copy must not be made on the server, because another one still has to read what it replaces."""
+        return bool(self._readers(op))
+
+    def fetched(self, op: Operation, data: bytes, etag: str) -> None:
+        """The bytes that a copy was to be made of are here: from now on it is a put. NoSpace."""
+        with self._database.atomic():
+            blob = self._blobs.keep(op.key, etag, data)
+            self._store(replace(op, kind="put", source="", blob=blob, etag=etag, size=len(data)))
+        self._unlist(op)
+        op.kind, op.source, op.blob, op.etag, op.size = "put", "", blob, etag, len(data)
+        self._list(op)
 
     def next_moment(self) -> float:
         """When `next_ready` should be asked again; infinity: not before something changes."""
@@ -271,8 +336,9 @@ class Journal:
                 if later.kind == "delete" and op.base is FREE:
                     later.base = op.etag
             if later.kind == "meta" and op.kind != "meta":
+                self._unlist(later)
                 later.kind, later.blob, later.source = op.kind, op.blob, op.source
-                self._bytes += later.size if later.kind == "put" else 0
+                self._list(later)
             later.sent, later.tries = f"{op.sent} {op.op_id} {later.sent}".strip(), op.tries + later.tries
             later.after = op.after if later.after is None else later.after
             self._remove(op)
@@ -284,13 +350,15 @@ class Journal:
         Not `as_sent`: what the bucket has is another content than the one sent, and who follows must be merged again.
         """
         later = self._waiting.get(op.key)
-        with self._database.atomic():
+        with self._database.atomic() as db:
             if later is not None and later is not op and later.base == BEFORE:
                 later.base = (etag if as_sent else op.etag) or (ANY if later.kind == "delete" else FREE)
                 later.base_blob = op.blob if later.kind == "put" else None
                 later.etag = etag if later.kind == "meta" else later.etag
                 self._store(later)
             self._remove(op)
+            # The names say at their leisure what the bucket has now; until then they must not vouch for what it had.
+            db.execute("UPDATE object SET meta = NULL WHERE key = ?", (op.key,))
         op.in_flight = False
         self._counts["finished"] += 1
         self._wake()
@@ -317,7 +385,7 @@ class Journal:
         self._ops[op.seq] = op
         self._waiting[op.key] = op
         self.last = max(self.last, op.seq)
-        self._bytes += op.size if op.kind == "put" else 0
+        self._list(op)
         heapq.heappush(self._order, op.seq)
         heapq.heappush(self._timetable, (op.not_before, op.seq))
 
@@ -328,10 +396,25 @@ class Journal:
 
     def _forget(self, op: Operation) -> None:
         del self._ops[op.seq]
-        self._bytes -= op.size if op.kind == "put" else 0
+        self._unlist(op)
         for where in (self._waiting, self._flying):
             if where.get(op.key) is op:
                 del where[op.key]
+
+    def _list(self, op: Operation) -> None:
+        """Count an operation by its kind."""
+        if op.kind == "put":
+            self._bytes += op.size
+        elif op.kind == "copy":
+            self._copies[op.source].append(op)
+
+    def _unlist(self, op: Operation) -> None:
+        if op.kind == "put":
+            self._bytes -= op.size
+        elif op.kind == "copy":
+            self._copies[op.source].remove(op)
+            if not self._copies[op.source]:
+                del self._copies[op.source]
 
     def _schedule(self, op: Operation, delay: float) -> None:
         op.not_before = trio.current_time() + delay
@@ -380,3 +463,9 @@ def _take_over(op: Operation, waiting: Operation) -> None:
             op.base = waiting.etag
     op.after = waiting.after if op.after is None else op.after
     op.seq, op.accepted = waiting.seq, waiting.accepted
+
+
+def _stay(op: Operation) -> None:
+    """A copy to where it comes from: renamed there and back. Only its metadata may be news."""
+    if op.kind == "copy" and op.source == op.key:
+        op.kind, op.source = "meta", ""

@@ -91,36 +91,37 @@ class Levels:
         self._levels[prefix] = Level({}, set(), confirmed)
         self._show_folders(prefix, there=False)
 
-    def show(self, key: str, info: ObjectInfo | None) -> None:
-        """Put one object into every known level that it shows in, or take it out."""
+    def show(self, key: str, info: ObjectInfo | None) -> list[str]:
+        """Put one object into every known level that it shows in, or take it out; the folders that came or went."""
         parent, name = split_key(key)
         level = self._levels.get(parent)
         if level is not None:
             _set(level.objects, name, info)
             level.serial = next(_serials)
-        self._show_folders(parent, there=info is not None)
+        return self._show_folders(parent, there=info is not None)
 
-    def _show_folders(self, parent: str, *, there: bool) -> None:
-        """A folder is there while something is below it."""
-        certain = True
+    def _show_folders(self, parent: str, *, there: bool) -> list[str]:
+        """A folder is there while something is below it. Those that came or went, as prefixes."""
+        certain, changed = True, []
         while parent:
             level = self._levels.get(parent)
             certain = certain and (there or level is not None)
             if not there and certain and level is not None and (level.objects or level.folders):
-                return
+                break
+            prefix = parent
             parent, folder = split_key(parent[:-1])
             outer = self._levels.get(parent)
             if outer is None:
                 continue
             if there and folder in outer.folders:
-                return
+                break
             outer.serial = next(_serials)
-            if there:
-                outer.folders.add(folder)
-            elif certain:
-                outer.folders.discard(folder)
+            if there or certain:
+                (outer.folders.add if there else outer.folders.discard)(folder)
+                changed.append(prefix)
             else:  # it may have been the last object below this folder: only a new LIST can tell
                 outer.confirmed = float("-inf")
+        return changed
 
     def doubt(self, prefix: str) -> None:
         """Have every known level below a prefix asked for again."""

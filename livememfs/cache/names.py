@@ -43,6 +43,9 @@ class Watch(Protocol):
     def since(self, prefix: str) -> float:
         """What was confirmed at this moment or later is current; infinity: nothing is known to be."""
 
+    def is_new(self, prefix: str) -> bool:
+        """Whether the watch has yet to begin there: what is heard before it has begun cannot be vouched for."""
+
     async def catch_up(self, prefix: str) -> None:
         """Have `since` answer for now, if that is possible. Raises nothing of the store's."""
 
@@ -56,6 +59,10 @@ class Nobody:
     def since(self, prefix: str) -> float:
         """See Watch."""
         return float("inf")
+
+    def is_new(self, prefix: str) -> bool:
+        """See Watch."""
+        return False
 
     async def catch_up(self, prefix: str) -> None:
         """See Watch."""
@@ -89,6 +96,8 @@ class Names:
         not answer is no reason to forget: then what was known last is given, unless `fresh`.
         """
         self.watch.used(prefix)
+        if self.watch.is_new(prefix) and trio.current_time() >= self._asking_again:
+            await self.watch.catch_up(prefix)
         level = self._levels.get(prefix)
         if not fresh and level is not None:
             if not self._believes(prefix, level, max_age):
@@ -97,10 +106,13 @@ class Names:
             if level is not None and self._believes(prefix, level, max_age):
                 self._counts["hits"] += 1
                 return level
+        if level is None and not fresh and trio.current_time() < self._asking_again:
+            level = self._from_catalog(prefix)
+            if level is not None:
+                return level
         try:
             return await self._ask(prefix, level, fresh=fresh)
         except (errors.Unreachable, errors.Throttled):
-            self._asking_again = trio.current_time() + OUTAGE_PAUSE
             level = self._levels.get(prefix) or self._from_catalog(prefix)
             if fresh or level is None:
                 raise
@@ -177,11 +189,12 @@ class Names:
             self._show(key, info)
         level = self._levels.get(prefix)
         assert level is not None  # it was put there, and nothing was awaited since
-        self._heard_level(prefix, level, known, before is not None)
+        self._heard_level(prefix, level, known, before)
         return level
 
-    def _heard_level(self, prefix: str, level: Level, known: dict[str, ObjectInfo], announce: bool) -> None:
+    def _heard_level(self, prefix: str, level: Level, known: dict[str, ObjectInfo], before: Level | None) -> None:
         """Keep what a LIST said, and tell of what is new in it."""
+        announce = before is not None
         self._catalog.complete(prefix, level.folders)
         for name, info in level.objects.items():
             old = known.get(name)
@@ -191,6 +204,10 @@ class Names:
                 self._catalog.heard((info,))
             if announce and (old is None or old.etag != info.etag):
                 self.changes.publish(Change(prefix + name, "put", info.etag, "remote"))
+        if before is not None:
+            for folder in before.folders ^ level.folders:
+                kind: Literal["put", "delete"] = "put" if folder in level.folders else "delete"
+                self.changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote"))
         for name in known.keys() - level.objects.keys():
             self._catalog.gone(prefix + name)
             self._gone(prefix + name)
@@ -317,7 +334,7 @@ class Names:
         old = self.now(info.key)
         parent, _ = split_key(info.key)
         self._catalog.heard((info,))
-        self._show(info.key, info)
+        self._tell_folders(self._show(info.key, info), "put")
         looked_at = old is not None or self._levels.get(parent) is not None
         if looked_at and (old is None or old.etag != info.etag):
             self.changes.publish(Change(info.key, "put", info.etag, "remote"))
@@ -330,19 +347,25 @@ class Names:
         was_known = self.now(key) is not None
         self._catalog.gone(key)
         self._gone(key)
-        self._show(key, None)
+        folders = self._show(key, None)
         if was_known:
             self.changes.publish(Change(key, "delete", "", "remote"))
+        self._tell_folders(folders, "delete")
 
-    def _show(self, key: str, info: ObjectInfo | None) -> None:
-        """Show one object, or its absence, in the levels that are known."""
+    def _tell_folders(self, prefixes: list[str], kind: Literal["put", "delete"]) -> None:
+        """Folders are told like objects, with a key that ends in a slash."""
+        for prefix in prefixes:
+            self.changes.publish(Change(prefix, kind, "", "remote"))
+
+    def _show(self, key: str, info: ObjectInfo | None) -> list[str]:
+        """Show one object, or its absence, in the levels that are known; the folders that came or went with it."""
         if self._levels.get(split_key(key)[0]) is None and info is not None:
             self._loose[key] = info
             if len(self._loose) > LOOSE:
                 self._loose.pop(next(iter(self._loose)))
         else:
             self._loose.pop(key, None)
-        self._levels.show(key, info)
+        return self._levels.show(key, info)
 
     def _settled(self, key: str, info: ObjectInfo | None, origin: Origin) -> None:
         """Take note of our own hand: what the key has now, in view of every answer that is on its way."""
@@ -353,9 +376,11 @@ class Names:
             self._catalog.heard((info,))
         op = self._journal.newest(key)
         shown = info if op is None else op.info()
-        self._show(key, shown)
+        folders = self._show(key, shown)
         for meanwhile in self._listening:
             meanwhile.append((key, shown))
+        if origin == "remote":
+            self._tell_folders(folders, "delete" if shown is None else "put")
         kind: Literal["put", "delete"] = "delete" if shown is None else "put"
         self.changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin))
 
@@ -395,6 +420,8 @@ class Names:
             answer = await ask()
         except (errors.Unreachable, errors.Throttled, errors.Denied, errors.BucketMissing) as error:
             self.remember_error(str(error))
+            if isinstance(error, errors.Unreachable | errors.Throttled):
+                self._asking_again = trio.current_time() + OUTAGE_PAUSE
             raise
         self.remember_error("")
         return answer

@@ -31,6 +31,7 @@ from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
 from livememfs.cache.uploader import Uploader, UploaderStatistics
 from livememfs.cache.watcher import Watcher, WatcherStatistics
+from livememfs.concurrency import for_each
 from livememfs.store.base import (
     Condition,
     IfMatch,
@@ -51,6 +52,9 @@ DEFAULT_LISTING_TTL = 1.0
 DISK_RESERVE = 32 << 20
 """Bytes of the local disk that new content leaves alone."""
 PERSIST_SECONDS = 0.5
+SMALL = 1 << 16
+"""Content of up to this size comes with the answer to a question about its object."""
+FETCHED_AT_ONCE = 16
 __all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "ReplicaStatistics", "split_key"]
 
 
@@ -76,8 +80,8 @@ class Replica(Names):
     """A view of one bucket through one store, with a local state in `folder` (None: in memory).
 
     `on_conflict(key, copy)` hears of versions of ours that had to go beside another host's. `announce` names this
-    process to other hosts, empty leaves them to find out; `poll_interval` None watches nobody. `run` must be running for
-    anything accepted to reach the bucket.
+    process to other hosts, empty leaves them to find out; `poll_interval` None watches nobody. `run` must be running
+    for anything accepted to reach the bucket.
     """
 
     def __init__(
@@ -198,6 +202,18 @@ class Replica(Names):
             self._learn(found.info)
         return found.data
 
+    async def fetch(self, infos: list[ObjectInfo]) -> None:
+        """Learn the metadata of objects, side by side; with it the content of small ones, which costs no more."""
+
+        async def ask(key: str, size: int) -> None:
+            try:
+                await (self.read(key, fresh=True) if size <= SMALL else self._head(key))
+            except errors.ObjectMissing:
+                return
+
+        wanted = [(info.key, info.size) for info in infos if info.meta is None]
+        await for_each(wanted, lambda one: ask(*one), at_once=FETCHED_AT_ONCE)
+
     def has(self, info: ObjectInfo) -> bool:
         """Whether the content of this version is here."""
         return self.blobs.has(info.key, info.etag)
@@ -264,7 +280,7 @@ class Replica(Names):
         self._show(op.key, info)
         for meanwhile in self._listening:
             meanwhile.append((op.key, info))
-        self.changes.publish(Change(op.key, "put", info.etag, "local"))
+        self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=True))
         return info
 
     def _settle_removed(self, key: str, op: Operation | None) -> None:
@@ -273,7 +289,7 @@ class Replica(Names):
         self._show(key, None)
         for meanwhile in self._listening:
             meanwhile.append((key, None))
-        self.changes.publish(Change(key, "delete", "", "local"))
+        self.changes.publish(Change(key, "delete", "", "local", by_caller=True))
 
     def expect_room(self, size: int) -> None:
         """NoSpace when `size` more bytes cannot be kept until they are uploaded."""
@@ -378,7 +394,9 @@ class Replica(Names):
     def merged(self, op: Operation) -> None:
         """See Outcomes."""
         if self.journal.newest(op.key) is op:
-            self._accepted(op)
+            self._show(op.key, op.info())
+            for meanwhile in self._listening:
+                meanwhile.append((op.key, op.info()))
             self.changes.publish(Change(op.key, "put", op.etag, "remote"))
 
     def kept_both(self, op: Operation, verdict: KeptBoth) -> None:

@@ -263,7 +263,7 @@ class Uploader:
         try:
             found = await self._store.head(op.key)
             check_condition(_condition(op.base), key=op.key, current=found.etag)
-            info = await self._store.copy(op.key, op.key, meta={**op.meta, OP_META: op.op_id})
+            info = await self._store.copy(op.key, op.key, meta={**op.meta, OP_META: op.op_id}) if op.meta else found
         except (PreconditionFailed, ObjectMissing):
             # The attributes belonged to a version that is gone; the content of the one that replaced it is another's.
             info_now = await self._find(op.key)
@@ -278,6 +278,11 @@ class Uploader:
         # Metadata that was never heard travels with the copy; what is known gets our id.
         meta = {**op.meta, OP_META: op.op_id} if op.meta else None
         try:
+            if self._journal.needs_bytes(op):
+                data = (await self._store.get(op.source)).data
+                self._journal.fetched(op, data, content_etag(data))
+                self._journal.again(op, 0.0)
+                return False
             info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op.base))
         except ObjectMissing:
             self._end(op, "", as_sent=False)

@@ -1,9 +1,9 @@
 """The watcher: finds out what other hosts did, so that names and versions need not be asked for again and again.
 
-Owns when to look and at what: two LISTs for each space in use and interval. One shows the space's own records and the
-hosts' beacons (`beacon`), which name what else has changed; the other shows notes newer than the last known one. Every
-few minutes everything known is looked at again, for writers that leave no beacon. Refuses to vouch for a space whose
-last look is older than the interval and a second. Trio thread only.
+Owns when to look and at what: at most two LISTs for each space in use and interval. One shows the space's own records
+and the hosts' beacons (`beacon`), which name what else has changed; the other shows notes newer than the last known
+one. Every few minutes everything known is looked at again, for writers that leave no beacon. Refuses to vouch for a
+space whose last look is older than the interval and a second. Trio thread only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ log = structlog.get_logger("livememfs.cache")
 
 SLACK = 1.0
 """Seconds beyond the interval for which a look is vouched for."""
-BACK_OFF = ((60.0, 1.0), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
-"""Up to this many seconds after the last use, this many intervals between two looks."""
+BACK_OFF = ((60.0, 0.75), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
+"""Up to this many seconds after the last use, this many intervals between two looks.
+
+In use, three looks at the records and beacons fall into two intervals, and every other one is at new notes as well:
+two requests an interval, with which an edit shows after three quarters of one and a note after one and a half.
+"""
 FORGOTTEN_AFTER = 86_400.0
 CLOCK_SKEW = timedelta(minutes=5)
 """How far another host's clock may be behind for its new notes to be seen at once."""
@@ -55,6 +59,7 @@ class _Space:
     heard: dict[str, Announcement | None] = field(default_factory=dict)
     newest: str = ""
     looking: trio.Event | None = None
+    notes_next: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class Watcher:
         now = trio.current_time()
         known = self._spaces.get(space)
         if known is None:
-            self._spaces[space] = _Space(used=now, due=now)
+            self._spaces[space] = _Space(used=now, due=now + self._interval)
             self._woken.set()
             return
         idle = now - known.used
@@ -97,6 +102,11 @@ class Watcher:
         if idle > BACK_OFF[0][0]:
             known.due = min(known.due, now)
             self._woken.set()
+
+    def is_new(self, prefix: str) -> bool:
+        """See names.Watch."""
+        state = self._spaces.get(prefix.partition("/")[0])
+        return state is not None and state.is_space and state.looked == float("-inf")
 
     def since(self, prefix: str) -> float:
         """See names.Watch."""
@@ -113,11 +123,12 @@ class Watcher:
 
     async def catch_up(self, prefix: str) -> None:
         """See names.Watch."""
-        state = self._spaces.get(prefix.partition("/")[0])
+        space = prefix.partition("/")[0]
+        state = self._spaces.get(space)
         if state is None or not state.is_space or self._vouches(state, trio.current_time()):
             return
-        if state.baseline != float("inf"):  # without one, a look now would vouch for nothing known before
-            await self._look(prefix.partition("/")[0], state)
+        state.notes_next = True
+        await self._look(space, state)
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -156,7 +167,9 @@ class Watcher:
         try:
             await self._look_at_records(space, state)
             if state.is_space:
-                await self._look_at_new_notes(space, state)
+                if state.notes_next:
+                    await self._look_at_new_notes(space, state)
+                state.notes_next = not state.notes_next
                 await self._look_at_everything(space, state, asked)
         except LiveMemError as error:
             self._counts["failures"] += 1

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pyfuse3
 import trio
@@ -20,11 +21,15 @@ import trio
 from livememfs import errors
 from livememfs.fuse import translate
 from livememfs.fuse.guard import handler
-from livememfs.fuse.inodes import Inodes, InodeStatistics
+from livememfs.fuse.inodes import Held, Inodes, InodeStatistics
+from livememfs.fuse.notify import Notifier
 from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from livememfs.tree.errorlog import ErrorLog
+    from livememfs.tree.root import Root
 
 _RENAME_NOREPLACE = 1
 
@@ -45,10 +50,14 @@ class _OpenFile:
     handle: Handle
 
 
+_Listed = tuple[bytes, Held, pyfuse3.EntryAttributes]
+"""One name of a listing, ready for the kernel."""
+
+
 @dataclass(slots=True)
 class _OpenDirectory:
     node: Directory
-    names: Sequence[tuple[str, Node]]
+    names: Sequence[_Listed]
 
 
 class Operations(pyfuse3.Operations):
@@ -58,15 +67,23 @@ class Operations(pyfuse3.Operations):
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, root: Directory, errorlog: ErrorLog, op_timeout: float) -> None:
+    def __init__(self, root: Root, errorlog: ErrorLog, op_timeout: float) -> None:
         super().__init__()
+        self.root = root
         self.errors = errorlog
         self.op_timeout = op_timeout
         self.requests = self.bugs = 0
         self._inodes = Inodes(root)
         self._files: dict[int, _OpenFile] = {}
         self._directories: dict[int, _OpenDirectory] = {}
+        self._prepared: WeakKeyDictionary[Directory, tuple[object, list[_Listed]]] = WeakKeyDictionary()
+        self.notifier: Notifier | None = None
         self._handles = count(1)
+
+    def notify_with(self, mountpoint: Path) -> Notifier:
+        """Make the thread that tells this mount's kernel of changes. Its owner starts and stops it."""
+        self.notifier = Notifier(self.root, mountpoint, self._inodes.held)
+        return self.notifier
 
     def statistics(self) -> AdapterStatistics:
         """Counters, cheap."""
@@ -90,7 +107,13 @@ class Operations(pyfuse3.Operations):
 
     @handler
     async def lookup(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
-        node = await self._directory(parent).child(os.fsdecode(name))
+        directory = self._directory(parent)
+        try:
+            node = await directory.child(os.fsdecode(name))
+        except errors.NotFound:
+            if directory.misses_are_told():
+                return translate.missing()
+            raise
         return await self._reveal(node)
 
     async def forget(self, inodes: Sequence[tuple[int, int]]) -> None:
@@ -171,6 +194,8 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         node = self._inodes.node(ino)
+        if self.notifier is not None and self.notifier.is_own(ctx.pid):
+            return self._entry(node, await node.attrs())  # for inotify alone
         change = translate.attr_change(attr, fields)
         opened = self._files.get(fh) if fh is not None else None
         if opened is not None:
@@ -281,7 +306,7 @@ class Operations(pyfuse3.Operations):
     @handler
     async def opendir(self, ino: int, ctx: pyfuse3.RequestContext) -> int:
         directory = self._directory(ino)
-        names = await directory.children()
+        names = await self._listed(directory)
         fh = next(self._handles)
         self._directories[fh] = _OpenDirectory(directory, names)
         return fh
@@ -290,17 +315,42 @@ class Operations(pyfuse3.Operations):
     async def readdir(self, fh: int, start: int, token: pyfuse3.ReaddirToken) -> None:
         opened = self._directories[fh]
         if start == 0:  # opened, or rewound: `rewinddir` asks for what is there now
-            opened.names = await opened.node.children()
-        for position, (name, node) in enumerate(opened.names[start:], start + 1):
+            opened.names = await self._listed(opened.node)
+        inodes, position = self._inodes, start
+        for name, held, entry in opened.names[start:] if start else opened.names:
+            position += 1
+            if not held.live:
+                entry.st_ino = inodes.revive(held)  # the kernel has given the node back since the listing was made
+            if not pyfuse3.readdir_reply(token, name, entry, position):
+                break
+            held.lookups += 1
+
+    async def _listed(self, directory: Directory) -> list[_Listed]:
+        """The names of a directory, ready to be given out; made anew only when something on it has changed."""
+        await directory.look()
+        known = self._prepared.get(directory)
+        stamp = directory.stamp()
+        if known is not None and stamp is not None and known[0] == (stamp, directory.steady()):
+            return known[1]
+        children = await directory.children()
+        stamp, steady = directory.stamp(), directory.steady()
+        found = await self._prepare(directory, children)
+        if stamp is not None and directory.stamp() == stamp:
+            self._prepared[directory] = ((stamp, steady), found)
+        return found
+
+    async def _prepare(self, directory: Directory, children: Sequence[tuple[str, Node]]) -> list[_Listed]:
+        found: list[_Listed] = []
+        steady = directory.steady()
+        for name, node in children:
             try:
                 attrs = node.listed_attrs() or await node.attrs()
             except (errors.NotFound, errors.Stale):
                 continue  # gone since the names were taken
-            entry = self._entry(node, attrs)
-            if not pyfuse3.readdir_reply(token, os.fsencode(name), entry, position):
-                self._inodes.drop_uncounted(node)
-                break
-            self._inodes.count(node)
+            held = self._inodes.hold(node)
+            held.told = None if attrs.volatile else attrs.version
+            found.append((os.fsencode(name), held, translate.entry(node.ino, attrs, steady=steady)))
+        return found
 
     @handler
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
@@ -330,7 +380,7 @@ class Operations(pyfuse3.Operations):
         """The attributes to answer with; what the kernel may keep of them is noted."""
         ino = self._inodes.number(node)
         self._inodes.tell(ino, None if attrs.volatile else attrs.version)
-        return translate.entry(ino, attrs)
+        return translate.entry(ino, attrs, steady=node.steady())
 
     async def _reveal(self, node: Node) -> pyfuse3.EntryAttributes:
         """The attributes for an answer by which the kernel comes to hold the node."""

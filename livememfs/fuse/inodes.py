@@ -1,8 +1,8 @@
 """Inode numbers, and which nodes the kernel holds.
 
-Owns the map from numbers to nodes. A number comes from the path, so it is the same after a remount; two nodes that
-claim the same number are told apart by counting on. A node stays as long as the kernel counts a lookup on it. Refuses
-to raise on a `forget`, whatever the kernel says. Trio thread only; nothing here awaits.
+Owns the map from numbers to nodes. A number comes from the parent's and the name, so it is the same after a remount;
+two nodes that claim the same number are told apart by counting on. A node stays as long as the kernel counts a lookup
+on it. Refuses to raise on a `forget`, whatever the kernel says. Trio thread only; nothing here awaits.
 """
 
 from __future__ import annotations
@@ -27,23 +27,29 @@ class InodeStatistics:
     held: int
 
 
-@dataclass(slots=True)
-class _Held:
-    node: Node
-    lookups: int = 0
-    told: int | None = None
-    pages: int | None = None
+class Held:
+    """A node with a number.
+
+    `lookups` is how often the kernel was told of it, `told` the version whose attributes it may have cached, `pages`
+    the version whose bytes it may have. Not `live`: given back, and no longer found by its number.
+    """
+
+    __slots__ = ("live", "lookups", "node", "pages", "told")
+
+    def __init__(self, node: Node, lookups: int = 0) -> None:
+        self.node = node
+        self.lookups = lookups
+        self.told: int | None = None
+        self.pages: int | None = None
+        self.live = True
 
 
 class Inodes:
-    """All inodes of one mount.
-
-    `told` is the version whose attributes the kernel may have cached, `pages` the version whose bytes it may have.
-    """
+    """All inodes of one mount."""
 
     def __init__(self, root: Directory) -> None:
         root.ino = ROOT
-        self._held: dict[int, _Held] = {ROOT: _Held(root, 1)}
+        self._held: dict[int, Held] = {ROOT: Held(root, 1)}
 
     def node(self, ino: int) -> Node:
         """The node behind a number. Stale when the kernel asks for one that we let go."""
@@ -54,20 +60,41 @@ class Inodes:
 
     def number(self, node: Node) -> int:
         """The node's number, without counting a lookup."""
+        self.hold(node)
+        return node.ino
+
+    def hold(self, node: Node) -> Held:
+        """The node's record, without counting a lookup."""
         held = self._held.get(node.ino)
         if held is None or held.node is not node:
             node.ino = self._free(node)
-            self._held[node.ino] = _Held(node)
-        return node.ino
+            held = self._held[node.ino] = Held(node)
+        return held
+
+    def revive(self, held: Held) -> int:
+        """Have a record found again that was given back; its number."""
+        current = self._held.get(held.node.ino)
+        if current is not None and current is not held:
+            held.node.ino = self._free(held.node)
+        held.live, held.lookups, held.told, held.pages = True, 0, None, None
+        self._held[held.node.ino] = held
+        return held.node.ino
+
+    def held(self, node: object) -> int | None:
+        """The number of a node that the kernel knows; None for any other."""
+        ino = getattr(node, "ino", 0)
+        found = self._held.get(ino)
+        return ino if found is not None and found.node is node and found.lookups else None
 
     def count(self, node: Node) -> None:
         """The kernel has been told of this node once more."""
-        self._held[self.number(node)].lookups += 1
+        self.hold(node).lookups += 1
 
     def drop_uncounted(self, node: Node) -> None:
         """Let go of a node that the kernel was not told of after all."""
         held = self._held.get(node.ino)
         if held is not None and held.node is node and not held.lookups:
+            held.live = False
             del self._held[node.ino]
 
     def forget(self, ino: int, lookups: int) -> None:
@@ -77,6 +104,7 @@ class Inodes:
             return
         held.lookups -= lookups
         if held.lookups <= 0:
+            held.live = False
             del self._held[ino]
 
     def tell(self, ino: int, version: int | None) -> None:
@@ -104,8 +132,16 @@ class Inodes:
         return InodeStatistics(len(self._held))
 
     def _free(self, node: Node) -> int:
-        digest = blake2b(node.path.encode("utf-8", "surrogateescape"), digest_size=8).digest()
-        ino = int.from_bytes(digest, "big") & _BITS
+        ino = _natural(node)
         while ino <= ROOT or ino in self._held:
             ino += 1
         return ino
+
+
+def _natural(node: Node) -> int:
+    """The number that follows from where a node stands."""
+    if node.parent is None:
+        return ROOT
+    above = node.parent.ino or _natural(node.parent)
+    source = above.to_bytes(8, "big") + node.name.encode("utf-8", "surrogateescape")
+    return int.from_bytes(blake2b(source, digest_size=8).digest(), "big") & _BITS

@@ -59,15 +59,20 @@ async def serve(
     if allow_other:
         options.add("allow_other")
     operations = Operations(root, root.context.errors, op_timeout)
+    notifier = operations.notify_with(mountpoint)
     try:
         pyfuse3.init(operations, str(mountpoint), options)
     except RuntimeError as error:
         raise MountError(_why_not(mountpoint, error)) from None
+    root.context.replica.subscribe(notifier.changed)
     try:
+        notifier.start()
         on_ready()
         await pyfuse3.main()
     finally:
+        notifier.stop()
         pyfuse3.close(unmount=True)
+        notifier.join()
 
 
 def stop() -> None:

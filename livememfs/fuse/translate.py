@@ -19,27 +19,41 @@ if TYPE_CHECKING:
 
 KERNEL_SECONDS = 1.0
 """How long the kernel believes a name or attributes without asking."""
+STEADY_SECONDS = 30.0
+"""The same where changes are pushed. Shorter than the watcher goes on looking after the last question it saw."""
+MISSING_SECONDS = 2.0
+"""How long the kernel believes that a name is not there, where its coming would be told."""
 BLOCK_SIZE = 131_072
 """What tools take as the best size of one read or write."""
 _TYPES: dict[Kind, int] = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "symlink": stat.S_IFLNK}
 _DISK_BLOCK = 512
+_UID, _GID = os.getuid(), os.getgid()
 
 
-def entry(ino: int, attrs: Attrs) -> pyfuse3.EntryAttributes:
-    """The kernel's form of `attrs`. Volatile attributes are not cached."""
+def entry(ino: int, attrs: Attrs, *, steady: bool = False) -> pyfuse3.EntryAttributes:
+    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: a change will be told."""
     found = pyfuse3.EntryAttributes()
+    seconds = STEADY_SECONDS if steady else KERNEL_SECONDS
     found.st_ino = ino
     found.generation = 0
-    found.entry_timeout = KERNEL_SECONDS
-    found.attr_timeout = 0.0 if attrs.volatile else KERNEL_SECONDS
+    found.entry_timeout = seconds
+    found.attr_timeout = 0.0 if attrs.volatile else seconds
     found.st_mode = _TYPES[attrs.kind] | attrs.mode
     found.st_nlink = attrs.nlink
-    found.st_uid = os.getuid() if attrs.uid is None else attrs.uid
-    found.st_gid = os.getgid() if attrs.gid is None else attrs.gid
+    found.st_uid = _UID if attrs.uid is None else attrs.uid
+    found.st_gid = _GID if attrs.gid is None else attrs.gid
     found.st_size = attrs.size
     found.st_blksize = BLOCK_SIZE
     found.st_blocks = -(-attrs.size // _DISK_BLOCK)
     found.st_atime_ns = found.st_mtime_ns = found.st_ctime_ns = max(attrs.mtime_ns, 0)
+    return found
+
+
+def missing() -> pyfuse3.EntryAttributes:
+    """That a name is not there, to be believed for a while."""
+    found = pyfuse3.EntryAttributes()
+    found.st_ino = pyfuse3.InodeT(0)
+    found.entry_timeout = MISSING_SECONDS
     return found
 
 

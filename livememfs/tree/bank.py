@@ -62,6 +62,15 @@ class ReadOnlyDirectory(Directory):
             return self._node(name, info if name not in listing.folders else None)
         raise errors.NotFound(path=self.path_of(name))
 
+    def steady(self) -> bool:
+        return self.context.replica.watched(self.prefix)
+
+    def misses_are_told(self) -> bool:
+        return self.steady()
+
+    def met(self, name: str) -> Node | None:
+        return self._children.get(name)
+
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.listing(self.prefix)
         found = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from livememfs.tree.objectfile import ObjectFile
 
 
+@dataclass(slots=True)
+class Writes:
+    """How often something was written that no level of names knows of yet: a listing made before shows it no more."""
+
+    count: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """The surroundings of a node.
@@ -36,6 +43,7 @@ class Context:
     owner: str = ""
     max_file_size: int = 1 << 26
     fsync_remote: bool = False
+    writes: Writes = field(default_factory=Writes)
     unsaved: set[ObjectFile] = field(default_factory=set)
 
     def now_ns(self) -> int:

@@ -124,6 +124,26 @@ class Live(Directory):
             self._unknown[name] = listing.serial
         return found
 
+    def steady(self) -> bool:
+        return self.context.replica.watched(keys.live_prefix(self.space))
+
+    def misses_are_told(self) -> bool:
+        return self.steady()
+
+    async def look(self) -> None:
+        await self._listing()
+
+    def stamp(self) -> object:
+        level = self.context.replica.known(keys.live_prefix(self.space))
+        return None if level is None else (level.serial, tuple(self._local), self.context.writes.count)
+
+    def met(self, name: str) -> Node | None:
+        return self._local.get(name) or self._notes.get(name)
+
+    def written_names(self, canonical: str) -> list[str]:
+        """The second names under which a note is known here."""
+        return [name for name, known in self._aliases.items() if known == canonical]
+
     def unsaved(self) -> list[NoteFile]:
         """Notes here with content that is not in the bucket. Litter is not meant to be."""
         return [

@@ -125,6 +125,10 @@ class Node:
         """Why `operation` is not possible here."""
         return errors.NotPermitted(path=self.path or "/", detail=f"{operation} is not possible here")
 
+    def steady(self) -> bool:
+        """Whether changes by others will be told: then name and attributes may be believed for long."""
+        return False
+
     async def attrs(self) -> Attrs:
         """What `stat` shows. NotFound when the thing is gone."""
         raise NotImplementedError  # every concrete class has its own; there is no sensible default
@@ -174,6 +178,21 @@ class Directory(Node):
     async def child(self, name: str) -> Node:
         """The node under `name`; NotFound."""
         raise errors.NotFound(path=self.path_of(name))
+
+    async def look(self) -> None:
+        """Have `stamp` tell of what is there now."""
+
+    def stamp(self) -> object:
+        """Something that is equal only while a listing would show the same; None when that cannot be told."""
+        return None
+
+    def misses_are_told(self) -> bool:
+        """Whether a name that is not there can only appear by a change that is told."""
+        return False
+
+    def met(self, name: str) -> Node | None:
+        """The node under `name` if somebody has looked at it and it is still held; asks nobody."""
+        return None
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         """All names with their nodes, a snapshot, in a stable order."""

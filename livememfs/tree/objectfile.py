@@ -156,6 +156,9 @@ class ObjectFile(File):
 
     # --- the calls of Node and File ---------------------------------------------------------------------------
 
+    def steady(self) -> bool:
+        return self.key is not None and self.context.replica.watched(self.key)
+
     async def attrs(self) -> Attrs:
         await self.refresh()
         return self.current_attrs()
@@ -199,12 +202,14 @@ class ObjectFile(File):
             body = await self._load(body)
         handle = ObjectHandle(self, body, mode)
         self.handles.add(handle)
+        self.context.writes.count += mode.write
         return handle
 
     def truncate(self, size: int) -> None:
         """Change the size of the loaded content, or drop it all."""
         self.body.truncate(size, limit=self.size_limit, path=self.path)
         self.mtime_ns = self.context.now_ns()
+        self.context.writes.count += 1
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         self.check_writable()
@@ -216,6 +221,7 @@ class ObjectFile(File):
         if change.uid is not None or change.gid is not None:
             uid, gid = self.uid_gid
             self.uid_gid = (uid if change.uid is None else change.uid, gid if change.gid is None else change.gid)
+            self.context.writes.count += 1
         kept = (self.mode, self.mtime_ns)
         if change.mode is not None:
             self.mode = change.mode & 0o7777
@@ -308,6 +314,7 @@ class ObjectHandle(Handle):
         start = self.body.size if self.mode.append else offset
         self.body.write(start, data, limit=file.size_limit, path=file.path)
         file.mtime_ns = file.context.now_ns()
+        file.context.writes.count += 1
         return len(data)
 
     async def flush(self) -> None:
@@ -327,11 +334,13 @@ class ObjectHandle(Handle):
             self.body = await file._load(self.body)
             self.body.truncate(change.size, limit=file.size_limit, path=file.path)
             file.mtime_ns = file.context.now_ns()
+            file.context.writes.count += 1
             change = replace(change, size=None)
         await file.change(change, caller)
 
     async def release(self) -> None:
         self.file.handles.discard(self)
+        self.file.context.writes.count += self.mode.write
         # A mapping that outlived the descriptor writes after the last close; better late and unheard than not at all.
         if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
             await self.file.flush(self.body)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 MAX_MOVED = 5_000
+COMPLETED = 256
+"""Up to this many files that were never read are asked for mode, time and type when their directory is listed."""
 
 
 class PlainDirectory(Directory):
@@ -109,29 +111,50 @@ class PlainDirectory(Directory):
         listing = await self.context.replica.listing(self.prefix)
         return await self._node(name, listing)
 
+    def steady(self) -> bool:
+        return self.context.replica.watched(self.prefix)
+
+    def misses_are_told(self) -> bool:
+        return self.steady()
+
+    async def look(self) -> None:
+        await self.context.replica.listing(self.prefix)
+
+    def stamp(self) -> object:
+        level = self.context.replica.known(self.prefix)
+        return None if level is None else (level.serial, tuple(self._unsaved), self.context.writes.count)
+
+    def met(self, name: str) -> Node | None:
+        return self._unsaved.get(name) or self._children.get(name)
+
     async def children(self) -> Sequence[tuple[str, Node]]:
         replica = self.context.replica
         listing = await replica.listing(self.prefix)
-        await replica.complete([info for name, info in listing.objects.items() if name])
-        listing = await replica.listing(self.prefix)
+        unknown = [info for name, info in listing.objects.items() if name and info.meta is None and self.shows(name)]
+        if 0 < len(unknown) <= COMPLETED:
+            await replica.fetch(unknown)
+            listing = await replica.listing(self.prefix)
         names = sorted({*listing.objects, *listing.folders, *self._unsaved})
-        found: list[tuple[str, Node]] = []
-        for name in names:
-            if self.shows(name):
-                try:
-                    found.append((name, self._unsaved.get(name) or await self._node(name, listing)))
-                except errors.NotFound:
-                    continue
-        return found
+        return [(name, self._unsaved.get(name) or self._listed(name, listing)) for name in names if self.shows(name)]
+
+    def _listed(self, name: str, listing: Listing) -> Node:
+        """The node for a name of the listing, with what a LIST tells alone if there is no more."""
+        known = self._children.get(name)
+        if name in listing.folders:
+            return self._folder(name, known)
+        return self._leaf(name, listing.objects[name], known)
+
+    def _folder(self, name: str, known: Node | None) -> PlainDirectory:
+        if not isinstance(known, PlainDirectory):
+            known = PlainDirectory(self, name, self.context)
+            self._children[name] = known
+        return known
 
     async def _node(self, name: str, listing: Listing) -> Node:
         """The node for a name of the listing. A folder hides a file of the same name."""
         known = self._children.get(name)
         if name in listing.folders:
-            if not isinstance(known, PlainDirectory):
-                known = PlainDirectory(self, name, self.context)
-                self._children[name] = known
-            return known
+            return self._folder(name, known)
         info = listing.objects.get(name)
         if info is None:
             raise errors.NotFound(path=self.path_of(name))

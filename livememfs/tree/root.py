@@ -76,6 +76,15 @@ class Root(PlainDirectory):
             known = self._spaces[name] = Space(self, self.context, name)
         return known
 
+    def misses_are_told(self) -> bool:
+        return False
+
+    def stamp(self) -> object:
+        return None
+
+    def met(self, name: str) -> Node | None:
+        return self._spaces.get(name) or super().met(name)
+
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.listing("")
         found: dict[str, Node] = {STATE: self.state}

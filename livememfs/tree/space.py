@@ -108,6 +108,18 @@ class Space(PlainDirectory):
             return ComputedFile(self, DIFF, self.context, self._diff)
         return await super().child(name)
 
+    def misses_are_told(self) -> bool:
+        return False  # `.consolidate.diff` comes by itself
+
+    def stamp(self) -> object:
+        return None
+
+    def met(self, name: str) -> Node | None:
+        own = self._fixed.get(name) or self._objects.get(name)
+        if own is None and name == keys.RULES:
+            own = self._rules
+        return own or super().met(name)
+
     async def children(self) -> Sequence[tuple[str, Node]]:
         found = [*self._fixed.items(), *await super().children()]
         for name in (*OBJECTS, keys.RULES, DIFF):

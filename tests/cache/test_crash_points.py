@@ -23,6 +23,7 @@ import trio
 from trio.testing import MockClock
 
 from livememfs import errors
+from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
@@ -32,10 +33,15 @@ from livememfs.testing.store import Asked, Fault, FaultyStore
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
 STAMP = "livememfs-mtime"
+STORIES = 400
 LARGE = bytes(100_000)
 """Kept as a file beside the database."""
 LATENCY = 0.05
+UNSTEADY = 0.3
+"""The share of requests that fail, before or after their effect, where the network is bad."""
 NEVER = 1 << 60
+PATIENCE = 10_000.0
+"""Seconds of virtual time."""
 connect = sqlite3.connect
 
 Step = tuple[Any, ...]
@@ -43,16 +49,21 @@ State = dict[str, tuple[bytes, str]]
 """Content and time stamp by key."""
 
 
-class Crash(BaseException):  # noqa: N818  # no error: the end
+class Crash(BaseException):  # no error: the end
     """The process is no more."""
 
 
 class Moments:
-    """Counts the moments at which a process can die; it dies at number `at`."""
+    """Counts the moments at which a process can die; it dies at number `at`.
 
-    def __init__(self, at: int = NEVER) -> None:
+    With `dice` the network is bad, too. The commits with the numbers in `full` find no room on the disk.
+    """
+
+    def __init__(self, at: int = NEVER, dice: random.Random | None = None, full: range = range(0)) -> None:
         self.at = at
-        self.count = 0
+        self.dice = dice
+        self.full = full
+        self.count = self.commits = 0
         self.dead = False
         self.where = ""
 
@@ -63,6 +74,16 @@ class Moments:
             self.dead, self.where = True, what
         return self.dead
 
+    def commit(self) -> None:
+        """Before a commit."""
+        self.commits += 1
+        if self.comes("before a commit"):
+            raise Crash
+        if self.commits in self.full:
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+
     def plan(self, asked: Asked, _: int) -> Fault:
         if self.comes(f"before {asked.verb} {asked.key}"):
             return Fault(before=Crash())  # type: ignore[arg-type]  # the store raises what it is given
@@ -71,6 +92,9 @@ class Moments:
         if self.count == self.at:
             self.where = f"after {asked.verb} {asked.key}"
             return Fault(after=Crash())  # type: ignore[arg-type]  # as above
+        if self.dice is not None and self.dice.random() < UNSTEADY:
+            reset = errors.Unreachable("reset", endpoint="the bucket")
+            return Fault(before=reset) if self.dice.random() < 0.5 else Fault(after=reset)
         return Fault()
 
 
@@ -80,15 +104,28 @@ def dying(moments: Moments) -> Iterator[None]:
 
     class Connection(sqlite3.Connection):
         def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-            if sql == "COMMIT" and moments.comes("before a commit"):
-                raise Crash
+            if sql == "COMMIT":
+                moments.commit()
             found = super().execute(sql, *values)
             if sql == "COMMIT" and moments.comes("after a commit"):
                 raise Crash
             return found
 
-    with patch.object(sqlite3, "connect", functools.partial(connect, factory=Connection)):
-        yield
+    opened: list[Database] = []
+
+    def remembered(folder: Path | None) -> Database:
+        opened.append(Database(folder))
+        return opened[-1]
+
+    with (
+        patch.object(sqlite3, "connect", functools.partial(connect, factory=Connection)),
+        patch("livememfs.cache.replica.Database", remembered),
+    ):
+        try:
+            yield
+        finally:
+            for database in opened:
+                database.close()  # as the system does for a process that is gone
 
 
 # --- the script, and what it makes -----------------------------------------------------------------------------------
@@ -130,58 +167,77 @@ async def perform(replica: Replica, number: int, step: Step) -> None:
             await trio.sleep(seconds)
         case ("forget",):
             replica.blobs._memory.clear()  # so that a rename of what is stored has no bytes at hand
-            await replica.uploaded()
+            await uploaded(replica)
             while replica.blobs.evict():
                 pass
         case ("uploaded",):
-            await replica.uploaded()
+            await uploaded(replica)
 
 
 async def found(replica: Replica, key: str) -> ObjectInfo | None:
-    try:
-        return await replica.stat(key)
-    except errors.ObjectMissing:
-        return None
+    while True:
+        try:
+            return await replica.stat(key)
+        except errors.ObjectMissing:
+            return None
+        except errors.Unreachable:
+            continue
+
+
+async def uploaded(replica: Replica) -> None:
+    while len(replica.journal):
+        try:
+            await replica.uploaded()
+        except errors.StoreError:  # no room to write it off: it is tried again
+            await trio.sleep(1)
 
 
 class Story:
     """A script that is lived through by processes which share a folder and a bucket."""
 
-    def __init__(self, folder: Path, script: list[Step]) -> None:
+    def __init__(self, folder: Path, script: list[Step], dice: random.Random | None = None) -> None:
+        self.dice = dice
         self.folder = folder
         self.script = script
         self.memory = MemoryStore(ManualClock())
         self.conflicts: list[tuple[str, str]] = []
         self.state: State = {}
-        self.done = 0
+        self.done = self.refused = 0
 
     async def live(self, moments: Moments) -> None:
         """One process: look around, go on, and settle."""
         store = FaultyStore(self.memory, plan=moments.plan)
         store.latency("*", LATENCY)
-        replica = None
+        with dying(moments):
+            replica = Replica(
+                RetryingStore(store),
+                folder=self.folder,
+                host="here",
+                on_conflict=lambda key, copy: self.conflicts.append((key, copy)),
+            )
+            async with trio.open_nursery() as nursery:
+                nursery.cancel_scope.deadline = trio.current_time() + PATIENCE
+                await nursery.start(replica.run)
+                await self._look_around(replica)
+                while self.done < len(self.script):
+                    await self._go_on(replica)
+                await uploaded(replica)
+                assert await self.shown(replica) == self.state
+                nursery.cancel_scope.cancel()
+            assert (self.done, len(replica.journal)) == (len(self.script), 0), "it does not come to an end"
+            self._check_contents(replica)
+
+    async def _go_on(self, replica: Replica) -> None:
+        """One step. What a full disk refuses has not happened."""
         try:
-            with dying(moments):
-                replica = Replica(
-                    RetryingStore(store),
-                    folder=self.folder,
-                    host="here",
-                    on_conflict=lambda key, copy: self.conflicts.append((key, copy)),
-                )
-                async with trio.open_nursery() as nursery:
-                    await nursery.start(replica.run)
-                    await self._look_around(replica)
-                    while self.done < len(self.script):
-                        await perform(replica, self.done, self.script[self.done])
-                        self.state = after(self.state, self.done, self.script[self.done])
-                        self.done += 1
-                    await replica.uploaded()
-                    assert len(replica.journal) == 0
-                    nursery.cancel_scope.cancel()
-                self._check_contents(replica)
-        finally:
-            if replica is not None:
-                replica._database.close()
+            await perform(replica, self.done, self.script[self.done])
+        except errors.NoSpace:
+            self.refused += 1
+            shown = await self.shown(replica)
+            assert shown == self.state, "a refusal has left its mark"
+        else:
+            self.state = after(self.state, self.done, self.script[self.done])
+        self.done += 1
 
     async def _look_around(self, replica: Replica) -> None:
         """What was accepted shows; of the step in the middle of which the last process died, all or nothing."""
@@ -191,12 +247,16 @@ class Story:
         assert self.done < len(self.script)
         self.state = after(self.state, self.done, self.script[self.done])
         self.done += 1
-        assert shown == self.state
+        assert shown == self.state, "what was accepted does not show"
 
     async def shown(self, replica: Replica) -> State:
-        listing = await replica.listing("s/")
-        infos = await replica.complete(list(listing.objects.values()))
-        return {info.key: ((await replica.read(info.key)).data, (info.meta or {})[STAMP]) for info in infos}
+        while True:
+            try:
+                listing = await replica.listing("s/")
+                infos = await replica.complete(list(listing.objects.values()))
+                return {info.key: ((await replica.read(info.key)).data, (info.meta or {})[STAMP]) for info in infos}
+            except errors.Unreachable:
+                continue
 
     def _check_contents(self, replica: Replica) -> None:
         """No file is there for nobody, and none is missing."""
@@ -208,21 +268,19 @@ class Story:
         objects = [await self.memory.get(info.key) for info in infos]
         return {found.info.key: (found.data, (found.info.meta or {}).get(STAMP, "")) for found in objects}
 
-    def run(self, *deaths: int) -> Moments:
+    def run(self, *deaths: int, full: range = range(0)) -> Moments:
         """Live as often as it takes: the first lives end at the given moments, the last one as it should."""
         lives: list[Moments] = []
         try:
             for at in (*deaths, NEVER):
-                lives.append(Moments(at))
+                lives.append(Moments(at, self.dice, full))
                 if not self._dies(lives[-1]):
                     break  # it was done before its moment came
-            expected: State = {}
-            for number, step in enumerate(self.script):
-                expected = after(expected, number, step)
-            assert trio.run(self.bucket) == expected
+            assert trio.run(self.bucket) == self.state
             assert self.conflicts == []
         except Exception as error:
-            error.add_note(f"{self.script}\ndeaths: {[(life.at, life.where) for life in lives]}")
+            told = repr(self.script).replace(repr(LARGE), "LARGE")
+            error.add_note(f"{told}\ndeaths: {[(life.at, life.where) for life in lives]}, full: {full}")
             raise
         return lives[-1]
 
@@ -249,6 +307,32 @@ SCRIPTS: dict[str, list[Step]] = {
         ("uploaded",),
         ("save", "s/a", b"5"),
         ("save", "s/a", LARGE),
+    ],
+    "renamed there and back": [
+        ("save", "s/a", b"a"),
+        ("save", "s/b", b"b"),
+        ("uploaded",),
+        ("move", "s/b", "s/a"),
+        ("move", "s/a", "s/b"),
+        ("forget",),
+        ("save", "s/a", b"a"),
+        ("forget",),
+        ("move", "s/b", "s/a"),
+        ("move", "s/a", "s/b"),
+        ("restamp", "s/b"),
+        ("move", "s/b", "s/c"),
+    ],
+    "log files": [
+        ("save", "s/a", b"1"),
+        ("save", "s/a.1", b"0"),
+        ("forget",),
+        ("move", "s/a.1", "s/a.2"),
+        ("move", "s/a", "s/a.1"),
+        ("save", "s/a", b"2"),
+        ("move", "s/a.2", "s/a.3"),
+        ("move", "s/a.1", "s/a.2"),
+        ("move", "s/a", "s/a.1"),
+        ("save", "s/a", b"3"),
     ],
     "removed and made again": [
         ("save", "s/a", b"1"),
@@ -322,3 +406,48 @@ def test_a_crash_at_every_moment_loses_nothing_and_does_nothing_twice(tmp_path: 
     for at in range(1, whole.count + 1):
         Story(tmp_path / str(at), script).run(at)
     print(f"{whole.count} crashes")
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_a_disk_that_is_full_at_any_moment_refuses_a_step_or_takes_it(
+    tmp_path: Path, script: list[Step], expect_log: Callable[[str], None]
+) -> None:
+    """Whatever does not fit, for a moment or for a while."""
+    expect_log("the bucket does not take it")  # not before there is room to write it off
+    whole = Story(tmp_path / "whole", script).run()
+    refused = 0
+    for at in range(2, whole.commits + 1):  # the first makes the database
+        for until in (at + 1, at + 3, at + 20):
+            story = Story(tmp_path / f"{at}-{until}", script)
+            story.run(full=range(at, until))
+            refused += story.refused
+    print(f"{refused} refusals")
+    assert refused
+
+
+@pytest.mark.parametrize("network", ["good", "bad"])
+def test_whatever_is_done_and_however_often_it_dies_the_outcome_is_that_of_the_script(
+    tmp_path: Path, network: str
+) -> None:
+    print(f"LIVEMEMFS_TEST_SEED={SEED}")
+    for number in range(STORIES):
+        dice = random.Random(f"{SEED} {network} {number}")
+        script = [random_step(dice, moment) for moment in range(dice.randint(4, 16))]
+        deaths = [dice.randint(1, 60) for _ in range(dice.randint(0, 3))]
+        Story(tmp_path / str(number), script, dice if network == "bad" else None).run(*deaths)
+
+
+def random_step(dice: random.Random, number: int) -> Step:
+    key, other = dice.choices(("s/a", "s/b", "s/c"), k=2)
+    kinds = {"save": 30, "remove": 10, "move": 25, "restamp": 8, "wait": 12, "forget": 8, "uploaded": 7}
+    match dice.choices(list(kinds), list(kinds.values()))[0]:
+        case "save":
+            return ("save", key, LARGE if dice.random() < 0.05 else b"%d" % number)
+        case "move":
+            return ("move", key, other)
+        case "wait":
+            return ("wait", dice.choice((0.01, 0.26, 0.28, 0.4)))
+        case "forget" | "uploaded" as kind:
+            return (kind,)
+        case kind:
+            return (kind, key)

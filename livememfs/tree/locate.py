@@ -1,0 +1,42 @@
+"""From a key of the bucket to the nodes that show it, as far as they have been met.
+
+Owns the way back: which directory has the name, and which node stands under it. Refuses to ask anybody and to make
+nodes: what nobody has looked at needs no telling. Trio thread only; nothing here awaits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from livememfs.tree.live import Live
+from livememfs.tree.node import Directory, Node
+
+if TYPE_CHECKING:
+    from livememfs.tree.root import Root
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A name in a directory. `node` is None when nobody has met it; `whole` when it stands for the key itself."""
+
+    directory: Directory
+    name: str
+    node: Node | None
+    whole: bool
+
+
+def places(root: Root, key: str) -> Iterator[Place]:
+    """Every place where a change of `key` shows: the name itself, or the first folder on the way that was not met."""
+    directory: Directory = root
+    parts = key.rstrip("/").split("/")  # a folder's marker stands for the folder
+    for depth, part in enumerate(parts):
+        last = depth == len(parts) - 1
+        node = directory.met(part)
+        if last or not isinstance(node, Directory):
+            yield Place(directory, part, node, last)
+            if last and isinstance(directory, Live):
+                yield from (Place(directory, name, node, whole=True) for name in directory.written_names(part))
+            return
+        directory = node
