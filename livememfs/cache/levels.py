@@ -26,13 +26,33 @@ class Level:
     `confirmed` is the moment the bucket was asked; `serial` changes with every change of a name or a version.
     """
 
-    __slots__ = ("confirmed", "folders", "objects", "serial")
+    __slots__ = ("_endings", "confirmed", "folders", "objects", "serial")
 
     def __init__(self, objects: dict[str, ObjectInfo], folders: set[str], confirmed: float) -> None:
         self.objects = objects
         self.folders = folders
         self.confirmed = confirmed
         self.serial = next(_serials)
+        self._endings: dict[str, set[str]] | None = None
+
+    def ending(self, characters: str) -> set[str]:
+        """The names whose last characters before the suffix `.md` are these eight: an index, made when first asked."""
+        if self._endings is None:
+            self._endings = {}
+            for name in self.objects:
+                self._endings.setdefault(name[-11:-3], set()).add(name)
+        return self._endings.get(characters, set())
+
+    def set(self, name: str, info: ObjectInfo | None) -> None:
+        """Put an object under a name, or take it out."""
+        if info is None:
+            self.objects.pop(name, None)
+            if self._endings is not None:
+                self._endings.get(name[-11:-3], set()).discard(name)
+        else:
+            self.objects[name] = info
+            if self._endings is not None:
+                self._endings.setdefault(name[-11:-3], set()).add(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self.objects or name in self.folders
@@ -71,7 +91,7 @@ class Levels:
                 continue
             name, slash, _ = op.key[cut:].partition("/")
             if not slash:
-                _set(level.objects, name, op.info())
+                level.set(name, op.info())
             elif op.kind == "delete":
                 emptied.add(name)
             else:
@@ -96,7 +116,7 @@ class Levels:
         parent, name = split_key(key)
         level = self._levels.get(parent)
         if level is not None:
-            _set(level.objects, name, info)
+            level.set(name, info)
             level.serial = next(_serials)
         return self._show_folders(parent, there=info is not None)
 
@@ -127,13 +147,6 @@ class Levels:
         """Have every known level below a prefix asked for again."""
         for known in self.below(prefix):
             self._levels[known].confirmed = float("-inf")
-
-
-def _set(objects: dict[str, ObjectInfo], name: str, info: ObjectInfo | None) -> None:
-    if info is None:
-        objects.pop(name, None)
-    else:
-        objects[name] = info
 
 
 def split_key(key: str) -> tuple[str, str]:

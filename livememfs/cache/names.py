@@ -252,13 +252,18 @@ class Names:
         `fresh` is the bucket's word; without it, what was accepted here counts.
         """
         if not fresh:
-            parent, name = split_key(key)
-            info = (await self.listing(parent)).objects.get(name)
-            if info is None:
-                raise errors.ObjectMissing(key=key)
+            info = await self.look(key)
             if info.meta is not None:
                 return info
         return await self._head(key)
+
+    async def look(self, key: str) -> ObjectInfo:
+        """What is known of one object, with or without its metadata. ObjectMissing when there is none."""
+        parent, name = split_key(key)
+        info = (await self.listing(parent)).objects.get(name)
+        if info is None:
+            raise errors.ObjectMissing(key=key)
+        return info
 
     async def _head(self, key: str) -> ObjectInfo:
         async with self._single(("head", key)):
@@ -275,6 +280,8 @@ class Names:
         An object that went meanwhile is left out.
         """
         found: dict[str, ObjectInfo] = {info.key: info for info in infos if info.meta is not None}
+        if len(found) == len(infos):
+            return infos
 
         async def ask(key: str) -> None:
             try:

@@ -29,6 +29,7 @@ from livememfs.cache.database import Database
 from livememfs.cache.journal import Journal, JournalStatistics
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
+from livememfs.cache.readahead import Readahead, ReadaheadStatistics
 from livememfs.cache.uploader import Uploader, UploaderStatistics
 from livememfs.cache.watcher import Watcher, WatcherStatistics
 from livememfs.concurrency import for_each
@@ -74,6 +75,7 @@ class ReplicaStatistics:
     journal: JournalStatistics
     uploader: UploaderStatistics
     watcher: WatcherStatistics
+    readahead: ReadaheadStatistics
 
 
 class Replica(Names):
@@ -107,6 +109,7 @@ class Replica(Names):
         self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
         self._on_conflict = on_conflict
         self._on_upload: list[Callable[[str, bool], None]] = []
+        self.readahead = Readahead(self._bring, self.has)
         self.beacon = Beacon(
             store,
             f"{announce}-{self._database.identity}" if folder is not None else announce,
@@ -126,6 +129,7 @@ class Replica(Names):
             nursery.start_soon(self._persist_now_and_then)
             nursery.start_soon(self.beacon.run)
             nursery.start_soon(self.watcher.run)
+            nursery.start_soon(self.readahead.run)
             task_status.started()
 
     async def _persist_now_and_then(self) -> None:
@@ -160,9 +164,9 @@ class Replica(Names):
         not asked for.
         """
         if not fresh:
-            info = await self.stat(key)
+            info = await self.look(key)
             data = self.blobs.get(key, info.etag)
-            if data is not None:
+            if data is not None and info.meta is not None:
                 return StoredObject(info, data)
             if self.journal.newest(key) is not None:
                 return StoredObject(info, await self.read_version(info))
@@ -179,8 +183,14 @@ class Replica(Names):
     async def read_version(self, info: ObjectInfo) -> bytes:
         """The content of exactly this version. PreconditionFailed or ObjectMissing when the store has it no more."""
         data = self.blobs.get(info.key, info.etag)
-        if data is not None:
-            return data
+        parent, name = split_key(info.key)
+        level = self._levels.get(parent)
+        if level is not None:
+            self.readahead.read(parent, name, level, here=data is not None)
+        return data if data is not None else await self._bring(info)
+
+    async def _bring(self, info: ObjectInfo) -> bytes:
+        """The content of a version that is not here; who asks for the same at once shares the answer."""
         async with self._single(("get", f"{info.key}\0{info.etag}")):
             data = self.blobs.get(info.key, info.etag)
             if data is None:
@@ -211,7 +221,9 @@ class Replica(Names):
             except errors.ObjectMissing:
                 return
 
-        wanted = [(info.key, info.size) for info in infos if info.meta is None]
+        wanted = [
+            (info.key, info.size) for info in infos if info.meta is None and self.journal.newest(info.key) is None
+        ]
         await for_each(wanted, lambda one: ask(*one), at_once=FETCHED_AT_ONCE)
 
     def has(self, info: ObjectInfo) -> bool:
@@ -441,6 +453,7 @@ class Replica(Names):
             journal=self.journal.statistics(),
             uploader=self.uploader.statistics(),
             watcher=self.watcher.statistics(),
+            readahead=self.readahead.statistics(),
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,10 @@ from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cli")
 
+MEETING_SECONDS = 1.0
+SPACES_MET = 16
+SWITCH_SECONDS = 0.000_5
+"""How long a thread that uploads may keep the one that answers the kernel waiting. Python's own 5 ms are ten answers."""
 STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -65,13 +70,28 @@ async def check_store(store: Store, timeout: float) -> None:
         raise TimedOut(store.label) from None
 
 
+async def meet(app: App, timeout: float) -> None:
+    """Ask for the names at the top, and get to know the spaces, so that whoever comes first finds them known.
+
+    While the store is away, names that a former mount has heard will do. Raises what the store fails with, TimedOut.
+    """
+    try:
+        with trio.fail_after(timeout):
+            await app.replica.listing("")
+    except trio.TooSlowError:
+        raise TimedOut(app.store.label) from None
+    with trio.move_on_after(MEETING_SECONDS):
+        await app.tree.meet(SPACES_MET)
+
+
 async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness, log_file: str) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
+    sys.setswitchinterval(SWITCH_SECONDS)
     record: mounts.Record | None = None
     try:
         async with open_app(settings, mountpoint=mountpoint) as app:
-            await check_store(app.store, settings.op_timeout)
+            await meet(app, settings.op_timeout)
             record = describe(app, mountpoint, log_file)
             await _serve(app, mountpoint, _announce(record, readiness))
     except BaseException as error:

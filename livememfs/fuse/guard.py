@@ -53,8 +53,11 @@ def handler(
     async def guarded(self: Operations, /, *args: P.args, **kwargs: P.kwargs) -> T:
         self.requests += 1
         try:
-            with trio.fail_after(self.op_timeout):
+            # What `fail_after` does, without the two generators it is made of: this is the way of every request.
+            with trio.CancelScope(deadline=trio.current_time() + self.op_timeout) as deadline:
                 return await function(self, *args, **kwargs)
+            if deadline.cancelled_caught:
+                raise trio.TooSlowError
         except pyfuse3.FUSEError:
             raise
         except Exception as raised:

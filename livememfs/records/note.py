@@ -109,8 +109,10 @@ def complete(
     metadata, body = _split(text)
     known, extra = _sort_fields(metadata)
     if not all(name in known for name in _REQUIRED):
-        text, body = _fill_in(text, metadata, known, body, _fallback(written_name, space, agent, now, previous))
-        known, extra = _sort_fields(frontmatter.split(text)[0])
+        fallback = _fallback(written_name, space, agent, now, previous)
+        text, body = _fill_in(text, metadata, known, body, fallback)
+        # Without any given front matter, what is written is the fallback: it need not be read back to be known.
+        known, extra = _sort_fields(frontmatter.split(text)[0] if metadata else fallback)
     _check_size(body, path)
     return Note(body=body, extra=extra, **{"tags": (), "space_id": "", **known}), text.encode()
 

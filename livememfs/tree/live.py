@@ -9,6 +9,7 @@ out of `live/` (EXDEV, so that tools copy). Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -25,14 +26,11 @@ if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
-UNNAMED_ASKED = 256
-"""Up to this many notes with unknown metadata are asked for when a second name cannot be told from the listing."""
-
 
 class Live(Directory):
     """The notes of one space."""
 
-    __slots__ = ("_aliases", "_local", "_notes", "_parked", "_unknown", "context", "space")
+    __slots__ = ("_aliases", "_local", "_notes", "_parked", "context", "space")
 
     def __init__(self, parent: Directory, context: Context, space: str) -> None:
         super().__init__(parent, keys.LIVE)
@@ -42,7 +40,6 @@ class Live(Directory):
         self._local: dict[str, NoteFile] = {}
         self._aliases: dict[str, str] = {}
         self._parked: dict[str, str] = {}
-        self._unknown: dict[str, int] = {}
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: live/ holds notes only, directly")
@@ -65,6 +62,10 @@ class Live(Directory):
         info = listing.objects.get(canonical) if canonical is not None else None
         if canonical is None or info is None:
             raise errors.NotFound(path=self.path_of(name))
+        if info.meta is None:  # asked for by itself: then its time is to be exact, and it will be read
+            with suppress(errors.Unreachable, errors.Throttled):
+                await self.context.replica.fetch([info])
+            info = listing.objects.get(canonical, info)
         note = self._note(canonical, info)
         if name != canonical:
             note.written = name
@@ -100,8 +101,8 @@ class Live(Directory):
         if known is not None and known in listing.objects:
             return known
         uids = {uid8(self.space, name, attempt) for attempt in range(UID_ATTEMPTS)}
-        likely = [found for found in listing.objects if found[-11:-3] in uids and _uid(found) in uids]
-        return await self._named(name, likely, listing) or await self._renamed(name, listing)
+        likely = [found for uid in uids for found in listing.ending(uid) if _uid(found) == uid]
+        return await self._named(name, likely, listing)
 
     async def _named(self, name: str, candidates: list[str], listing: Listing) -> str | None:
         """The newest of `candidates` whose metadata says that it was written as `name`."""
@@ -112,17 +113,6 @@ class Live(Directory):
                 self._aliases[name] = found
                 return found
         return None
-
-    async def _renamed(self, name: str, listing: Listing) -> str | None:
-        """A second name given after sealing is in metadata alone: ask, once per state of the folder, and not much."""
-        if len(listing.objects) > UNNAMED_ASKED or self._unknown.get(name) == listing.serial:
-            return None
-        found = await self._named(name, list(listing.objects), listing)
-        if found is None:
-            if len(self._unknown) > UNNAMED_ASKED:
-                self._unknown.clear()
-            self._unknown[name] = listing.serial
-        return found
 
     def steady(self) -> bool:
         return self.context.replica.watched(keys.live_prefix(self.space))
@@ -288,9 +278,12 @@ class Live(Directory):
             if existing is not None:
                 await existing.detach()
                 self._forget(existing)
+            self._notes.pop(note.name, None)
             self._aliases = {name: known for name, known in self._aliases.items() if known != note.name}
-            await note.store_name(new_name)
-            self._aliases[new_name] = note.name
+            await note.rename(new_name)
+            self._notes[note.name] = note
+            if note.name != new_name:
+                self._aliases[new_name] = note.name
             return
         note.body = await note._load(note.body)
         old_key, old_info = note.key, note.body.info

@@ -116,13 +116,35 @@ class NoteFile(ObjectFile):
                 return key
         raise errors.AlreadyExists(path=self.path)
 
-    async def store_name(self, written: str) -> None:
-        """Give a stored note another second name, so that other hosts resolve it too."""
-        assert self.key is not None  # only stored notes have a canonical name beside the written one
-        self.written = written
+    async def rename(self, written: str) -> None:
+        """Give a stored note another written name, and the canonical name that follows from it.
+
+        From the names of a listing alone, any mount then finds it under the one that was written.
+        """
         async with self._saving:
+            assert self.key is not None  # the caller looked
             info = await self.context.replica.stat(self.key)
-            self.restamp({**inherited(info), META_NAME: written})
+            self.written = written
+            moved = self.context.replica.move(info, self._key_for(written), replaces=None)
+            meta = {name: value for name, value in inherited(info).items() if name != META_NAME}
+            if not keys.NoteName.parse(written):
+                meta[META_NAME] = written
+            info = self.context.replica.restamp(moved, meta)
+            if self.body.info is not None and self.body.info.etag == info.etag:
+                self.body.info = info
+            self.key, self.name = info.key, info.key.rpartition("/")[2]
+
+    def _key_for(self, written: str) -> str:
+        """The key of a stored note that is from now on called `written`."""
+        own = keys.NoteName.parse(self.name)
+        if own is None or keys.NoteName.parse(written):
+            return keys.live_key(self.live.space, written)
+        for attempt in range(UID_ATTEMPTS):
+            uid = uid8(self.live.space, written, attempt)
+            key = keys.live_key(self.live.space, str(keys.NoteName(own.timestamp, own.agent, own.category, uid)))
+            if self.context.replica.now(key) is None:
+                return key
+        raise errors.AlreadyExists(path=self.path)
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         meta = super().meta(attrs)

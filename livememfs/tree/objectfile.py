@@ -111,7 +111,7 @@ class ObjectFile(File):
         if self.orphaned or self.busy or self.key is None:
             return
         try:
-            info = await self.context.replica.stat(self.key)
+            info = await self.context.replica.look(self.key)
         except errors.ObjectMissing:
             if self.handles or self.busy:
                 return
@@ -258,14 +258,27 @@ class ObjectFile(File):
 
     async def flush(self, body: Body) -> None:
         """Save `body` when it is dirty, or what was set of its attributes. Raises what the writer must hear."""
-        async with self._saving:
+        async with held(self._saving):
             if body.dirty and not self.orphaned:
                 self.context.unsaved.add(self)
+                await self._complete(body)
                 await self.save(body)
             elif self.attrs_pending:
                 await self.save_attrs()
             if not self.body.dirty:
                 self.context.unsaved.discard(self)
+
+    async def _complete(self, body: Body) -> None:
+        """Know the metadata of the version that is about to be replaced: what others put there stays."""
+        info = body.info
+        if info is None or info.meta is not None or self.key is None:
+            return
+        try:
+            found = await self.context.replica.stat(self.key)
+        except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
+            return
+        if found.etag == info.etag and body.info is info:
+            body.info = found
 
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         self.check_writable()
@@ -344,6 +357,24 @@ class ObjectHandle(Handle):
         # A mapping that outlived the descriptor writes after the last close; better late and unheard than not at all.
         if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
             await self.file.flush(self.body)
+
+
+class held:  # read as a verb, like `trio.fail_after`
+    """`async with lock`, without giving up the turn when the lock is free: then nobody need come between."""
+
+    __slots__ = ("lock",)
+
+    def __init__(self, lock: trio.Lock) -> None:
+        self.lock = lock
+
+    async def __aenter__(self) -> None:
+        try:
+            self.lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self.lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.lock.release()
 
 
 def inherited(info: ObjectInfo | None) -> dict[str, str]:

@@ -159,10 +159,10 @@ class PlainDirectory(Directory):
         if info is None:
             raise errors.NotFound(path=self.path_of(name))
         if info.meta is None:
-            completed = await self.context.replica.complete([info])
-            if not completed:
+            await self.context.replica.fetch([info])
+            info = listing.objects.get(name)
+            if info is None:
                 raise errors.NotFound(path=self.path_of(name))
-            info = completed[0]
             known = self._children.get(name)
         return self._leaf(name, info, known)
 

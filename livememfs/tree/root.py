@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,17 @@ class Root(PlainDirectory):
 
     def met(self, name: str) -> Node | None:
         return self._spaces.get(name) or super().met(name)
+
+    async def meet(self, at_most: int) -> None:
+        """Look at some of the spaces, as `children` would. A store that fails is not heard of."""
+        level = self.context.replica.known("")
+        names = [name for name in sorted(level.folders if level is not None else ()) if self.shows(name)][:at_most]
+
+        async def look(name: str) -> None:
+            with suppress(errors.LiveMemError):
+                await self.child(name)
+
+        await for_each(names, look, at_once=LISTED_AT_ONCE)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.listing("")

@@ -32,13 +32,35 @@ KNOWN_AGENTS = frozenset(
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash"})
 _VARIABLE = b"LIVEMEMFS_AGENT="
 _DEPTH = 24
+_START_TIME = 20
+"""Which field of `stat`, after the name, says when the process began."""
+_KNOWN = 256
+_known: dict[tuple[int, bytes, bytes, Path], str] = {}
 
 
 def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
-    """The agent behind process `pid`; `default` when there is none or it cannot be seen."""
+    """The agent behind process `pid`; `default` when there is none or it cannot be seen.
+
+    The environment is looked at each time, the ancestors once for a process and what it runs.
+    """
     for variable in _read(proc / str(pid) / "environ").split(b"\0"):
         if variable.startswith(_VARIABLE) and len(variable) > len(_VARIABLE):
             return variable[len(_VARIABLE) :].decode("utf-8", "replace").strip() or default
+    status = _read(proc / str(pid) / "stat")
+    fields = status.rpartition(b")")[2].split()
+    if len(fields) < _START_TIME:
+        return _by_ancestors(pid, proc) or default
+    who = (pid, fields[_START_TIME - 1], status.partition(b"(")[2].rpartition(b")")[0], proc)
+    found = _known.get(who)
+    if found is None:
+        if len(_known) > _KNOWN:
+            _known.clear()
+        found = _known[who] = _by_ancestors(pid, proc)
+    return found or default
+
+
+def _by_ancestors(pid: int, proc: Path) -> str:
+    """The nearest known agent among a process and its ancestors; empty when there is none."""
     for _ in range(_DEPTH):
         if pid <= 1:
             break
@@ -46,7 +68,7 @@ def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
         if name:
             return name
         pid = _parent(proc / str(pid))
-    return default
+    return ""
 
 
 def _agent_name(process: Path) -> str:

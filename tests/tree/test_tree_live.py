@@ -389,10 +389,13 @@ async def test_removing_the_backup_of_a_note_without_successor_removes_the_note(
 async def test_a_rename_within_live_is_a_new_second_name_that_the_other_host_knows(
     world: World, here: Host, there: Host, stored: str, autojump_clock: Clock
 ) -> None:
+    """The canonical name follows, so that a listing alone tells any host which note was meant; it stays one note."""
     await here.rename(PATH, live("storage.md"))
     await world.settle()
 
-    assert list(await world.notes()) == [CANONICAL]
+    [canonical] = await world.notes()
+    assert canonical.rpartition("_")[0] == CANONICAL.rpartition("_")[0]
+    assert await here.names("alpha/live") == await there.names("alpha/live") == [canonical]
     for host in (here, there):
         assert body_of(await host.read(live("storage.md"))) == "we use S3\n"
         assert not await host.exists(PATH)
