@@ -21,7 +21,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, NoSpace
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.records.times import iso
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from livememfs.llm.client import OpenAIChat
 
 SHOWN_UNSAVED = 5
+DRAFT_SECONDS = 1.0
+"""How much of what is written to an open file a crash may take."""
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
 
@@ -115,6 +117,7 @@ async def open_app(
             replica = _open_replica(settings, store, clock, errors, local=mountpoint is not None)
             app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors)
             await nursery.start(replica.run)
+            nursery.start_soon(_keep_drafts, app.tree)
             yield app
             refused = await _drain(app)
             nursery.cancel_scope.cancel()
@@ -232,6 +235,13 @@ def _status(app: App) -> dict[str, Any]:
             "changes": asdict(app.replica.changes.statistics()),
         },
     }
+
+
+async def _keep_drafts(tree: Root) -> None:
+    while True:
+        await trio.sleep(DRAFT_SECONDS)
+        with suppress(NoSpace):  # whoever writes on will hear it
+            tree.keep_drafts()
 
 
 async def _drain(app: App) -> list[str]:

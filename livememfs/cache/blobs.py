@@ -9,10 +9,13 @@ memory and reaches the disk with the next `persist`; what the journal needs is t
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+from livememfs.errors import NoSpace
 
 if TYPE_CHECKING:
     from livememfs.cache.database import Database
@@ -95,7 +98,7 @@ class Blobs:
         if data is None or len(data) != size:
             return None
         self._clock += 1
-        with self._database.atomic() as db:
+        with suppress(NoSpace), self._database.atomic() as db:  # a full disk is no reason not to read
             db.execute("UPDATE blob SET used = ? WHERE id = ?", (self._clock, blob))
         return bytes(data)
 
@@ -142,12 +145,17 @@ class Blobs:
         inline = data if folder is None or len(data) <= INLINE_BYTES else None
         file = None if inline is not None or folder is None else _write(folder, data)
         with self._database.atomic() as db:
+            self._disk_bytes += len(data)
+            self._database.on_rollback(lambda: self._unsave(len(data), file))
             row = db.execute(
                 "INSERT INTO blob (key, etag, size, used, data, file) VALUES (?, ?, ?, ?, ?, ?)",
                 (key, etag, len(data), self._clock, inline, file),
             )
-        self._disk_bytes += len(data)
         return int(row.lastrowid or 0)
+
+    def _unsave(self, size: int, file: str | None) -> None:
+        self._disk_bytes -= size
+        _remove(self._database.contents, file)
 
     def persist(self) -> int:
         """Bring some of what waits to the disk and keep within bounds; how many still wait. NoSpace."""
@@ -166,7 +174,10 @@ class Blobs:
         """On a full disk: give up what the bucket has anyway, and the reserve. Whether there was anything to give."""
         self._unsaved.clear()
         given = self._database.give_up_reserve()
-        return self.evict() > 0 or given
+        try:
+            return self.evict() > 0 or given
+        except NoSpace:  # not even room to say what is given up
+            return given
 
     def evict(self) -> int:
         """Forget some of the least recently used that no operation needs. Returns the bytes freed, 0 if none are."""

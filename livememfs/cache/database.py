@@ -84,7 +84,17 @@ def m001_the_beginning(db: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning,)
+def m002_recovered_drafts(db: sqlite3.Connection) -> None:
+    """What a crash left of open files."""
+    # Filled from `draft` at the start of the next process; a row goes when the user removes the file.
+    db.execute(
+        """CREATE TABLE recovered (
+            name TEXT PRIMARY KEY, path TEXT NOT NULL, data BLOB NOT NULL, written INTEGER NOT NULL
+        ) WITHOUT ROWID"""
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts)
 """Append only. The number of those that were run is the database's `user_version`."""
 
 
@@ -95,6 +105,7 @@ class Database:
         self.folder = folder
         self._lock = _locked(folder) if folder is not None else -1
         self._closed = False
+        self._undo: list[Callable[[], None]] = []
         try:
             self._db = self._open()
             self._reserve()
@@ -153,9 +164,18 @@ class Database:
         except BaseException as error:
             if self._inside():
                 self._db.execute("ROLLBACK")
+            undo, self._undo = self._undo, []
+            for step in reversed(undo):
+                step()
             if _is_full(error):
                 raise NoSpace(f"the disk of {self.folder} is full") from None
             raise
+        self._undo.clear()
+
+    def on_rollback(self, undo: Callable[[], None]) -> None:
+        """Have what goes along with the open transaction undone if that does not happen; without one, it has."""
+        if self._inside():
+            self._undo.append(undo)
 
     def _inside(self) -> bool:
         return self._db.in_transaction

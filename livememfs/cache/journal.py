@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import trio
@@ -76,7 +76,12 @@ class Journal:
         op.accepted = trio.current_time()
         self._add(op)
         if before is not None:
-            self._swallow(before, op)
+            try:
+                self._swallow(before, op)
+            except NoSpace:
+                if not self._database.give_up_reserve():
+                    raise
+                self._swallow(before, op)
 
     # --- looking ----------------------------------------------------------------------------------------------
 
@@ -150,11 +155,11 @@ class Journal:
         """Accept other metadata for the version that the key shows."""
         waiting = self._waiting.get(info.key)
         if waiting is not None and waiting.kind != "delete":
-            changed = replace(waiting, meta=dict(meta))
-            if waiting.tries:  # what the bucket may have under the old id does not have these
-                changed.op_id, changed.sent = uuid4().hex, f"{waiting.sent} {waiting.op_id}".strip()
-            self._store(changed)
-            waiting.meta, waiting.op_id, waiting.sent = changed.meta, changed.op_id, changed.sent
+            with self._database.atomic():
+                self._change(waiting, meta=dict(meta))
+                if waiting.tries:  # what the bucket may have under the old id does not have these
+                    self._change(waiting, op_id=uuid4().hex, sent=f"{waiting.sent} {waiting.op_id}".strip())
+                self._store(waiting)
             return waiting
         made = Operation(0, uuid4().hex, "meta", info.key, etag=info.etag, size=info.size, meta=dict(meta))
         made.modified = self._now_ns()
@@ -185,13 +190,13 @@ class Journal:
             return None
         moved = replace(op, key=target, base_blob=None)
         _stay(moved)
-        followers = [other for other in self._ops.values() if other.after == op.seq]
         with self._database.atomic() as db:
             db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
             self._write(moved, base, data)
-            db.execute("UPDATE op SET after = ? WHERE after = ?", (moved.seq, op.seq))
-        for other in followers:
-            other.after = moved.seq
+            for other in self._ops.values():
+                if other.after == op.seq != moved.seq:
+                    self._change(other, after=moved.seq)
+                    self._store(other)
         self._forget(op)
         return self._enter(moved)
 
@@ -286,10 +291,8 @@ class Journal:
         """The bytes that a copy was to be made of are here: from now on it is a put. NoSpace."""
         with self._database.atomic():
             blob = self._blobs.keep(op.key, etag, data)
-            self._store(replace(op, kind="put", source="", blob=blob, etag=etag, size=len(data)))
-        self._unlist(op)
-        op.kind, op.source, op.blob, op.etag, op.size = "put", "", blob, etag, len(data)
-        self._list(op)
+            self._change(op, kind="put", source="", blob=blob, etag=etag, size=len(data))
+            self._store(op)
 
     def next_moment(self) -> float:
         """When `next_ready` should be asked again; infinity: not before something changes."""
@@ -312,14 +315,15 @@ class Journal:
     def again(self, op: Operation, delay: float, error: str | None = None) -> None:
         """It did not get through: once more after `delay` seconds, unless a later one of its key takes its place.
 
-        With `error` it is stuck: the bucket refuses it.
+        With `error` it is stuck: the bucket refuses it. NoSpace, and it is still on its way.
         """
-        op.in_flight = False
-        del self._flying[op.key]
         later = self._waiting.get(op.key)
         if later is not None:
             self._swallow(op, later)
+            op.in_flight = False
         else:
+            op.in_flight = False
+            del self._flying[op.key]
             self._waiting[op.key] = op
             self._schedule(op, delay)
             if op.error != error:
@@ -332,15 +336,13 @@ class Journal:
         """A later operation of the key takes the place of one that did not get through."""
         with self._database.atomic():
             if later.base == BEFORE:
-                later.base, later.base_blob = op.base, op.base_blob
-                if later.kind == "delete" and op.base is FREE:
-                    later.base = op.etag
+                base = op.etag if later.kind == "delete" and op.base is FREE else op.base
+                self._change(later, base=base, base_blob=op.base_blob)
             if later.kind == "meta" and op.kind != "meta":
-                self._unlist(later)
-                later.kind, later.blob, later.source = op.kind, op.blob, op.source
-                self._list(later)
-            later.sent, later.tries = f"{op.sent} {op.op_id} {later.sent}".strip(), op.tries + later.tries
-            later.after = op.after if later.after is None else later.after
+                self._change(later, kind=op.kind, blob=op.blob, source=op.source)
+            sent = f"{op.sent} {op.op_id} {later.sent}".strip()
+            after = op.after if later.after is None else later.after
+            self._change(later, sent=sent, tries=op.tries + later.tries, after=after)
             self._remove(op)
             self._store(later)
 
@@ -352,9 +354,9 @@ class Journal:
         later = self._waiting.get(op.key)
         with self._database.atomic() as db:
             if later is not None and later is not op and later.base == BEFORE:
-                later.base = (etag if as_sent else op.etag) or (ANY if later.kind == "delete" else FREE)
-                later.base_blob = op.blob if later.kind == "put" else None
-                later.etag = etag if later.kind == "meta" else later.etag
+                base = (etag if as_sent else op.etag) or (ANY if later.kind == "delete" else FREE)
+                self._change(later, base=base, base_blob=op.blob if later.kind == "put" else None)
+                self._change(later, etag=etag if later.kind == "meta" else later.etag)
                 self._store(later)
             self._remove(op)
             # The names say at their leisure what the bucket has now; until then they must not vouch for what it had.
@@ -366,10 +368,9 @@ class Journal:
     def rebase(self, op: Operation, base: str | None, data: bytes | None = None, etag: str = "") -> None:
         """Before another attempt: it now replaces `base`, with other content if `data` is given. NoSpace."""
         with self._database.atomic():
-            op.base = base
+            self._change(op, base=base)
             if data is not None:
-                self._bytes += len(data) - op.size
-                op.blob, op.etag, op.size = self._blobs.keep(op.key, etag, data), etag, len(data)
+                self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data))
             self._store(op)
 
     def hurry(self, *seqs: int) -> None:
@@ -383,7 +384,8 @@ class Journal:
 
     def _add(self, op: Operation) -> None:
         self._ops[op.seq] = op
-        self._waiting[op.key] = op
+        (self._flying if op.in_flight else self._waiting)[op.key] = op
+        self._database.on_rollback(lambda: self._forget(op))
         self.last = max(self.last, op.seq)
         self._list(op)
         heapq.heappush(self._order, op.seq)
@@ -400,6 +402,16 @@ class Journal:
         for where in (self._waiting, self._flying):
             if where.get(op.key) is op:
                 del where[op.key]
+        self._database.on_rollback(lambda: self._add(op))
+
+    def _change(self, op: Operation, **values: Any) -> None:
+        """Change some of what an operation says, together with the open transaction."""
+        before = {name: getattr(op, name) for name in values}
+        self._unlist(op)
+        for name, value in values.items():
+            setattr(op, name, value)
+        self._list(op)
+        self._database.on_rollback(lambda: self._change(op, **before))
 
     def _list(self, op: Operation) -> None:
         """Count an operation by its kind."""

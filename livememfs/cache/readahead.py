@@ -55,6 +55,7 @@ class Readahead:
         self._has = has
         self._readers: OrderedDict[str, _Reader] = OrderedDict()
         self._wanted: OrderedDict[str, ObjectInfo] = OrderedDict()
+        self._fetching: set[str] = set()
         self._woken = trio.Event()
         self._fetched = self._windows = 0
 
@@ -86,7 +87,8 @@ class Readahead:
             reader.fetched_to = 0  # the reader went back
         for name in reader.order[max(start, reader.fetched_to) : end]:
             info = level.objects.get(name)
-            if info is not None and 0 < info.size <= LARGEST and not self._has(info):
+            known = info is None or info.key in self._fetching
+            if info is not None and not known and 0 < info.size <= LARGEST and not self._has(info):
                 self._wanted[prefix + name] = info
         reader.fetched_to = end
         if self._wanted:
@@ -94,24 +96,26 @@ class Readahead:
 
     async def run(self) -> None:
         """Fetch what is lined up, until cancelled."""
-        limit = trio.CapacityLimiter(AT_ONCE)
+        limit = trio.Semaphore(AT_ONCE)
         async with trio.open_nursery() as nursery:
             while True:
                 await self._woken.wait()
                 self._woken = trio.Event()
                 while self._wanted:
+                    await limit.acquire()
                     _, info = self._wanted.popitem(last=False)
-                    await limit.acquire_on_behalf_of(info)
+                    self._fetching.add(info.key)
                     nursery.start_soon(self._fetch_one, info, limit)
 
-    async def _fetch_one(self, info: ObjectInfo, limit: trio.CapacityLimiter) -> None:
+    async def _fetch_one(self, info: ObjectInfo, limit: trio.Semaphore) -> None:
         try:
             await self._fetch(info)
             self._fetched += 1
         except LiveMemError:
             pass  # whoever really wants it will hear why it cannot be had
         finally:
-            limit.release_on_behalf_of(info)
+            self._fetching.discard(info.key)
+            limit.release()
 
     def statistics(self) -> ReadaheadStatistics:
         """Counters, cheap."""

@@ -26,6 +26,7 @@ from livememfs.cache.blobs import Blobs, BlobStatistics
 from livememfs.cache.catalog import Catalog
 from livememfs.cache.changes import Change
 from livememfs.cache.database import Database
+from livememfs.cache.drafts import Drafts
 from livememfs.cache.journal import Journal, JournalStatistics
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
@@ -105,6 +106,7 @@ class Replica(Names):
         self.blobs = Blobs(self._database, max_bytes=cache_size, memory_bytes=cache_memory)
         self.journal = Journal(self._database, self.blobs, now_ns)
         self.catalog = Catalog(self._database)
+        self.drafts = Drafts(self._database)
         super().__init__(store, self.journal, self.catalog, listing_ttl)
         self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
         self._on_conflict = on_conflict

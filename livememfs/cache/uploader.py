@@ -44,6 +44,7 @@ SENDING_SECONDS = 60.0
 SLOWEST = 1 << 17
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
+FULL_PAUSE = 1.0
 STUCK_PAUSE = 60.0
 SHA_META = "livememfs-sha256"
 HASHED_AT_ONCE = 1 << 20
@@ -134,7 +135,16 @@ class Uploader:
             self._journal.notice()
 
     async def _upload(self, op: Operation) -> None:
-        """One attempt, and what its end means. Raises nothing but what cancels it."""
+        """Attempts until the journal has taken note of the end of one. Raises nothing but what cancels it."""
+        while True:
+            try:
+                return await self._attempt(op)
+            except NoSpace:
+                if not self._blobs.make_room():
+                    await trio.sleep(FULL_PAUSE)
+
+    async def _attempt(self, op: Operation) -> None:
+        """One attempt, and what its end means. NoSpace when there is not even room to write that down."""
         self._attempts += 1
         try:
             with trio.fail_after(SENDING_SECONDS + op.size / SLOWEST):

@@ -143,7 +143,7 @@ class Watcher:
                         state.due = now + self._pause(state, now)
                         if self._replica.is_listing(f"{space}/"):
                             continue  # whoever waits for names should not have to share the line with us
-                        nursery.start_soon(self._look, space, state)
+                        nursery.start_soon(self._look_around, space, state)
                 self._woken = trio.Event()
                 with trio.move_on_at(min((state.due for state in self._spaces.values()), default=float("inf"))):
                     await self._woken.wait()
@@ -170,7 +170,6 @@ class Watcher:
                 if state.notes_next:
                     await self._look_at_new_notes(space, state)
                 state.notes_next = not state.notes_next
-                await self._look_at_everything(space, state, asked)
         except LiveMemError as error:
             self._counts["failures"] += 1
             log.debug("a look at others' changes failed", space=space, reason=str(error))
@@ -181,6 +180,16 @@ class Watcher:
         finally:
             state.looking.set()
             state.looking = None
+
+    async def _look_around(self, space: str, state: _Space) -> None:
+        """A look that nobody waits for may take longer."""
+        await self._look(space, state)
+        if self._vouches(state, trio.current_time()):
+            try:
+                await self._look_at_everything(space, state, trio.current_time())
+            except LiveMemError as error:
+                self._counts["failures"] += 1
+                log.debug("a full look failed", space=space, reason=str(error))
 
     async def _look_at_records(self, space: str, state: _Space) -> None:
         """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""

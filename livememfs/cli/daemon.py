@@ -33,7 +33,7 @@ log = structlog.get_logger("livememfs.cli")
 MEETING_SECONDS = 1.0
 SPACES_MET = 16
 SWITCH_SECONDS = 0.000_5
-"""How long a thread that uploads may keep the one that answers the kernel waiting. Python's own 5 ms are ten answers."""
+"""How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
 STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 

@@ -29,8 +29,9 @@ class Writes:
 class Context:
     """The surroundings of a node.
 
-    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`. `unsaved` holds
-    the files with bytes that the bucket has not taken: directories know their files only as long as somebody does.
+    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`. `written` holds
+    the files that somebody writes to, `unsaved` those whose close failed: directories know their files only as long as
+    somebody does.
     """
 
     replica: Replica
@@ -44,6 +45,7 @@ class Context:
     max_file_size: int = 1 << 26
     fsync_remote: bool = False
     writes: Writes = field(default_factory=Writes)
+    written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)
 
     def now_ns(self) -> int:

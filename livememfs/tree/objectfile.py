@@ -210,6 +210,7 @@ class ObjectFile(File):
         self.body.truncate(size, limit=self.size_limit, path=self.path)
         self.mtime_ns = self.context.now_ns()
         self.context.writes.count += 1
+        self.context.written.add(self)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         self.check_writable()
@@ -328,6 +329,7 @@ class ObjectHandle(Handle):
         self.body.write(start, data, limit=file.size_limit, path=file.path)
         file.mtime_ns = file.context.now_ns()
         file.context.writes.count += 1
+        file.context.written.add(file)
         return len(data)
 
     async def flush(self) -> None:

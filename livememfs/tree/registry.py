@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SPACE = "<space>"
 ANY = "<path>"
-_PLACEHOLDERS = {"<note>": r"[^/]+", "<bank path>": r".+"}
+_PLACEHOLDERS = {"<note>": r"[^/]+", "<file>": r"[^/]+", "<bank path>": r".+"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,11 @@ REGISTRY = (
         ".livememfs/conflicts.ndjson", "file", 0o444, "EROFS", "the last 1,000 times both sides of a conflict were kept"
     ),
     Entry(".livememfs/changes.ndjson", "file", 0o444, "EROFS", "the last 1,000 changes of objects this mount knows of"),
-    Entry(".livememfs/journal.wait", "file", 0o444, "EROFS", "ends when all that was closed is in the bucket: at once"),
+    Entry(
+        ".livememfs/journal.wait", "file", 0o444, "EROFS", "a JSON line a second until all that was closed is uploaded"
+    ),
+    Entry(".livememfs/recovered", "directory", 0o700, "`rm` gives a file up; else EROFS", "what a crash left open"),
+    Entry(".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second"),
     Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
     Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
     Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),

@@ -24,6 +24,7 @@ from livememfs.tree.control import JournalWait
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import PlainDirectory
+from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.space import Space
 
 if TYPE_CHECKING:
@@ -163,6 +164,18 @@ class Root(PlainDirectory):
             found += [*space.unsaved_below(), *space.unsaved_notes(), *space.unsaved_rules()]
         return found
 
+    def keep_drafts(self) -> None:
+        """Keep what is written and not closed where the next process finds it. NoSpace."""
+        context, paths = self.context, set()
+        for file in list(context.written):
+            body = file.body
+            if not body.dirty or not body.loaded or file.orphaned:
+                context.written.discard(file)
+            else:
+                paths.add(file.path)
+                context.replica.drafts.keep(file.path, body.value(), body.changes)
+        context.replica.drafts.drop_all_but(paths)
+
     async def drain(self) -> list[str]:
         """Save what could not be saved so far, again and again until it is or the caller's deadline ends it.
 
@@ -221,5 +234,6 @@ def _state_directory(root: Root, context: Context) -> ComputedDirectory:
     }
     for name, content in contents.items():
         state.nodes[name] = ComputedFile(state, name, context, content)
+    state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)
     state.nodes["journal.wait"] = JournalWait(state, "journal.wait", context)
     return state

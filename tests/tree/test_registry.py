@@ -9,6 +9,7 @@ import docs_tables
 import pytest
 import trio
 
+from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
@@ -67,6 +68,8 @@ async def _tree() -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
 
 async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStore) -> None:
     """A space with one of everything, and what stands beside spaces."""
+    root.context.replica.drafts.keep("alpha/open", b"half", 1)
+    Drafts(root.context.replica._database)  # as the next process would, after a crash
     await store.put("beside/a/file.txt", b"of another program")
     await store.put("loose.txt", b"of another program")
     space = await root.mkdir(SPACE, 0o755, NOBODY)

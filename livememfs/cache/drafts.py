@@ -1,0 +1,76 @@
+"""Drafts: bytes of files that are open and not closed, for the day the process ends before they are.
+
+Owns the tables `draft` and `recovered`. What a crash left in the first is in the second from the next start on, until
+the user removes it. Refuses to upload anything: nobody said that these bytes are meant to stay. Trio thread only;
+nothing here awaits.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from livememfs.cache.database import Database
+
+LARGEST = 16 << 20
+"""What is larger is not kept: it would be written again at each look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a crash left of a file: `name` is unique here, `path` is where it was being written."""
+
+    name: str
+    path: str
+    size: int
+    written_ns: int
+
+
+class Drafts:
+    """The drafts of one mount. Opening takes over what the last process left."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: dict[str, int] = {}
+        with database.atomic() as db:
+            for path, written in database.rows("SELECT path, written FROM draft"):
+                name = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(written / 1e9))}_{path.replace('/', '__')}"
+                db.execute(
+                    "INSERT OR REPLACE INTO recovered SELECT ?, path, data, written FROM draft WHERE path = ?",
+                    (name, path),
+                )
+            db.execute("DELETE FROM draft")
+
+    def keep(self, path: str, data: bytes, change: int) -> None:
+        """Keep the bytes of an open file, unless they are those of the last look (`change` counts them). NoSpace."""
+        if self._kept.get(path) == change or len(data) > LARGEST:
+            return
+        with self._database.atomic() as db:
+            db.execute("INSERT OR REPLACE INTO draft VALUES (?, ?, ?)", (path, data, time.time_ns()))
+        self._kept[path] = change
+
+    def drop_all_but(self, paths: set[str]) -> None:
+        """Forget the drafts of files that were closed or removed."""
+        gone = [path for path in self._kept if path not in paths]
+        if gone:
+            with self._database.atomic() as db:
+                db.executemany("DELETE FROM draft WHERE path = ?", [(path,) for path in gone])
+        for path in gone:
+            del self._kept[path]
+
+    def recovered(self) -> list[Recovered]:
+        """What crashes have left, the oldest first."""
+        rows = self._database.rows("SELECT name, path, length(data), written FROM recovered ORDER BY written")
+        return [Recovered(*row) for row in rows]
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of one of them; None when there is none of that name."""
+        rows = self._database.rows("SELECT data FROM recovered WHERE name = ?", (name,))
+        return bytes(rows[0][0]) if rows else None
+
+    def remove(self, name: str) -> None:
+        """Give one of them up."""
+        with self._database.atomic() as db:
+            db.execute("DELETE FROM recovered WHERE name = ?", (name,))

@@ -1,0 +1,65 @@
+"""What a crash leaves of open files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from livememfs.cache.database import Database
+from livememfs.cache.drafts import LARGEST, Drafts
+
+
+def crash(folder: Path, path: str, data: bytes) -> None:
+    """A process that ends with this written and not closed."""
+    database = Database(folder)
+    Drafts(database).keep(path, data, 1)
+    database.close()
+
+
+def test_what_was_being_written_is_there_after_a_crash_until_it_is_removed(tmp_path: Path) -> None:
+    crash(tmp_path, "project/live/x.md", b"half a thought")
+
+    for _ in range(2):  # it outlives more than one start
+        database = Database(tmp_path)
+        drafts = Drafts(database)
+        [found] = drafts.recovered()
+        assert (found.path, found.size) == ("project/live/x.md", 14)
+        assert "project__live__x.md" in found.name
+        assert drafts.read(found.name) == b"half a thought"
+        database.close()
+
+    database = Database(tmp_path)
+    drafts = Drafts(database)
+    drafts.remove(drafts.recovered()[0].name)
+    assert drafts.recovered() == []
+    database.close()
+
+
+def test_two_crashes_over_one_file_leave_both(tmp_path: Path) -> None:
+    crash(tmp_path, "a/b", b"first")
+    database = Database(tmp_path)
+    database._db.execute("UPDATE draft SET written = written - 5000000000")
+    database.close()
+    crash(tmp_path, "a/b", b"second")
+
+    drafts = Drafts(Database(tmp_path))
+
+    assert [drafts.read(found.name) for found in drafts.recovered()] == [b"first", b"second"]
+
+
+def test_a_closed_file_leaves_nothing(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    drafts = Drafts(database)
+    drafts.keep("a", b"x", 1)
+    drafts.keep("b", b"y", 1)
+    drafts.drop_all_but({"b"})
+    database.close()
+
+    assert [found.path for found in Drafts(Database(tmp_path)).recovered()] == ["b"]
+
+
+def test_a_large_file_is_not_written_again_and_again(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    Drafts(database).keep("a", bytes(LARGEST + 1), 1)
+    database.close()
+
+    assert Drafts(Database(tmp_path)).recovered() == []

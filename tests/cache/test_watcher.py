@@ -1,0 +1,204 @@
+"""The watcher: what other hosts did shows in time, and costs little."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.abc import Clock
+
+from livememfs import errors
+from livememfs.cache.beacon import REMEMBERED, Announcement
+from livememfs.cache.replica import Replica
+from livememfs.cache.watcher import EVERYTHING_AFTER
+from livememfs.records import keys
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import FaultyStore
+
+INTERVAL = 2.0
+SOON = INTERVAL + 1.0
+META = keys.meta_key("s")
+NOTE = "s/live/20261122T0910{:02}_me_decision_0a1b2c{:02}.md"
+
+
+class Host:
+    """One host of a bucket; `told` are the changes by others that it was told of."""
+
+    def __init__(self, memory: MemoryStore, name: str, *, announces: bool = True) -> None:
+        self.store = FaultyStore(memory)
+        self.replica = Replica(self.store, host=name, announce=name if announces else "", poll_interval=INTERVAL)
+        self.told: list[tuple[str, str]] = []
+        self.replica.subscribe(
+            lambda change: (
+                self.told.append((change.kind, change.key))
+                if change.origin == "remote" and keys.CHANGES not in change.key
+                else None
+            )
+        )
+
+    async def names(self, prefix: str) -> set[str]:
+        level = await self.replica.listing(prefix)
+        return {*level.objects, *level.folders} - {""}
+
+    async def put(self, key: str, data: bytes) -> None:
+        self.replica.save(key, data, meta={}, base=self.replica.now(key))
+        await self.replica.uploaded()
+
+
+class Two:
+    """A bucket with one space, the host that looks and the host that changes things."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryStore(ManualClock())
+        self.here, self.there = Host(self.memory, "here"), Host(self.memory, "there")
+
+
+@pytest.fixture
+async def two(autojump_clock: Clock, nursery: trio.Nursery) -> Two:
+    made = Two()
+    await made.memory.put(META, b"{}")
+    await made.memory.put("s/live/.keep", b"")
+    await made.memory.put("s/file", b"old")
+    await made.memory.put(NOTE.format(1, 1), b"note")
+    for host in (made.here, made.there):
+        await nursery.start(host.replica.run)
+        await host.names("s/")
+        await host.names("s/live/")
+        await host.names("s/folder/")
+    await trio.sleep(SOON)
+    made.here.told.clear()
+    return made
+
+
+async def test_an_edit_is_told_within_the_interval_and_a_second(two: Two, autojump_clock: Clock) -> None:
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    assert ("put", "s/file") in two.here.told
+    assert (await two.here.replica.read("s/file")).data == b"new"
+
+
+async def test_a_new_note_is_told_though_its_writer_announces_nothing(two: Two, autojump_clock: Clock) -> None:
+    before = await two.memory.list_page("s/_changes/")
+    await two.there.put(NOTE.format(2, 2), b"another")
+    await trio.sleep(SOON)
+    assert two.here.told == [("put", NOTE.format(2, 2))]
+    assert (await two.memory.list_page("s/_changes/")) == before
+
+
+async def test_a_note_by_a_host_whose_clock_is_behind_is_told_too(two: Two, autojump_clock: Clock) -> None:
+    await two.there.put("s/live/20261122T090700_me_todo_0a1b2c3d.md", b"three minutes behind the newest")
+    await trio.sleep(SOON)
+    assert two.here.told == [("put", "s/live/20261122T090700_me_todo_0a1b2c3d.md")]
+
+
+async def test_a_removal_is_told(two: Two, autojump_clock: Clock) -> None:
+    info = await two.there.replica.stat("s/file")
+    two.there.replica.remove("s/file", base=info)
+    await trio.sleep(SOON)
+    assert two.here.told == [("delete", "s/file")]
+    assert "file" not in await two.here.names("s/")
+
+
+async def test_a_note_that_another_program_removes_is_missed_at_the_next_look(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.delete(NOTE.format(1, 1))
+    await trio.sleep(SOON)
+    assert two.here.told == [("delete", NOTE.format(1, 1))]
+
+
+async def test_a_new_folder_and_one_that_goes_are_told(two: Two, autojump_clock: Clock) -> None:
+    await two.there.put("s/new/deep/file", b"x")
+    await trio.sleep(SOON)
+    assert ("put", "s/new/") in two.here.told
+    assert "new" in await two.here.names("s/")
+
+    two.there.replica.remove("s/new/deep/file", base=await two.there.replica.stat("s/new/deep/file"))
+    await trio.sleep(SOON)
+    assert "new" not in await two.here.names("s/")
+
+
+async def test_more_changes_than_a_beacon_holds_are_all_told(two: Two, autojump_clock: Clock) -> None:
+    for number in range(REMEMBERED + 50):
+        two.there.replica.save(f"s/folder/{number}", b"x", meta={}, base=None)
+    await two.there.replica.uploaded()
+    await trio.sleep(2 * SOON)
+    assert len(await two.here.names("s/folder/")) == REMEMBERED + 50
+    assert len({key for _, key in two.here.told if key.startswith("s/folder/")}) >= REMEMBERED + 50
+
+
+async def test_what_is_known_costs_no_request_and_idling_two_an_interval(two: Two, autojump_clock: Clock) -> None:
+    two.here.store.forget()
+    for _ in range(20):
+        await trio.sleep(INTERVAL / 2)
+        for prefix in ("s/", "s/live/", "s/folder/"):
+            await two.here.names(prefix)
+    assert two.here.store.counts.total() <= 2 * 10 + 2
+    assert set(two.here.store.counts) == {"list"}
+
+
+async def test_nobody_in_the_space_costs_less_and_less(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(3_700)
+    two.here.store.forget()
+    await trio.sleep(600)
+    assert two.here.store.counts.total() <= 25
+
+
+async def test_who_comes_back_after_a_while_sees_what_is_there_now(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(3_700)
+    await two.there.put("s/file", b"new")
+    await trio.sleep(INTERVAL / 2)
+    two.here.store.latency("list", 1.0)
+    started = trio.current_time()
+    assert (await two.here.replica.read("s/file")).data == b"new"
+    assert trio.current_time() - started <= 2.0  # the two of one look; whatever else is due is not waited for
+
+
+async def test_a_writer_without_a_beacon_is_found_after_some_minutes(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put("s/file", b"by another program")
+    for _ in range(int(EVERYTHING_AFTER / 30) + 2):
+        await trio.sleep(30)
+        await two.here.names("s/")
+    assert ("put", "s/file") in two.here.told
+
+
+async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two, autojump_clock: Clock) -> None:
+    assert two.here.replica.watched("s/")
+    two.here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    await trio.sleep(4 * INTERVAL)
+    assert not two.here.replica.watched("s/")
+    two.here.store.fail_all = None
+    await two.there.put("s/file", b"new")
+    await trio.sleep(6 * INTERVAL)
+    assert (await two.here.replica.read("s/file")).data == b"new"
+    assert two.here.replica.watched("s/")
+
+
+async def test_own_changes_are_no_news(two: Two, autojump_clock: Clock) -> None:
+    await two.here.put("s/file", b"mine")
+    await two.here.put("s/folder/x", b"mine")
+    await trio.sleep(3 * SOON)
+    assert two.here.told == []
+
+
+async def test_a_space_that_is_removed_is_not_brought_back_by_a_beacon(two: Two, autojump_clock: Clock) -> None:
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    page = await two.memory.list_page("s/")
+    for info in page.objects:
+        if info.key != META:
+            await two.there.replica.delete(info.key)
+    await two.there.replica.delete(META)
+    await trio.sleep(3 * SOON)
+    assert (await two.memory.list_page("s/")).objects == ()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"epoch": 1}', b"\xff", b'{"epoch":"a","seq":1,"recent":[3]}'])
+def test_what_is_no_beacon_is_taken_for_none(data: bytes) -> None:
+    assert Announcement.parse(data) is None
+
+
+def test_an_announcement_knows_what_was_missed() -> None:
+    first = Announcement("e", 2, ((1, "a"), (2, "b")))
+    assert Announcement("e", 4, ((2, "b"), (3, "c"), (4, "d"))).since(first) == ["c", "d"]
+    assert Announcement("e", 9, ((8, "x"), (9, "y"))).since(first) is None
+    assert Announcement("other", 3, ((3, "c"),)).since(first) is None
+    assert first.since(None) is None
