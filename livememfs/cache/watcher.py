@@ -99,7 +99,7 @@ class Watcher:
             return
         idle = now - known.used
         known.used = now
-        if idle > BACK_OFF[0][0]:
+        if idle >= BACK_OFF[0][0]:
             known.due = min(known.due, now)
             self._woken.set()
 
@@ -130,6 +130,11 @@ class Watcher:
         state.notes_next = True
         await self._look(space, state)
 
+    def rest(self) -> None:
+        """Take what was used so far for unused: it was met, and nobody is in it yet."""
+        for state in self._spaces.values():
+            state.used = trio.current_time() - BACK_OFF[0][0]
+
     # --- looking ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -139,9 +144,9 @@ class Watcher:
                 now = trio.current_time()
                 self._forget(now)
                 for space, state in self._spaces.items():
-                    if state.due <= now and state.looking is None:
+                    if state.due <= now:
                         state.due = now + self._pause(state, now)
-                        if self._replica.is_listing(f"{space}/"):
+                        if state.looking is not None or self._replica.is_listing(f"{space}/"):
                             continue  # whoever waits for names should not have to share the line with us
                         nursery.start_soon(self._look_around, space, state)
                 self._woken = trio.Event()
@@ -150,7 +155,7 @@ class Watcher:
 
     def _pause(self, state: _Space, now: float) -> float:
         idle = now - state.used
-        return self._interval * next(factor for limit, factor in BACK_OFF if idle <= limit)
+        return self._interval * next(factor for limit, factor in BACK_OFF if idle < limit)
 
     def _forget(self, now: float) -> None:
         for space in [name for name, state in self._spaces.items() if now - state.used > FORGOTTEN_AFTER]:

@@ -82,6 +82,7 @@ async def meet(app: App, timeout: float) -> None:
         raise TimedOut(app.store.label) from None
     with trio.move_on_after(MEETING_SECONDS):
         await app.tree.meet(SPACES_MET)
+    app.replica.watcher.rest()
 
 
 async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness, log_file: str) -> None:
