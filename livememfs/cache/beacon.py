@@ -48,6 +48,10 @@ class Announcement:
         except (ValueError, KeyError, TypeError):
             return None
 
+    def all(self) -> list[str] | None:
+        """All keys that this process ever changed; None when some of them cannot be told any more."""
+        return [key for _, key in self.recent] if len(self.recent) == self.number else None
+
     def since(self, seen: Announcement | None) -> list[str] | None:
         """The keys changed after `seen`; None when some of them cannot be told."""
         if seen is None or seen.epoch != self.epoch:

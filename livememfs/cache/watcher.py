@@ -224,7 +224,9 @@ class Watcher:
         everything = False
         for info in moved[:BEACONS_READ_FIRST] if first else moved:
             told = await self._read(info.key)
-            missed = told.since(state.heard.get(info.key)) if told is not None else []
+            missed: list[str] | None = []
+            if told is not None:  # of one that was not there before, everything is news
+                missed = told.since(state.heard.get(info.key)) if info.key in state.beacons else told.all()
             if not first and missed is None:
                 everything = True
             elif not first and missed:

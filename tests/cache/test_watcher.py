@@ -202,3 +202,5 @@ def test_an_announcement_knows_what_was_missed() -> None:
     assert Announcement("e", 9, ((8, "x"), (9, "y"))).since(first) is None
     assert Announcement("other", 3, ((3, "c"),)).since(first) is None
     assert first.since(None) is None
+    assert first.all() == ["a", "b"]
+    assert Announcement("e", 3, ((2, "b"), (3, "c"))).all() is None
