@@ -194,7 +194,7 @@ class Journal:
             db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
             self._write(moved, base, data)
             for other in self._ops.values():
-                if other.after == op.seq != moved.seq:
+                if other.after == op.seq and other.seq != moved.seq:  # not the one that this has just replaced
                     self._change(other, after=moved.seq)
                     self._store(other)
         self._forget(op)

@@ -268,7 +268,7 @@ class Watcher:
         if level is None:
             return
         if not state.newest:
-            state.newest = max((name for name in level.objects if keys.NoteName.parse(name)), default="")
+            state.newest = max((name for name in level.objects if name[:1].isdecimal()), default="")
         after = _earlier(state.newest)
         replica = self._replica
 

@@ -7,6 +7,7 @@ the process at once. One mount per process; main thread only.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -32,6 +33,7 @@ log = structlog.get_logger("livememfs.cli")
 
 MEETING_SECONDS = 1.0
 SPACES_MET = 16
+GC_THRESHOLD = 20_000
 SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
 STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -89,6 +91,10 @@ async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness,
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
     sys.setswitchinterval(SWITCH_SECONDS)
+    # Names and nodes are many and live long; looking through all of them again for each few hundred new ones is what
+    # a listing of a hundred thousand notes would mostly consist of.
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
     record: mounts.Record | None = None
     try:
         async with open_app(settings, mountpoint=mountpoint) as app:

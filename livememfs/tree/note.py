@@ -8,7 +8,6 @@ thread only.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livememfs import errors
@@ -16,7 +15,7 @@ from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
 from livememfs.records import keys, names
 from livememfs.records.note import Note, canonical_name, complete, uid8
 from livememfs.tree.body import Body
-from livememfs.tree.node import Attrs, Caller, Handle, OpenMode
+from livememfs.tree.node import Caller, Handle, OpenMode
 from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
 
 if TYPE_CHECKING:
@@ -58,10 +57,10 @@ class NoteFile(ObjectFile):
             handle.direct = handle.direct or mode.read
         return handle
 
-    def current_attrs(self) -> Attrs:
-        attrs = super().current_attrs()
+    @property
+    def volatile(self) -> bool:
         # A draft's size changes at close, when its front matter is completed.
-        return replace(attrs, volatile=attrs.volatile or self.local)
+        return self.key is None or self.busy
 
     async def save(self, body: Body) -> None:
         """Seal, unless there is nothing to seal or the name says that it is an editor's own business."""

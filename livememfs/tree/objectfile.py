@@ -35,6 +35,8 @@ META_MTIME = "livememfs-mtime"
 META_MODE = "livememfs-mode"
 META_XATTRS = "livememfs-xattrs"
 READ_ONLY_META: Mapping[str, str] = {}
+NO_HANDLES: frozenset[ObjectHandle] = frozenset()
+"""What every file that is not open has: a set of its own for each of a hundred thousand would be wasted."""
 
 
 class ObjectFile(File):
@@ -44,7 +46,7 @@ class ObjectFile(File):
     """
 
     __slots__ = (
-        "_saving",
+        "_lock",
         "body",
         "context",
         "handles",
@@ -63,13 +65,13 @@ class ObjectFile(File):
         self.context = context
         self.key = key
         self.body = Body(info)
-        self.handles: set[ObjectHandle] = set()
+        self.handles: set[ObjectHandle] | frozenset[ObjectHandle] = NO_HANDLES
         self.mode: int | None = None
         self.mtime_ns: int | None = None if info is not None else context.now_ns()
         self.uid_gid: tuple[int | None, int | None] = (None, None)
         self.orphaned = False
         self.size_limit = context.max_file_size
-        self._saving = trio.Lock()
+        self._lock: trio.Lock | None = None
 
     # --- what a subclass decides ------------------------------------------------------------------------------
 
@@ -82,12 +84,26 @@ class ObjectFile(File):
     def check_writable(self) -> None:
         """Raise when this file cannot be written to."""
 
+    @property
+    def _saving(self) -> trio.Lock:
+        """One save at a time. Made when it is first needed: most files of a listing are never saved."""
+        if self._lock is None:
+            self._lock = trio.Lock()
+        return self._lock
+
     # --- versions ---------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
         """Whether the bytes here are ahead of the bucket, or somebody is about to make them so."""
-        return self.body.dirty or any(handle.mode.write for handle in self.handles)
+        if self.body.dirty:
+            return True
+        return bool(self.handles) and any(handle.mode.write for handle in self.handles)
+
+    @property
+    def volatile(self) -> bool:
+        """Whether the attributes may change without notice."""
+        return self.busy
 
     def accepts(self, info: ObjectInfo) -> bool:
         """Take over what the bucket says now. False: it is another version and this one is still held open."""
@@ -185,7 +201,7 @@ class ObjectFile(File):
             nlink=0 if self.orphaned else 1,
             uid=self.uid_gid[0],
             gid=self.uid_gid[1],
-            volatile=self.busy,
+            volatile=self.volatile,
         )
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
@@ -201,7 +217,7 @@ class ObjectFile(File):
         elif mode.read or mode.write:
             body = await self._load(body)
         handle = ObjectHandle(self, body, mode)
-        self.handles.add(handle)
+        self.handles = {*self.handles, handle}
         self.context.writes.count += mode.write
         return handle
 
@@ -354,7 +370,7 @@ class ObjectHandle(Handle):
         await file.change(change, caller)
 
     async def release(self) -> None:
-        self.file.handles.discard(self)
+        self.file.handles = {*self.file.handles} - {self} or NO_HANDLES
         self.file.context.writes.count += self.mode.write
         # A mapping that outlived the descriptor writes after the last close; better late and unheard than not at all.
         if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
