@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from benchlib import table  # noqa: E402  # found only from here on
 from benchlib.__main__ import main  # noqa: E402
 from benchlib.places import Folder  # noqa: E402
 from benchlib.run import Cost, Row, measure  # noqa: E402
-from benchlib.workloads import Sizes, workloads  # noqa: E402
+from benchlib.workloads import Sizes, Workload, workloads  # noqa: E402
 
 TINY = Sizes(objects=5, notes=4, reads=3, creates=9, saves=2)
 OPERATIONS = [3, 9, 9, 9, 2, 1, 1, 1, 1]
@@ -117,6 +118,18 @@ def test_an_operation_that_fails_does_not_end_the_measurement(tmp_path: Path) ->
         rows = measure([plain], chosen, TINY, rounds=1)
 
     assert [row.failures for row in rows] == [["No such file or directory"]] * 2 + [[]] * 2
+
+
+def test_a_workload_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    def wait(_space: Path, _sizes: Sizes) -> list[float]:
+        signal.pause()
+        return []
+
+    endless = Workload("endless", "new", wait)
+    with Folder("folder", tmp_path, TINY) as plain:
+        rows = measure([plain], [endless], TINY, rounds=1, limit=0.01)
+
+    assert [row.failures for row in rows] == [["took over 0 s"]]
 
 
 def test_an_unknown_workload_is_refused_before_anything_is_started(capsys: pytest.CaptureFixture[str]) -> None:

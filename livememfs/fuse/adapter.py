@@ -23,7 +23,9 @@ from livememfs.fuse import translate
 from livememfs.fuse.guard import handler
 from livememfs.fuse.inodes import Held, Inodes, InodeStatistics
 from livememfs.fuse.notify import Notifier
+from livememfs.store.base import ObjectInfo
 from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
+from livememfs.tree.objectfile import shown_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -332,17 +334,22 @@ class Operations(pyfuse3.Operations):
         stamp = directory.stamp()
         if known is not None and stamp is not None and known[0] == (stamp, directory.steady()):
             return known[1]
-        children = await directory.children()
+        entries = await directory.entries()
         stamp, steady = directory.stamp(), directory.steady()
-        found = await self._prepare(directory, children)
+        found = await self._prepare(directory, entries)
         if stamp is not None and directory.stamp() == stamp:
             self._prepared[directory] = ((stamp, steady), found)
         return found
 
-    async def _prepare(self, directory: Directory, children: Sequence[tuple[str, Node]]) -> list[_Listed]:
+    async def _prepare(self, directory: Directory, entries: Sequence[tuple[str, Node | ObjectInfo]]) -> list[_Listed]:
         found: list[_Listed] = []
         steady = directory.steady()
-        for name, node in children:
+        for name, node in entries:
+            if isinstance(node, ObjectInfo):
+                held = self._inodes.promise(directory, name, node)
+                entry = translate.file_entry(held.ino, *shown_of(node), steady=steady)
+                found.append((os.fsencode(name), held, entry))
+                continue
             try:
                 attrs = node.listed_attrs() or await node.attrs()
             except (errors.NotFound, errors.Stale):

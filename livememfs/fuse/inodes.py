@@ -12,11 +12,15 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.tree.objectfile import ObjectFile
 
 if TYPE_CHECKING:
+    from livememfs.store.base import ObjectInfo
     from livememfs.tree.node import Directory, Node
 
 ROOT = 1
+OUTDATED = -1
+"""No version: what the kernel may have cached is of none that there is."""
 _BITS = (1 << 62) - 1
 
 
@@ -28,20 +32,34 @@ class InodeStatistics:
 
 
 class Held:
-    """A node with a number.
+    """A node with a number, or the promise of one: what a listing showed and nobody has asked for.
 
     `lookups` is how often the kernel was told of it, `told` the version whose attributes it may have cached, `pages`
-    the version whose bytes it may have. Not `live`: given back, and no longer found by its number.
+    the version whose bytes it may have. Not `live`: given back, and no longer found by its number. A promise has
+    `info`, the version that was shown, and becomes a node by `directory.appear(name)`.
     """
 
-    __slots__ = ("live", "lookups", "node", "pages", "told")
+    __slots__ = ("directory", "info", "ino", "live", "lookups", "name", "node", "pages", "told")
 
-    def __init__(self, node: Node, lookups: int = 0) -> None:
+    def __init__(self, ino: int, node: Node | None, lookups: int = 0) -> None:
+        self.ino = ino
         self.node = node
         self.lookups = lookups
         self.told: int | None = None
         self.pages: int | None = None
         self.live = True
+        self.directory: Directory | None = None
+        self.name = ""
+        self.info: ObjectInfo | None = None
+
+    def fulfil(self, node: Node) -> None:
+        """Give the promise its node. If it shows another version by now, what the kernel was told is outdated."""
+        self.told = OUTDATED
+        if isinstance(node, ObjectFile) and node.body.info is not None and self.info is not None:
+            same = (node.body.info.etag, node.body.info.size) == (self.info.etag, self.info.size)
+            self.told = node.body.serial if same else OUTDATED
+        node.ino = self.ino
+        self.node, self.directory, self.info = node, None, None
 
 
 class Inodes:
@@ -49,13 +67,21 @@ class Inodes:
 
     def __init__(self, root: Directory) -> None:
         root.ino = ROOT
-        self._held: dict[int, Held] = {ROOT: Held(root, 1)}
+        self._held: dict[int, Held] = {ROOT: Held(ROOT, root, 1)}
 
     def node(self, ino: int) -> Node:
         """The node behind a number. Stale when the kernel asks for one that we let go."""
         held = self._held.get(ino)
         if held is None:
             raise errors.Stale(path=f"inode {ino}")
+        if held.node is None:
+            assert held.directory is not None  # a promise knows where it was made
+            node = held.directory.appear(held.name)
+            if node is None:
+                raise errors.Stale(path=held.directory.path_of(held.name))
+            if held.node is None:
+                held.fulfil(node)
+            return node
         return held.node
 
     def number(self, node: Node) -> int:
@@ -67,18 +93,37 @@ class Inodes:
         """The node's record, without counting a lookup."""
         held = self._held.get(node.ino)
         if held is None or held.node is not node:
-            node.ino = self._free(node)
-            held = self._held[node.ino] = Held(node)
+            ino = _natural(node)
+            promised = self._held.get(ino)
+            if promised is not None and promised.directory is node.parent and promised.name == node.name:
+                promised.fulfil(node)
+                return promised
+            node.ino = self._free(ino)
+            held = self._held[node.ino] = Held(node.ino, node)
+        return held
+
+    def promise(self, directory: Directory, name: str, info: ObjectInfo) -> Held:
+        """The record of a name that a listing shows, whose node is made when somebody asks for it."""
+        ino = _number(directory.ino or _natural(directory), name)
+        held = self._held.get(ino)
+        if held is not None and held.directory is directory and held.name == name:
+            held.info = info
+            return held
+        held = Held(self._free(ino), None)
+        held.directory, held.name, held.info = directory, name, info
+        self._held[held.ino] = held
         return held
 
     def revive(self, held: Held) -> int:
         """Have a record found again that was given back; its number."""
-        current = self._held.get(held.node.ino)
+        current = self._held.get(held.ino)
         if current is not None and current is not held:
-            held.node.ino = self._free(held.node)
+            held.ino = self._free(held.ino)
+        if held.node is not None:
+            held.node.ino = held.ino
         held.live, held.lookups, held.told, held.pages = True, 0, None, None
-        self._held[held.node.ino] = held
-        return held.node.ino
+        self._held[held.ino] = held
+        return held.ino
 
     def held(self, node: object) -> int | None:
         """The number of a node that the kernel knows; None for any other."""
@@ -131,8 +176,7 @@ class Inodes:
         """Counters, cheap."""
         return InodeStatistics(len(self._held))
 
-    def _free(self, node: Node) -> int:
-        ino = _natural(node)
+    def _free(self, ino: int) -> int:
         while ino <= ROOT or ino in self._held:
             ino += 1
         return ino
@@ -142,6 +186,9 @@ def _natural(node: Node) -> int:
     """The number that follows from where a node stands."""
     if node.parent is None:
         return ROOT
-    above = node.parent.ino or _natural(node.parent)
-    source = above.to_bytes(8, "big") + node.name.encode("utf-8", "surrogateescape")
+    return _number(node.parent.ino or _natural(node.parent), node.name)
+
+
+def _number(above: int, name: str) -> int:
+    source = above.to_bytes(8, "big") + name.encode("utf-8", "surrogateescape")
     return int.from_bytes(blake2b(source, digest_size=8).digest(), "big") & _BITS

@@ -77,6 +77,21 @@ class Live(Directory):
         shown.update(self._local)
         return sorted(shown.items())
 
+    async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
+        objects, known = (await self._listing()).objects, self._notes
+        shown: dict[str, Node | ObjectInfo] = {**objects}
+        for name in [name for name in known if name in objects]:
+            shown[name] = self._note(name, objects[name])
+        shown.update(self._local)
+        for hidden in ("", keys.KEEP):
+            shown.pop(hidden, None)
+        return sorted(shown.items(), key=_by_name)
+
+    def appear(self, name: str) -> Node | None:
+        level = self.context.replica.known(keys.live_prefix(self.space))
+        info = level.objects.get(name) if level is not None else None
+        return self._note(name, info) if info is not None and _shown(name) else self.met(name)
+
     async def _listing(self) -> Listing:
         """What the bucket has here, the sentinel and the folder's own marker included."""
         return await self.context.replica.listing(keys.live_prefix(self.space))
@@ -298,6 +313,10 @@ class Live(Directory):
         self._local[new_name] = note
         await note.flush(note.body)
         self.context.replica.remove(old_key, base=old_info)
+
+
+def _by_name(entry: tuple[str, object]) -> str:
+    return entry[0]
 
 
 def _shown(name: str) -> bool:

@@ -15,6 +15,8 @@ from livememfs import errors
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from livememfs.store.base import ObjectInfo
+
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1_024
 
@@ -189,6 +191,14 @@ class Directory(Node):
     def misses_are_told(self) -> bool:
         """Whether a name that is not there can only appear by a change that is told."""
         return False
+
+    async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
+        """As `children`, with the bare version where nobody needs a node yet: `appear` makes it when somebody does."""
+        return await self.children()
+
+    def appear(self, name: str) -> Node | None:
+        """The node for a name that `entries` gave without one; None when it is gone. Asks nobody."""
+        return self.met(name)
 
     def met(self, name: str) -> Node | None:
         """The node under `name` if somebody has looked at it and it is still held; asks nobody."""

@@ -405,6 +405,18 @@ def inherited(info: ObjectInfo | None) -> dict[str, str]:
     return {name: value for name, value in meta.items() if name not in OURS}
 
 
+def shown_of(info: ObjectInfo) -> tuple[int, int, int]:
+    """Size, mode and modification time of a file that nobody has open, from its version alone."""
+    if not info.meta:
+        return info.size, ObjectFile.default_mode, info.modified_ns
+    mode, mtime = number(info.meta.get(META_MODE), 8), number(info.meta.get(META_MTIME), 10)
+    return (
+        info.size,
+        ObjectFile.default_mode if mode is None else mode & 0o7777,
+        info.modified_ns if mtime is None else mtime,
+    )
+
+
 def number(text: str | None, base: int) -> int | None:
     """A number from metadata that anyone may have written; None when it is not one."""
     try:

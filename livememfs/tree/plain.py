@@ -129,13 +129,40 @@ class PlainDirectory(Directory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         replica = self.context.replica
+        await self._complete_some()
+        listing = await replica.listing(self.prefix)
+        names = sorted({*listing.objects, *listing.folders, *self._unsaved})
+        return [(name, self._unsaved.get(name) or self._listed(name, listing)) for name in names if self.shows(name)]
+
+    async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
+        replica = self.context.replica
+        await self._complete_some()
+        listing, known = await replica.listing(self.prefix), self._children
+        names = sorted({*listing.objects, *listing.folders, *self._unsaved})
+        found: list[tuple[str, Node | ObjectInfo]] = []
+        for name in names:
+            if self.shows(name):
+                info = listing.objects.get(name)
+                bare = info is not None and info.meta is None and name not in listing.folders
+                if info is not None and bare and name not in known and name not in self._unsaved:
+                    found.append((name, info))
+                else:
+                    found.append((name, self._unsaved.get(name) or self._listed(name, listing)))
+        return found
+
+    def appear(self, name: str) -> Node | None:
+        level = self.context.replica.known(self.prefix)
+        if level is None or name not in level or not self.shows(name):
+            return self.met(name)
+        return self._unsaved.get(name) or self._listed(name, level)
+
+    async def _complete_some(self) -> None:
+        """Know mode, time and type of the files here, unless they are too many to be asked for."""
+        replica = self.context.replica
         listing = await replica.listing(self.prefix)
         unknown = [info for name, info in listing.objects.items() if name and info.meta is None and self.shows(name)]
         if 0 < len(unknown) <= COMPLETED:
             await replica.fetch(unknown)
-            listing = await replica.listing(self.prefix)
-        names = sorted({*listing.objects, *listing.folders, *self._unsaved})
-        return [(name, self._unsaved.get(name) or self._listed(name, listing)) for name in names if self.shows(name)]
 
     def _listed(self, name: str, listing: Listing) -> Node:
         """The node for a name of the listing, with what a LIST tells alone if there is no more."""

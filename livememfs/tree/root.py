@@ -28,6 +28,7 @@ from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.space import Space
 
 if TYPE_CHECKING:
+    from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
 STATE = ".livememfs"
@@ -77,6 +78,9 @@ class Root(PlainDirectory):
         if known is None:
             known = self._spaces[name] = Space(self, self.context, name)
         return known
+
+    async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
+        return await self.children()
 
     def misses_are_told(self) -> bool:
         return False

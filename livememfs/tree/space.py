@@ -22,6 +22,7 @@ from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.rules import RulesFile
 
 if TYPE_CHECKING:
+    from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
     from livememfs.tree.note import NoteFile
 
@@ -107,6 +108,9 @@ class Space(PlainDirectory):
         if name == DIFF and self.context.consolidations.diff(self.space) is not None:
             return ComputedFile(self, DIFF, self.context, self._diff)
         return await super().child(name)
+
+    async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
+        return await self.children()
 
     def misses_are_told(self) -> bool:
         return False  # `.consolidate.diff` comes by itself

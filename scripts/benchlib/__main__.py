@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     mount.add_argument(
         "--only", action="append", default=[], metavar="NAME", help=f"part of a workload's name, or {COSTS}"
     )
+    mount.add_argument("--limit", type=float, default=300.0, help="seconds after which a workload is given up")
     mount.add_argument("--json", type=Path, metavar="FILE", help="write all figures and samples there")
     mount.add_argument("--size", type=int, default=Sizes.objects, help="files in the directory that is listed")
     mount.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
@@ -79,7 +80,7 @@ def _measure(
         others = [Folder(str(path), path, sizes) for path in given.paths]
         folder = Folder(table.PLAIN, home, sizes, can_be_cold=True)
         places: list[Place] = [stack.enter_context(folder), *mounts, *map(stack.enter_context, others)]
-        rows = measure(places, chosen, sizes, rounds) if chosen else []
+        rows = measure(places, chosen, sizes, rounds, limit=given.limit) if chosen else []
         requests = []
         for mount in mounts if costs else ():
             requests += measure_costs(mount, rounds, idle=mount is mounts[0])  # which has no latency to depend on

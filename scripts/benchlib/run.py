@@ -6,11 +6,14 @@ to count what it cannot attribute: requests are taken between two points where n
 
 from __future__ import annotations
 
+import errno
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,8 +46,13 @@ class Cost:
     requests: list[Counter[str]] = field(default_factory=list)
 
 
-def measure(places: Sequence[Place], chosen: Sequence[Workload], sizes: Sizes, rounds: int) -> list[Row]:
-    """The rows, workload by workload. A cold workload has none for a place that cannot be cold."""
+def measure(
+    places: Sequence[Place], chosen: Sequence[Workload], sizes: Sizes, rounds: int, *, limit: float = 300.0
+) -> list[Row]:
+    """The rows, workload by workload. A cold workload has none for a place that cannot be cold.
+
+    A workload that takes longer than `limit` seconds has failed.
+    """
     rows = {
         (workload.name, place.label): Row(workload.name, place.label)
         for workload in chosen
@@ -58,20 +66,38 @@ def measure(places: Sequence[Place], chosen: Sequence[Workload], sizes: Sizes, r
                 row = rows.get((workload.name, place.label))
                 if row is not None:
                     _tell(f"round {number + 1}: {workload.name} on {place.label}")
-                    _measure_one(place, workload, sizes, f"bench-{which}-{number}", row)
+                    _measure_one(place, workload, sizes, f"bench-{which}-{number}", row, limit)
             place.leave()
     return list(rows.values())
 
 
-def _measure_one(place: Place, workload: Workload, sizes: Sizes, new_space: str, row: Row) -> None:
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the middle of whatever the block does when time is up. An outer timer goes on after it."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(errno.ETIME, f"took over {seconds:.0f} s")
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    outer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *outer)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def _measure_one(place: Place, workload: Workload, sizes: Sizes, new_space: str, row: Row, limit: float) -> None:
     if workload.cold:
         place.refresh()
     try:
         space = place.space(workload.space, new_space)
-        workload.prepare(space, sizes)
-        place.settle()
-        samples = workload.work(space, sizes)
-        requests = place.settle()
+        with _at_most(limit):
+            workload.prepare(space, sizes)
+            place.settle()
+        with _at_most(limit):
+            samples = workload.work(space, sizes)
+            requests = place.settle()
     except OSError as error:
         row.failures.append(error.strerror or str(error))
         return

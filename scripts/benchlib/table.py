@@ -91,7 +91,11 @@ def _cells(figures: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _in_words(requests: Mapping[str, float]) -> str:
-    return ", ".join(f"{verb} {count:,.2f}".removesuffix(".00") for verb, count in requests.items() if count)
+    return ", ".join(f"{verb} {_number(count)}" for verb, count in requests.items() if count)
+
+
+def _number(count: float) -> str:
+    return "<0.01" if count < 0.01 else f"{count:,.2f}".removesuffix(".00")
 
 
 def _aligned(lines: Sequence[tuple[str, ...]], right: frozenset[int] | set[int] = frozenset()) -> str:
