@@ -17,7 +17,7 @@ from livememfs.store.base import ObjectInfo
 if TYPE_CHECKING:
     from livememfs.cache.database import Database
 
-WRITTEN_AT_ONCE = 1_000
+WRITTEN_AT_ONCE = 500
 """Rows in one transaction: some milliseconds during which nothing else happens."""
 
 

@@ -143,13 +143,12 @@ class Journal:
 
     def _origin(self, key: str) -> str:
         """Where the bucket has the bytes that a key shows: for a copy that is not made yet, that is its source."""
-        found = key
-        for op in (self._flying.get(key), self._waiting.get(key)):
+        for op in (self._waiting.get(key), self._flying.get(key)):
             if op is not None and op.kind == "put":
                 raise StoreError(f"the local copy of {key} is damaged")
             if op is not None and op.kind == "copy":
-                found = op.source
-        return found
+                return op.source
+        return key
 
     def meta(self, info: ObjectInfo, meta: Mapping[str, str]) -> Operation:
         """Accept other metadata for the version that the key shows."""

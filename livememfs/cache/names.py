@@ -15,6 +15,7 @@ import trio
 from livememfs import errors
 from livememfs.cache.changes import Change, Changes
 from livememfs.cache.levels import Level, Levels, split_key
+from livememfs.cache.listing import list_level
 from livememfs.concurrency import for_each
 from livememfs.store.base import ObjectInfo, Store, list_all
 
@@ -176,7 +177,7 @@ class Names:
         asked = trio.current_time()
         self._counts["listings"] += 1
         with self._listen() as meanwhile:
-            found = await self._calling(lambda: list_all(self.store, prefix, delimiter="/"))
+            found = await self._calling(lambda: list_level(self.store, prefix))
         if self._levels.get(prefix) is None:
             self._from_catalog(prefix)  # the metadata that was heard once saves a question for each object
         cut = len(prefix)

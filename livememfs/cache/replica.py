@@ -54,6 +54,8 @@ DEFAULT_LISTING_TTL = 1.0
 DISK_RESERVE = 32 << 20
 """Bytes of the local disk that new content leaves alone."""
 PERSIST_SECONDS = 0.5
+PERSIST_PAUSE = 0.05
+"""Between two steps of bringing to the disk what was read: whoever reads goes first."""
 SMALL = 1 << 16
 """Content of up to this size comes with the answer to a question about its object."""
 FETCHED_AT_ONCE = 16
@@ -142,8 +144,10 @@ class Replica(Names):
     async def persist(self) -> None:
         """Bring to the disk what waits for that, in steps. A full disk costs the cache, nothing else."""
         try:
-            while self.blobs.persist() + self.catalog.flush():
-                await trio.lowlevel.checkpoint()
+            left = True
+            while left:
+                left = self.blobs.persist() + self.catalog.flush() > 0
+                await trio.sleep(PERSIST_PAUSE if left else 0)
             self._database.restore_reserve()
         except errors.NoSpace:
             self.blobs.make_room()

@@ -125,10 +125,11 @@ class Bucket:
     client: Any
 
     def keys(self, prefix: str = "") -> list[str]:
-        """All keys below a prefix, in order, when what was accepted has been uploaded."""
+        """All keys below a prefix, in order, when what was accepted has been uploaded. Beacons come and go unasked."""
         uploaded(self.name)
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return [item["Key"] for page in pages for item in page.get("Contents", [])]
+        found = [item["Key"] for page in pages for item in page.get("Contents", [])]
+        return [key for key in found if "/_changes/" not in key]
 
     def get(self, key: str) -> bytes:
         """An object's bytes, when what was accepted has been uploaded."""

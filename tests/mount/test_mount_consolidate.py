@@ -42,9 +42,7 @@ def last_line(text: str) -> dict[str, Any]:
 
 def everything(bucket: Bucket) -> dict[str, bytes]:
     """Every object but the rules, which the first run seals."""
-    return {
-        key: bucket.get(key) for key in bucket.keys("") if not key.endswith("/_rules.md") and "/_changes/" not in key
-    }
+    return {key: bucket.get(key) for key in bucket.keys("") if not key.endswith("/_rules.md")}
 
 
 def test_a_touch_writes_bank_synthesis_and_meta_and_removes_the_notes(
