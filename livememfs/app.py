@@ -7,7 +7,7 @@ then. The only module that knows every layer; everything below gets what it need
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SHOWN_UNSAVED = 5
 DRAFT_SECONDS = 1.0
 """How much of what is written to an open file a crash may take."""
+REPORT_SECONDS = 0.3
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
 
@@ -100,11 +101,16 @@ def open_model(settings: Settings) -> OpenAIChat | None:
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, *, clock: Clock | None = None, mountpoint: Path | None = None
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    mountpoint: Path | None = None,
+    on_drain: Callable[[int], None] | None = None,
 ) -> AsyncIterator[App]:
     """Build everything; on the way out, end runs and upload what was accepted, within `drain_timeout`.
 
-    With a mount point there is a local state on the disk, which outlives the process; without, it is in memory. Raises
+    `on_drain(left)` hears now and then how many files are left then. With a mount point there is a local state on the
+    disk, which outlives the process; without, it is in memory. Raises
     CacheInUse, and LiveMemError on leaving when the bucket did not take everything; its text names the files.
     """
     clock = clock or SystemClock()
@@ -119,6 +125,8 @@ async def open_app(
             await nursery.start(replica.run)
             nursery.start_soon(_keep_drafts, app.tree)
             yield app
+            if on_drain is not None:
+                nursery.start_soon(_report, replica, on_drain)
             refused = await _drain(app)
             nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
@@ -242,6 +250,12 @@ async def _keep_drafts(tree: Root) -> None:
         await trio.sleep(DRAFT_SECONDS)
         with suppress(NoSpace):  # whoever writes on will hear it
             tree.keep_drafts()
+
+
+async def _report(replica: Replica, on_drain: Callable[[int], None]) -> None:
+    while True:
+        on_drain(len(replica.journal))
+        await trio.sleep(REPORT_SECONDS)
 
 
 async def _drain(app: App) -> list[str]:

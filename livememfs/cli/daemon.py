@@ -97,7 +97,9 @@ async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness,
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     record: mounts.Record | None = None
     try:
-        async with open_app(settings, mountpoint=mountpoint) as app:
+        async with open_app(
+            settings, mountpoint=mountpoint, on_drain=lambda left: record.draining(left) if record else None
+        ) as app:
             await meet(app, settings.op_timeout)
             record = describe(app, mountpoint, log_file)
             await _serve(app, mountpoint, _announce(record, readiness))

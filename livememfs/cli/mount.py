@@ -45,6 +45,21 @@ def mount(
     op_timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
     ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the local state is kept.", show_default=False)
+    ] = None,
+    cache_size: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Contents kept on the local disk.", show_default=False)
+    ] = None,
+    fsync: Annotated[
+        str | None, typer.Option(metavar="local|remote", help="What fsync waits for.", show_default=False)
+    ] = None,
+    poll_interval: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Between looks for others' changes.", show_default=False)
+    ] = None,
+    drain_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
+    ] = None,
     as_json: JsonFlag = False,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     log_file: Annotated[str, typer.Option(hidden=True)] = "",
@@ -53,7 +68,16 @@ def mount(
 
     Runs in the background until `livememfs umount MOUNTPOINT`, and returns when the mount is usable.
     """
-    more = {"agent": agent, "allow_other": allow_other, "op_timeout": op_timeout}
+    more = {
+        "agent": agent,
+        "allow_other": allow_other,
+        "op_timeout": op_timeout,
+        "cache": str(cache.expanduser().resolve()) if cache is not None else None,
+        "cache_size": cache_size,
+        "fsync": fsync,
+        "poll_interval": poll_interval,
+        "drain_timeout": drain_timeout,
+    }
     path = resolve(mountpoint)
     if foreground:
         _foreground(choice, more, path, daemon.Readiness(ready_fd), log_file)
@@ -90,6 +114,12 @@ def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool)
     options += ["--agent", settings.agent] if settings.agent else []
     options += ["--allow-other"] if settings.allow_other else []
     options += ["--op-timeout", str(settings.op_timeout)]
+    options += [
+        word
+        for name in ("cache", "cache_size", "fsync", "poll_interval", "drain_timeout")
+        if more[name] is not None
+        for word in (f"--{name.replace('_', '-')}", str(more[name]))
+    ]
     with output.busy(f"mounting {path}"):
         _start([*options, "--log-file", str(log_file), str(path)], log_file, settings.op_timeout + GRACE)
     if as_json:

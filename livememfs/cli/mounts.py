@@ -60,6 +60,19 @@ class Record:
         """Remove it."""
         self.path.unlink(missing_ok=True)
 
+    @property
+    def left(self) -> int | None:
+        """How many files an ending daemon still has to upload; None while it is not ending."""
+        try:
+            return int(self.path.with_suffix(".left").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def draining(self, left: int) -> None:
+        """Tell whoever waits for the end how much is left."""
+        with contextlib.suppress(OSError):  # it is only for a progress bar
+            self.path.with_suffix(".left").write_text(str(left))
+
     def ended(self, problem: str) -> None:
         """Take leave: nothing stays of a good end, the reason stays of a bad one.
 
@@ -67,6 +80,7 @@ class Record:
         """
         if find(Path(self.mountpoint)) != self:
             return
+        self.path.with_suffix(".left").unlink(missing_ok=True)
         if problem:
             replace(self, problem=problem).write()
         else:

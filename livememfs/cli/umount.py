@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +22,7 @@ from livememfs.errors import LiveMemError, MountError
 from livememfs.fuse import mount as fuse_mount
 
 SHOWN_HOLDERS = 5
+LOOK_SECONDS = 0.3
 LAZY_PATIENCE = 2.0
 """Seconds a lazy unmount waits: long enough for a daemon that nobody uses, short for one that somebody does."""
 
@@ -64,8 +67,8 @@ def _not_mounted(path: Path, record: mounts.Record | None) -> None:
 
 
 def _wait(path: Path, record: mounts.Record, lazy: bool, patience: float) -> None:
-    with output.busy(f"saving what {path} still has to write"):
-        gone = wait_for_exit(record.pid, patience)
+    with output.bar(f"uploading what {path} still has") as show:
+        gone = _wait_watching(record, patience, show)
     if not gone:
         if lazy:
             output.say(f"{path} is detached; process {record.pid} ends when nobody uses it any more")
@@ -76,6 +79,19 @@ def _wait(path: Path, record: mounts.Record, lazy: bool, patience: float) -> Non
         left.forget()
         raise LiveMemError(f"{path} is unmounted, but not everything was saved: {left.problem}")
     output.say(f"{path} is unmounted; everything is in {record.store}")
+
+
+def _wait_watching(record: mounts.Record, patience: float, show: Callable[[int, int], None]) -> bool:
+    """Whether the daemon ended in time; meanwhile `show(done, of)` hears how far it is."""
+    deadline, most = time.monotonic() + patience, 0
+    while not wait_for_exit(record.pid, min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):
+        if time.monotonic() >= deadline:
+            return False
+        left = record.left
+        if left is not None:
+            most = max(most, left)
+            show(most - left, most)
+    return True
 
 
 def wait_for_exit(pid: int, timeout: float) -> bool:
