@@ -22,6 +22,7 @@ from livememfs.errors import CacheInUse, LiveMemError, NoSpace
 
 RESERVE_BYTES = 4 << 20
 """Kept in a file of its own and given up when the disk is full, so that what is uploaded can still be written off."""
+LOG_BYTES = 2 << 20
 BUSY_MS = 2_000
 
 Migration = Callable[[sqlite3.Connection], None]
@@ -57,10 +58,10 @@ def m001_the_beginning(db: sqlite3.Connection) -> None:
             used INTEGER NOT NULL, data BLOB, file TEXT, UNIQUE (key, etag)
         )"""
     )
-    db.execute("CREATE INDEX blob_used ON blob(used)")
     db.execute(
         # What was accepted and the bucket does not have. Removed by Journal.finish in the step that knows the outcome.
-        #   seq       the order of acceptance; a row that is overwritten by a later write of its key keeps it
+        #   seq       the order of acceptance, numbered by the journal; a row keeps it when a later write of its key
+        #             takes its place
         #   kind      put | delete | meta (metadata alone) | copy (on the server, from `source`)
         #   base      the version this one replaces: NULL none (the key is free), "*" any, "<" the outcome of the
         #             operation on the same key before it, else an etag
@@ -70,14 +71,12 @@ def m001_the_beginning(db: sqlite3.Connection) -> None:
         #   sent      ids of attempts of earlier operations that this one took the place of, separated by blanks
         #   error     why it is stuck; NULL while it is not
         """CREATE TABLE op (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT, op_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+            seq INTEGER PRIMARY KEY, op_id TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
             source TEXT NOT NULL, base TEXT, blob INTEGER REFERENCES blob(id), base_blob INTEGER REFERENCES blob(id),
             etag TEXT NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL, meta TEXT NOT NULL,
             after INTEGER, tries INTEGER NOT NULL, sent TEXT NOT NULL, error TEXT
         )"""
     )
-    db.execute("CREATE INDEX op_blob ON op(blob)")
-    db.execute("CREATE INDEX op_base_blob ON op(base_blob)")
     db.execute(
         # Bytes of files that are open and not closed, as of the last look. Shown under recovered/ after a crash.
         "CREATE TABLE draft (path TEXT PRIMARY KEY, data BLOB NOT NULL, written INTEGER NOT NULL) WITHOUT ROWID"
@@ -127,8 +126,8 @@ class Database:
         try:
             # A commit is in the system's hands when it returns, and so survives kill -9; `sync` makes it survive the
             # power as well.
-            # Nobody else opens it: without shared memory there is none to grow on a full disk, and no lock per commit.
-            for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL", "temp_store=MEMORY"):
+            # The log is carried over by `checkpoint`, in a thread: it syncs, which takes longer than many commits.
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "wal_autocheckpoint=0", "temp_store=MEMORY"):
                 db.execute(f"PRAGMA {pragma}")
             _migrate(db)
         except sqlite3.DatabaseError as error:
@@ -214,18 +213,40 @@ class Database:
             os.close(handle)
 
     def sync(self) -> None:
-        """Have everything committed so far survive a power cut. From any thread; touches no row."""
+        """Have everything committed so far survive a power cut. From any thread; touches no row.
+
+        What is not in the log any more was synced when it was carried over.
+        """
         if self.folder is None:
             return
-        for name in ("state.db-wal", "state.db"):
-            try:
-                handle = os.open(self.folder / name, os.O_RDONLY)
-            except FileNotFoundError:
-                continue  # no log: everything is in the database itself
-            try:
-                os.fdatasync(handle)
-            finally:
-                os.close(handle)
+        try:
+            handle = os.open(self.folder / "state.db-wal", os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        try:
+            os.fdatasync(handle)
+        finally:
+            os.close(handle)
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether the log has grown so much that it should be carried over."""
+        try:
+            return self.folder is not None and (self.folder / "state.db-wal").stat().st_size > LOG_BYTES
+        except FileNotFoundError:
+            return False
+
+    def checkpoint(self) -> None:
+        """Carry the log over into the database. From any thread; nobody waits for it."""
+        if self.folder is None or self._closed:
+            return
+        db = sqlite3.connect(self.folder / "state.db", isolation_level=None, timeout=0)
+        try:
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        except sqlite3.OperationalError:
+            return  # the disk is full, or somebody is at it: later, then
+        finally:
+            db.close()
 
     def close(self) -> None:
         """Give the folder to the next process. Closing twice is fine."""

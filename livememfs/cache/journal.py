@@ -31,7 +31,6 @@ DELAY = 0.25
 """Seconds for which a write waits for the next one of its key: shells close twice, editors write and rename."""
 MAX_DELAY = 5.0
 """How long a key that is written to all the time may be put off."""
-_INSERT = f"INSERT INTO op ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _REPLACE = f"INSERT OR REPLACE INTO op (seq, {', '.join(COLUMNS)}) VALUES (?, {', '.join('?' * len(COLUMNS))})"
 
 
@@ -433,10 +432,10 @@ class Journal:
 
     def _store(self, op: Operation) -> None:
         with self._database.atomic() as db:
-            if op.seq:
-                db.execute(_REPLACE, (op.seq, *op.values()))
-            else:
-                op.seq = int(db.execute(_INSERT, op.values()).lastrowid or 0)
+            if not op.seq:
+                self.last += 1  # never one that was given before: who waits for that one waits for no other
+                op.seq = self.last
+            db.execute(_REPLACE, (op.seq, *op.values()))
 
     def notice(self) -> None:
         """Let everybody who waits for `changed` look again."""

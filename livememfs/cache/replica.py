@@ -148,6 +148,8 @@ class Replica(Names):
             while left:
                 left = self.blobs.persist() + self.catalog.flush() > 0
                 await trio.sleep(PERSIST_PAUSE if left else 0)
+            if self._database.wants_checkpoint:
+                await trio.to_thread.run_sync(self._database.checkpoint)
             self._database.restore_reserve()
         except errors.NoSpace:
             self.blobs.make_room()
@@ -271,25 +273,30 @@ class Replica(Names):
     def move(self, info: ObjectInfo, target: str, *, replaces: ObjectInfo | None) -> ObjectInfo:
         """Accept another key for a version. At each instant the bucket has it under one of the two names. NoSpace."""
         with self._database.atomic():
-            op = self.journal.move(info.key, target, base=replaces)
-            if op is not None:
-                self._settle_removed(info.key, None)
-                return self._accepted(op)
-            data = self.blobs.get(info.key, info.etag)
-            if data is not None:
-                op = self.journal.put(target, data, info.etag, info.meta or {}, base=replaces)
-            else:
-                op = self.journal.copy(info, target, base=replaces)
-            removal = self.journal.delete(info.key, base=info, after=op)
+            op, removal = self._move(info, target, replaces)
         self._settle_removed(info.key, removal)
         return self._accepted(op)
+
+    def _move(self, info: ObjectInfo, target: str, replaces: ObjectInfo | None) -> tuple[Operation, Operation | None]:
+        """The operations of a move, in the journal; names show nothing of it yet."""
+        op = self.journal.move(info.key, target, base=replaces)
+        if op is not None:
+            return op, None
+        data = self.blobs.get(info.key, info.etag)
+        if data is not None:
+            op = self.journal.put(target, data, info.etag, info.meta or {}, base=replaces)
+        else:
+            op = self.journal.copy(info, target, base=replaces)
+        return op, self.journal.delete(info.key, base=info, after=op)
 
     def move_all(self, source: str, target: str, found: Sequence[ObjectInfo]) -> None:
         """Accept another prefix for all versions below one, in one step: a crash leaves all or nothing. NoSpace."""
         with self._database.atomic():
-            for info in found:
-                key = target + info.key[len(source) :]
-                self.move(info, key, replaces=self.now(key))
+            keys = [target + info.key[len(source) :] for info in found]
+            moved = [self._move(info, key, self.now(key)) for info, key in zip(found, keys, strict=True)]
+        for info, (op, removal) in zip(found, moved, strict=True):
+            self._settle_removed(info.key, removal)
+            self._accepted(op)
         self._levels.vanish(source, trio.current_time())
 
     def _accepted(self, op: Operation) -> ObjectInfo:

@@ -120,8 +120,9 @@ class Uploader:
     def _launch(self, nursery: trio.Nursery, op: Operation) -> None:
         try:
             self._journal.start(op)
-        except NoSpace:
-            self._closed_until = trio.current_time() + FIRST_PAUSE  # nothing is sent that could not be written off
+        except NoSpace:  # nothing is sent that could not be written off
+            if not self._blobs.make_room():
+                self._closed_until = trio.current_time() + FIRST_PAUSE
             return
         token = object()
         self._limiter.acquire_on_behalf_of_nowait(token)
