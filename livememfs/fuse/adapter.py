@@ -265,7 +265,11 @@ class Operations(pyfuse3.Operations):
         self._inodes.number(node)
         try:
             info = await self._open(node, flags, ctx)
-            return info, await self._reveal(node)
+            entry = await self._reveal(node)
+            # It is empty until somebody writes, and a write makes the kernel forget the size by itself: without this it
+            # would ask again between the creation and the first write.
+            entry.attr_timeout = max(entry.attr_timeout, translate.KERNEL_SECONDS)
+            return info, entry
         finally:
             self._inodes.drop_uncounted(node)
 
