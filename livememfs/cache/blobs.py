@@ -252,6 +252,7 @@ class Blobs:
 def _write(folder: Path, data: bytes) -> str:
     name = uuid4().hex
     path = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("xb") as file:
             file.write(data)

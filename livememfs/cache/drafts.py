@@ -8,8 +8,11 @@ nothing here awaits.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from livememfs.errors import NoSpace
 
 if TYPE_CHECKING:
     from livememfs.cache.database import Database
@@ -34,8 +37,15 @@ class Drafts:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._kept: dict[str, int] = {}
-        with database.atomic() as db:
-            for path, written in database.rows("SELECT path, written FROM draft"):
+        with suppress(NoSpace):  # on a full disk they stay where they are until the next start
+            self._take_over()
+
+    def _take_over(self) -> None:
+        rows = self._database.rows("SELECT path, written FROM draft")
+        if not rows:
+            return
+        with self._database.atomic() as db:
+            for path, written in rows:
                 name = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(written / 1e9))}_{path.replace('/', '__')}"
                 db.execute(
                     "INSERT OR REPLACE INTO recovered SELECT ?, path, data, written FROM draft WHERE path = ?",

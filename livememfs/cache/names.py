@@ -44,6 +44,9 @@ class Watch(Protocol):
     def since(self, prefix: str) -> float:
         """What was confirmed at this moment or later is current; infinity: nothing is known to be."""
 
+    def probes(self, prefix: str) -> bool:
+        """Whether the store is asked about `prefix` now and then, whoever else asks."""
+
     def is_new(self, prefix: str) -> bool:
         """Whether the watch has yet to begin there: what is heard before it has begun cannot be vouched for."""
 
@@ -60,6 +63,10 @@ class Nobody:
     def since(self, prefix: str) -> float:
         """See Watch."""
         return float("inf")
+
+    def probes(self, prefix: str) -> bool:
+        """See Watch."""
+        return False
 
     def is_new(self, prefix: str) -> bool:
         """See Watch."""
@@ -151,6 +158,8 @@ class Names:
 
     def _believes(self, prefix: str, level: Level, max_age: float | None) -> bool:
         now = trio.current_time()
+        if self._failing_since is not None and max_age is None and self.watch.probes(prefix):
+            return True  # the watcher finds out when the store answers again; nobody else need wait for that
         if now < self._asking_again or now - level.confirmed < (self._ttl if max_age is None else max_age):
             return True
         return max_age is None and level.confirmed >= self.watch.since(prefix)

@@ -153,6 +153,8 @@ class Replica(Names):
             self._database.restore_reserve()
         except errors.NoSpace:
             self.blobs.make_room()
+        except OSError as error:  # somebody has removed the folder: the bucket is still there
+            log.warning("the cache cannot be written", reason=str(error))
 
     def close(self) -> None:
         """Give the folder to the next process. Nothing may be asked of the replica after that."""
@@ -211,6 +213,9 @@ class Replica(Names):
         try:
             found = await self._calling(lambda: self.store.get(key, if_match=info.etag))
         except (errors.ObjectMissing, errors.PreconditionFailed):
+            data = self.blobs.get(info.key, info.etag)
+            if data is not None:
+                return data  # the bytes came by another way meanwhile
             if key == info.key:
                 raise
             # The copy was carried out meanwhile, and its source removed.

@@ -103,6 +103,11 @@ class Watcher:
             known.due = min(known.due, now)
             self._woken.set()
 
+    def probes(self, prefix: str) -> bool:
+        """See names.Watch."""
+        state = self._spaces.get(prefix.partition("/")[0])
+        return state is not None and state.is_space and state.looked != float("-inf")
+
     def is_new(self, prefix: str) -> bool:
         """See names.Watch."""
         state = self._spaces.get(prefix.partition("/")[0])

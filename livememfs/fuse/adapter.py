@@ -84,7 +84,7 @@ class Operations(pyfuse3.Operations):
 
     def notify_with(self, mountpoint: Path) -> Notifier:
         """Make the thread that tells this mount's kernel of changes. Its owner starts and stops it."""
-        self.notifier = Notifier(self.root, mountpoint, self._inodes.held)
+        self.notifier = Notifier(self.root, mountpoint, self._inodes.known)
         return self.notifier
 
     def statistics(self) -> AdapterStatistics:
@@ -109,13 +109,8 @@ class Operations(pyfuse3.Operations):
 
     @handler
     async def lookup(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
-        directory = self._directory(parent)
-        try:
-            node = await directory.child(os.fsdecode(name))
-        except errors.NotFound:
-            if directory.misses_are_told():
-                return translate.missing()
-            raise
+        # That a name is not there is never kept by the kernel: its coming could not be told without waiting there.
+        node = await self._directory(parent).child(os.fsdecode(name))
         return await self._reveal(node)
 
     async def forget(self, inodes: Sequence[tuple[int, int]]) -> None:

@@ -125,11 +125,15 @@ class Inodes:
         self._held[held.ino] = held
         return held.ino
 
-    def held(self, node: object) -> int | None:
-        """The number of a node that the kernel knows; None for any other."""
-        ino = getattr(node, "ino", 0)
+    def known(self, directory: Directory, name: str, node: Node | None) -> int | None:
+        """The number under which the kernel knows a name: its node's, or the promise of one; None when it does not."""
+        if node is not None and node.ino:
+            found = self._held.get(node.ino)
+            return node.ino if found is not None and found.node is node and found.lookups else None
+        ino = _number(directory.ino or _natural(directory), name)
         found = self._held.get(ino)
-        return ino if found is not None and found.node is node and found.lookups else None
+        promised = found is not None and found.directory is directory and found.name == name and found.lookups
+        return ino if promised else None
 
     def count(self, node: Node) -> None:
         """The kernel has been told of this node once more."""

@@ -1,32 +1,38 @@
 """Telling the kernel, and through it the editors, what changed without their doing.
 
-Owns one thread and its queue. The thread alone calls pyfuse3's notify functions: they may wait for locks that only an
-answer of the trio thread sets free. For files that editors watch it then touches the file through the mount, which is
-what makes inotify report a change; the adapter knows the thread by its id and answers such a touch with nothing done.
-Refuses to fail: whatever the kernel has forgotten needs no telling. `changed` is called on the trio thread.
+Owns one thread that tells the kernel to ask again for attributes, and one small process that touches files editors
+watch, which is what makes inotify report a change. Refuses every notification that may wait in the kernel (names,
+pages): a thread that waits there for somebody whom only we can answer does not die with us, and keeps the dead mount
+from being noticed. Attributes are enough: a file that is gone answers ESTALE, upon which the kernel looks its name up
+again, and pages go with the attributes. For the same reason the touches are another process's: it holds nothing of the
+mount open.
+`changed` is called on the trio thread.
 """
 
 from __future__ import annotations
 
 import os
 import queue
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyfuse3
 import structlog
 
 from livememfs.records import keys
-from livememfs.tree.locate import Place, places
-from livememfs.tree.objectfile import ObjectFile
+from livememfs.tree.locate import places
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from livememfs.cache.changes import Change
+    from livememfs.tree.node import Directory, Node
     from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
@@ -34,6 +40,18 @@ log = structlog.get_logger("livememfs.fuse")
 JOINED_WITHIN = 2.0
 WATCHED_KINDS = ("bank", "synthesis")
 """What editors and rule files of IDEs have open."""
+TOUCHER = """
+import os, sys
+for line in sys.stdin.buffer:
+    path = bytes.fromhex(line.decode())
+    try:
+        size = os.stat(path).st_size
+        os.utime(path)
+        os.truncate(path, size)
+    except OSError:
+        pass
+"""
+"""For each path, in hexadecimal: two calls that change nothing and that inotify reports, IN_ATTRIB and IN_MODIFY."""
 
 
 @dataclass(frozen=True)
@@ -46,86 +64,90 @@ class NotifyStatistics:
 
 
 class Notifier:
-    """The thread. `held(node)` is the number of a node that the kernel knows, None for any other."""
+    """The thread and the process. `number(directory, name, node)` is an inode's number if the kernel knows it."""
 
-    def __init__(self, root: Root, mountpoint: Path, held: Callable[[object], int | None]) -> None:
+    def __init__(
+        self, root: Root, mountpoint: Path, number: Callable[[Directory, str, Node | None], int | None]
+    ) -> None:
         self._root = root
         self._mountpoint = mountpoint
-        self._held = held
+        self._number = number
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="livememfs-notify", daemon=True)
+        self._toucher: subprocess.Popen[bytes] | None = None
         self._stopping = False
         self._told = self._touched = self._missed = 0
-        self.thread_id = 0
 
     def start(self) -> None:
         """Begin. The mount must be there."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell nothing more. Does not wait: the thread may be waiting for an answer of ours."""
+        """Tell nothing more. Does not wait."""
         self._stopping = True
         self._queue.put(None)
+        if self._toucher is not None and self._toucher.stdin is not None:
+            with suppress(OSError):
+                self._toucher.stdin.close()
 
     def join(self) -> None:
-        """Wait for the thread, after the mount is gone."""
+        """Wait for thread and process, after the mount is gone."""
         if self._thread.ident is not None:
             self._thread.join(JOINED_WITHIN)
+        if self._toucher is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._toucher.wait(JOINED_WITHIN)
 
     def is_own(self, pid: int) -> bool:
-        """Whether a request comes from the notifier itself; the kernel's pid is a thread's id."""
-        return pid == self.thread_id
+        """Whether a request comes from the process that touches; the kernel's pid is a thread's id."""
+        return self._toucher is not None and pid == self._toucher.pid
 
     def changed(self, change: Change) -> None:
         """A subscriber of the stream of changes."""
         if change.by_caller or self._stopping:
             return
         for place in places(self._root, change.key):
-            # Folders that come and go by our own hand do so by a call of the kernel's; to drop such a name afterwards
-            # would take the working directory away from whoever is in it.
-            if place.whole or change.origin == "remote":
-                self._tell(place, gone=change.kind == "delete")
+            if not place.whole and change.origin == "local":
+                continue  # folders that come and go by our own hand do so by a call of the kernel's
+            for ino in (
+                self._number(place.directory, place.name, place.node),
+                self._number_of(place.directory),
+            ):
+                if ino is not None:
+                    self._queue.put(partial(self._tell, ino))
         if change.kind == "put" and keys.parse(change.key).kind in WATCHED_KINDS:
-            path = self._mountpoint / change.key
-            self._queue.put(lambda: self._touch(path))
+            path = os.fsencode(self._mountpoint / change.key)
+            self._queue.put(partial(self._touch, path))
 
-    def _tell(self, place: Place, *, gone: bool) -> None:
-        node = place.node
-        ino = self._held(node) if node is not None else None
-        directory = self._held(place.directory)
-        replaced = isinstance(node, ObjectFile) and bool(node.handles) and not node.busy
-        if ino is not None and place.whole and not gone and not replaced:
-            self._queue.put(lambda: pyfuse3.invalidate_inode(pyfuse3.InodeT(ino)))
-        elif directory is not None:
-            # A new name, one that is gone, or one that from now on stands for another version: ask again who it is.
-            parent, name = pyfuse3.InodeT(directory), os.fsencode(place.name)
-            deleted = pyfuse3.InodeT(ino if gone and ino is not None else 0)
-            self._queue.put(lambda: pyfuse3.invalidate_entry(parent, pyfuse3.FileNameT(name), deleted))
-        if directory is not None and (node is None or gone):
-            self._queue.put(lambda: pyfuse3.invalidate_inode(pyfuse3.InodeT(directory), attr_only=True))
+    def _number_of(self, directory: Directory) -> int | None:
+        above = directory.parent
+        return self._number(above, directory.name, directory) if above is not None else None
 
-    def _touch(self, path: Path) -> None:
-        """Have inotify report IN_ATTRIB and IN_MODIFY for a file. Two calls, neither of which changes anything."""
-        size = path.stat().st_size
-        os.utime(path)
-        os.truncate(path, size)
+    def _tell(self, ino: int) -> None:
+        pyfuse3.invalidate_inode(pyfuse3.InodeT(ino), attr_only=True)
+        self._told += 1
+
+    def _touch(self, path: bytes) -> None:
+        if self._toucher is None:
+            command = [sys.executable, "-I", "-S", "-c", TOUCHER]
+            self._toucher = subprocess.Popen(command, stdin=subprocess.PIPE, cwd="/", stdout=subprocess.DEVNULL)
+        assert self._toucher.stdin is not None  # it was asked for
+        self._toucher.stdin.write(path.hex().encode() + b"\n")
+        self._toucher.stdin.flush()
         self._touched += 1
 
     def _run(self) -> None:
-        self.thread_id = threading.get_native_id()
         while (call := self._queue.get()) is not None:
             if self._stopping:
                 return
             try:
                 call()
-                self._told += 1
-            except OSError as error:  # it does not know the name, or the name is in use, or the mount is gone
+            except (OSError, ValueError) as error:  # the kernel does not know it, or it is the end
                 self._missed += 1
                 log.debug("the kernel was not told", reason=str(error))
             except Exception:  # the next file must not suffer for it
                 self._missed += 1
-                with suppress(Exception):
-                    log.exception("telling the kernel failed")
+                log.exception("telling the kernel failed")
 
     def statistics(self) -> NotifyStatistics:
         """Counters, cheap; from any thread."""

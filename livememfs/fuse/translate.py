@@ -21,8 +21,6 @@ KERNEL_SECONDS = 1.0
 """How long the kernel believes a name or attributes without asking."""
 STEADY_SECONDS = 30.0
 """The same where changes are pushed. Shorter than the watcher goes on looking after the last question it saw."""
-MISSING_SECONDS = 2.0
-"""How long the kernel believes that a name is not there, where its coming would be told."""
 BLOCK_SIZE = 131_072
 """What tools take as the best size of one read or write."""
 _TYPES: dict[Kind, int] = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "symlink": stat.S_IFLNK}
@@ -61,14 +59,6 @@ def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -
     found.st_blksize = BLOCK_SIZE
     found.st_blocks = -(-size // _DISK_BLOCK)
     found.st_atime_ns = found.st_mtime_ns = found.st_ctime_ns = max(mtime_ns, 0)
-    return found
-
-
-def missing() -> pyfuse3.EntryAttributes:
-    """That a name is not there, to be believed for a while."""
-    found = pyfuse3.EntryAttributes()
-    found.st_ino = pyfuse3.InodeT(0)
-    found.entry_timeout = MISSING_SECONDS
     return found
 
 

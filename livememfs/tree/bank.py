@@ -65,9 +65,6 @@ class ReadOnlyDirectory(Directory):
     def steady(self) -> bool:
         return self.context.replica.watched(self.prefix)
 
-    def misses_are_told(self) -> bool:
-        return self.steady()
-
     def met(self, name: str) -> Node | None:
         return self._children.get(name)
 

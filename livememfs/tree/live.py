@@ -132,9 +132,6 @@ class Live(Directory):
     def steady(self) -> bool:
         return self.context.replica.watched(keys.live_prefix(self.space))
 
-    def misses_are_told(self) -> bool:
-        return self.steady()
-
     async def look(self) -> None:
         await self._listing()
 

@@ -188,10 +188,6 @@ class Directory(Node):
         """Something that is equal only while a listing would show the same; None when that cannot be told."""
         return None
 
-    def misses_are_told(self) -> bool:
-        """Whether a name that is not there can only appear by a change that is told."""
-        return False
-
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         """As `children`, with the bare version where nobody needs a node yet: `appear` makes it when somebody does."""
         return await self.children()

@@ -101,6 +101,15 @@ class ObjectFile(File):
         return bool(self.handles) and any(handle.mode.write for handle in self.handles)
 
     @property
+    def superseded(self) -> bool:
+        """Whether the bucket has another version by now and this one is held open by somebody."""
+        mine = self.body.info
+        if self.orphaned or self.busy or self.key is None or mine is None or not self.handles:
+            return False
+        now = self.context.replica.now(self.key)
+        return now is not None and (now.etag, now.size) != (mine.etag, mine.size)
+
+    @property
     def volatile(self) -> bool:
         """Whether the attributes may change without notice."""
         return self.busy
@@ -208,8 +217,10 @@ class ObjectFile(File):
         if mode.write:
             self.check_writable()
         await self.refresh()
-        if mode.write and self.orphaned:
-            raise errors.Stale(path=self.path)  # what is written to a version that was replaced would go nowhere
+        if (mode.write and self.orphaned) or self.superseded:
+            # What is written to a version that was replaced would go nowhere, and who reads wants the newest: on this
+            # the kernel looks the name up again.
+            raise errors.Stale(path=self.path)
         body = self.body
         if mode.truncate:
             self.truncate(0)

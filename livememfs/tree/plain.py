@@ -77,6 +77,7 @@ class PlainDirectory(Directory):
     # --- looking ----------------------------------------------------------------------------------------------
 
     async def attrs(self) -> Attrs:
+        await self._expect_there()
         marker = await self._marker()
         meta = (marker.meta if marker is not None else None) or {}
         mode, mtime = number(meta.get(META_MODE), 8), self.mtime_ns
@@ -90,6 +91,15 @@ class PlainDirectory(Directory):
     def listed_attrs(self) -> Attrs:
         """What a listing of the parent shows: one request for each entry would be one too many."""
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
+
+    async def _expect_there(self) -> None:
+        """Stale when another host has removed this directory: the kernel may have the name still."""
+        above = self.parent
+        if self._prefix is not None or self.gone or not isinstance(above, PlainDirectory):
+            return
+        listing = await self.context.replica.listing(above.prefix)
+        if self.name not in listing.folders and not self.unsaved_below():
+            raise errors.Stale(path=self.path)
 
     async def _marker(self) -> ObjectInfo | None:
         """The object that stands for this directory itself, when there is one."""
@@ -113,9 +123,6 @@ class PlainDirectory(Directory):
 
     def steady(self) -> bool:
         return self.context.replica.watched(self.prefix)
-
-    def misses_are_told(self) -> bool:
-        return self.steady()
 
     async def look(self) -> None:
         await self.context.replica.listing(self.prefix)

@@ -35,6 +35,8 @@ STATE = ".livememfs"
 HIDDEN = frozenset({keys.SYSTEM, keys.BACKUPS})
 LISTED_AT_ONCE = 16
 RETRY_SECONDS = 1.0
+ROOT_SECONDS = 1.0
+"""How old what is known of the root may be when somebody lists it or asks for what it does not have."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Root(PlainDirectory):
             return self.state
         known = self._spaces.get(name)
         listing = await self.context.replica.listing("")
+        if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
+            listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
         if name not in listing.folders or not self.shows(name):
             self._spaces.pop(name, None)
             return await super().child(name)
@@ -81,9 +85,6 @@ class Root(PlainDirectory):
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         return await self.children()
-
-    def misses_are_told(self) -> bool:
-        return False
 
     def stamp(self) -> object:
         return None
@@ -103,7 +104,7 @@ class Root(PlainDirectory):
         await for_each(names, look, at_once=LISTED_AT_ONCE)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        listing = await self.context.replica.listing("")
+        listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
         found: dict[str, Node] = {STATE: self.state}
 
         async def look(name: str) -> None:
@@ -121,7 +122,11 @@ class Root(PlainDirectory):
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         check_space_name(name)
         await self._expect_free(name)
-        await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
+        try:
+            await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
+        except errors.AlreadyExists:
+            await self.context.replica.listing("", max_age=0.0)  # whoever is told so must find it
+            raise
         # What is known stays usable while the store is away, so the new space's names are to be known from the start.
         await self.context.replica.listing(f"{name}/")
         self._touch()

@@ -112,9 +112,6 @@ class Space(PlainDirectory):
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         return await self.children()
 
-    def misses_are_told(self) -> bool:
-        return False  # `.consolidate.diff` comes by itself
-
     def stamp(self) -> object:
         return None
 
