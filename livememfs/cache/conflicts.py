@@ -48,9 +48,9 @@ class TryAgain:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Send `data` over `base`: it holds both sides."""
+    """Send `data` over `theirs`: it holds both sides."""
 
-    base: str
+    theirs: StoredObject
     data: bytes
     etag: str
 
@@ -84,7 +84,7 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
     # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
     merged = merge(base, data, theirs.data) if base is not None else None
     if merged is not None:
-        return Merged(theirs.info.etag, merged, content_etag(merged))
+        return Merged(theirs, merged, content_etag(merged))
     return await _keep_both(store, op, data, theirs, host)
 
 

@@ -19,13 +19,15 @@ from uuid import uuid4
 
 import trio
 
-from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, Operation
+from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation
 from livememfs.errors import NoSpace, StoreError
+from livememfs.records.merge import merge
+from livememfs.store.base import content_etag
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs
     from livememfs.cache.database import Database
-    from livememfs.store.base import ObjectInfo
+    from livememfs.store.base import ObjectInfo, StoredObject
 
 DELAY = 0.25
 """Seconds for which a write waits for the next one of its key: shells close twice, editors write and rename."""
@@ -127,9 +129,18 @@ class Journal:
         """
         made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
         made.modified = self._now_ns()
+        before = self.newest(key)
+        if before is None or before.origin is None or before.blob is None:
+            with self._database.atomic():
+                self._write(made, base, data)
+            return self._enter(made)
+        # The version it was made from has been joined with another host's, which the writer has not seen.
         with self._database.atomic():
+            self._blobs.keep(key, etag, data)
             self._write(made, base, data)
-        return self._enter(made)
+            self._enter(made)
+            self._rejoin(made, before.origin, self._blobs.by_id(before.blob))
+        return made
 
     def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
         """Accept a copy on the server of a version whose bytes are not here. StoreError when they should be."""
@@ -363,13 +374,39 @@ class Journal:
         self._counts["finished"] += 1
         self._wake()
 
-    def rebase(self, op: Operation, base: str | None, data: bytes | None = None, etag: str = "") -> None:
-        """Before another attempt: it now replaces `base`, with other content if `data` is given. NoSpace."""
+    def rebase(self, op: Operation, base: str | None) -> None:
+        """Before another attempt: it now replaces `base`. NoSpace."""
         with self._database.atomic():
             self._change(op, base=base)
-            if data is not None:
-                self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data))
             self._store(op)
+
+    def join(self, op: Operation, theirs: StoredObject, data: bytes, etag: str) -> None:
+        """Before another attempt: it now replaces `theirs`, with `data`, which holds both sides. NoSpace.
+
+        What waits behind it was made from what it was before, and is joined with the same.
+        """
+        later = self._waiting.get(op.key)
+        with self._database.atomic():
+            origin = op.origin if op.origin is not None or op.blob is None else self._blobs.by_id(op.blob)
+            kept = self._blobs.keep(op.key, theirs.info.etag, theirs.data)
+            self._change(op, base=theirs.info.etag, base_blob=kept, origin=origin)
+            self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data))
+            self._store(op)
+            if later is not None and later.kind == "put" and origin is not None:
+                self._rejoin(later, origin, data)
+
+    def _rejoin(self, op: Operation, base: bytes, joined: bytes | None) -> None:
+        """Join what was made from `base` with what has become of that; if it cannot be, the bucket is to settle it."""
+        own = op.origin
+        if own is None and op.blob is not None:
+            own = self._blobs.by_id(op.blob)
+        data = merge(base, own, joined) if own is not None and joined is not None else None
+        if data is None:
+            self._change(op, base=NEVER, base_blob=None)
+        else:
+            etag = content_etag(data)
+            self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data), origin=own)
+        self._store(op)
 
     def hurry(self, *seqs: int) -> None:
         """Start these, or all, without waiting for time to pass; what is stuck is tried again as well."""

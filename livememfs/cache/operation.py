@@ -21,6 +21,9 @@ ANY = "*"
 BEFORE = "<"
 """`base`: the outcome of the operation on the same key that came before."""
 
+NEVER = "!"
+"""`base`: no version there is; the bucket's and this one must be settled."""
+
 COLUMNS = (
     "op_id",
     "kind",
@@ -45,7 +48,8 @@ class Operation:
     """A row of `op`, and what only the running process knows of it.
 
     `etag` is the one the content will have (MD5, as stores give it); the true one is told by the bucket. `not_before`
-    and `accepted` are moments of trio's clock.
+    and `accepted` are moments of trio's clock. `origin` is what was accepted, where the content is that joined with
+    another host's: whoever wrote it goes on from there.
     """
 
     seq: int
@@ -67,6 +71,7 @@ class Operation:
     not_before: float = 0.0
     accepted: float = 0.0
     in_flight: bool = False
+    origin: bytes | None = None
 
     def was_sent_as(self, op_id: str) -> bool:
         """Whether a version with this id is our own work: this operation's, or of one that it took the place of."""

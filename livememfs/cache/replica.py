@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -262,7 +262,10 @@ class Replica(Names):
             return self.restamp(now, meta)  # identical bytes cost no upload
         self.expect_room(len(data))
         self._counts["writes"] += 1
-        return self._accepted(self.journal.put(key, data, etag, meta, base=base))
+        op = self.journal.put(key, data, etag, meta, base=base)
+        info = self._accepted(op)
+        # Joined with another host's: the writer goes on from its own bytes, and must not pass them for what there is.
+        return info if op.origin is None else replace(info, etag=etag, size=len(data))
 
     def restamp(self, info: ObjectInfo, meta: Mapping[str, str]) -> ObjectInfo:
         """Accept other metadata for a version. NoSpace."""
@@ -423,11 +426,12 @@ class Replica(Names):
 
     def merged(self, op: Operation) -> None:
         """See Outcomes."""
-        if self.journal.newest(op.key) is op:
-            self._show(op.key, op.info())
+        newest = self.journal.newest(op.key)
+        if newest is not None and newest.kind == "put":
+            self._show(op.key, newest.info())
             for meanwhile in self._listening:
-                meanwhile.append((op.key, op.info()))
-            self.changes.publish(Change(op.key, "put", op.etag, "remote"))
+                meanwhile.append((op.key, newest.info()))
+            self.changes.publish(Change(op.key, "put", newest.etag, "remote"))
 
     def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
         """See Outcomes."""

@@ -232,7 +232,7 @@ class Uploader:
             self._outcomes.kept_both(op, verdict)
             return False
         if isinstance(verdict, Merged):
-            self._journal.rebase(op, verdict.base, verdict.data, verdict.etag)
+            self._journal.join(op, verdict.theirs, verdict.data, verdict.etag)
             self._outcomes.merged(op)
         else:
             assert isinstance(verdict, TryAgain)  # the last of the four
