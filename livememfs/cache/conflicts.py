@@ -40,6 +40,13 @@ class Adopted:
 
 
 @dataclass(frozen=True, slots=True)
+class Continued:
+    """The bucket had our bytes, and somebody has gone on from them: an answer of ours was lost."""
+
+    theirs: ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
 class TryAgain:
     """Send it again over `base`: what stands there is our own earlier work, or nothing."""
 
@@ -64,7 +71,7 @@ class KeptBoth:
     note: bool
 
 
-Verdict = Adopted | TryAgain | Merged | KeptBoth
+Verdict = Adopted | Continued | TryAgain | Merged | KeptBoth
 
 
 async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | None, host: str) -> Verdict:
@@ -81,6 +88,8 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
         return TryAgain(theirs.info.etag)
     if theirs.data == data:
         return Adopted(theirs.info)
+    if data and theirs.data.startswith(data) and data.startswith(base or b""):
+        return Continued(theirs.info)
     # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
     merged = merge(base, data, theirs.data) if base is not None else None
     if merged is not None:

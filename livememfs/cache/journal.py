@@ -130,7 +130,10 @@ class Journal:
         made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
         made.modified = self._now_ns()
         before = self.newest(key)
-        if before is None or before.origin is None or before.blob is None:
+        knows = before is not None and base is not None and base.etag == before.etag
+        if before is not None and (knows or before.origin is not None):
+            made.holds = before.etag if before.in_flight else before.holds
+        if before is None or before.origin is None or before.blob is None or knows:
             with self._database.atomic():
                 self._write(made, base, data)
             return self._enter(made)
@@ -387,25 +390,32 @@ class Journal:
         """
         later = self._waiting.get(op.key)
         with self._database.atomic():
-            origin = op.origin if op.origin is not None or op.blob is None else self._blobs.by_id(op.blob)
+            sent = self._blobs.by_id(op.blob) if op.blob is not None else None
+            origin = op.origin if op.origin is not None else sent
+            whole = later is not None and later.holds == op.etag
+            knew = sent if whole else origin
             kept = self._blobs.keep(op.key, theirs.info.etag, theirs.data)
             self._change(op, base=theirs.info.etag, base_blob=kept, origin=origin)
             self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data))
             self._store(op)
-            if later is not None and later.kind == "put" and origin is not None:
-                self._rejoin(later, origin, data)
+            if later is not None and later.kind == "put" and knew is not None:
+                self._rejoin(later, knew, data, whole=whole)
+                self._change(later, holds="" if later.base == NEVER else etag)
 
-    def _rejoin(self, op: Operation, base: bytes, joined: bytes | None) -> None:
-        """Join what was made from `base` with what has become of that; if it cannot be, the bucket is to settle it."""
-        own = op.origin
-        if own is None and op.blob is not None:
-            own = self._blobs.by_id(op.blob)
+    def _rejoin(self, op: Operation, base: bytes, joined: bytes | None, *, whole: bool = False) -> None:
+        """Join what was made from `base` with what has become of that; if it cannot be, the bucket is to settle it.
+
+        `whole`: the content was made from it, which itself may be joined already; else what was accepted was.
+        """
+        content = self._blobs.by_id(op.blob) if op.blob is not None else None
+        accepted = op.origin if op.origin is not None else content
+        own = content if whole else accepted
         data = merge(base, own, joined) if own is not None and joined is not None else None
         if data is None:
-            self._change(op, base=NEVER, base_blob=None)
+            self._change(op, base=NEVER, base_blob=None, holds="")
         else:
             etag = content_etag(data)
-            self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data), origin=own)
+            self._change(op, blob=self._blobs.keep(op.key, etag, data), etag=etag, size=len(data), origin=accepted)
         self._store(op)
 
     def hurry(self, *seqs: int) -> None:

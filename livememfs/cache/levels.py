@@ -104,11 +104,13 @@ class Levels:
             self._levels.pop(next(iter(self._levels)))
         return before
 
-    def vanish(self, prefix: str, confirmed: float) -> None:
-        """Take note that nothing is left below a prefix."""
-        for known in self.below(prefix):
-            del self._levels[known]
-        self._levels[prefix] = Level({}, set(), confirmed)
+    def vanish(self, prefix: str, folders: set[str], confirmed: float) -> None:
+        """Take note that nothing is left below a prefix, nor in any of the folders (prefixes too) that were there.
+
+        Known to be empty, they stay away although the bucket will go on listing them until the removals arrive.
+        """
+        for known in {prefix, *folders, *self.below(prefix)}:
+            self._levels[known] = Level({}, set(), confirmed)
         self._show_folders(prefix, there=False)
 
     def show(self, key: str, info: ObjectInfo | None) -> list[str]:

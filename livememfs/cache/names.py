@@ -47,6 +47,9 @@ class Watch(Protocol):
     def probes(self, prefix: str) -> bool:
         """Whether the store is asked about `prefix` now and then, whoever else asks."""
 
+    def is_silent(self, prefix: str) -> bool:
+        """Whether a question about `prefix` has been waiting for its answer for too long."""
+
     def is_new(self, prefix: str) -> bool:
         """Whether the watch has yet to begin there: what is heard before it has begun cannot be vouched for."""
 
@@ -65,6 +68,10 @@ class Nobody:
         return float("inf")
 
     def probes(self, prefix: str) -> bool:
+        """See Watch."""
+        return False
+
+    def is_silent(self, prefix: str) -> bool:
         """See Watch."""
         return False
 
@@ -158,7 +165,8 @@ class Names:
 
     def _believes(self, prefix: str, level: Level, max_age: float | None) -> bool:
         now = trio.current_time()
-        if self._failing_since is not None and max_age is None and self.watch.probes(prefix):
+        silent = self.watch.is_silent(prefix) or (self._failing_since is not None and self.watch.probes(prefix))
+        if silent and max_age is None:
             return True  # the watcher finds out when the store answers again; nobody else need wait for that
         if now < self._asking_again or now - level.confirmed < (self._ttl if max_age is None else max_age):
             return True

@@ -305,7 +305,9 @@ class Replica(Names):
         for info, (op, removal) in zip(found, moved, strict=True):
             self._settle_removed(info.key, removal)
             self._accepted(op)
-        self._levels.vanish(source, trio.current_time())
+        folders = {split_key(info.key)[0] for info in found}
+        folders |= {above for folder in folders for above in _above(folder) if above.startswith(source)}
+        self._levels.vanish(source, folders, trio.current_time())
 
     def _accepted(self, op: Operation) -> ObjectInfo:
         info = op.info()
@@ -477,6 +479,12 @@ class Replica(Names):
             watcher=self.watcher.statistics(),
             readahead=self.readahead.statistics(),
         )
+
+
+def _above(prefix: str) -> list[str]:
+    """The prefixes of all folders that hold a folder."""
+    parts = prefix.rstrip("/").split("/")
+    return ["/".join(parts[:count]) + "/" for count in range(1, len(parts))]
 
 
 async def _expect(barrier: Barrier) -> None:

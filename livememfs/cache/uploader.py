@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 import trio
 
-from livememfs.cache.conflicts import Adopted, KeptBoth, Merged, TryAgain, settle_copy, settle_put
+from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
 from livememfs.cache.operation import ANY, FREE, Operation
 from livememfs.errors import (
     ConditionsUnsupported,
@@ -225,6 +225,10 @@ class Uploader:
         if isinstance(verdict, Adopted):
             self._end(op, verdict.info.etag)
             self._outcomes.uploaded_as(op, verdict.info)
+            return False
+        if isinstance(verdict, Continued):
+            self._end(op, verdict.theirs.etag, as_sent=False)
+            self._outcomes.replaced(op, verdict.theirs)
             return False
         if isinstance(verdict, KeptBoth):
             self._conflicts += 1

@@ -59,6 +59,7 @@ class _Space:
     heard: dict[str, Announcement | None] = field(default_factory=dict)
     newest: str = ""
     looking: trio.Event | None = None
+    began: float = float("-inf")
     notes_next: bool = True
 
 
@@ -107,6 +108,11 @@ class Watcher:
         """See names.Watch."""
         state = self._spaces.get(prefix.partition("/")[0])
         return state is not None and state.is_space and state.looked != float("-inf")
+
+    def is_silent(self, prefix: str) -> bool:
+        """See names.Watch."""
+        state = self._spaces.get(prefix.partition("/")[0])
+        return state is not None and state.looking is not None and trio.current_time() - state.began > SLACK
 
     def is_new(self, prefix: str) -> bool:
         """See names.Watch."""
@@ -172,7 +178,7 @@ class Watcher:
             await state.looking.wait()
             return
         state.looking = trio.Event()
-        asked = trio.current_time()
+        asked = state.began = trio.current_time()
         self._counts["looks"] += 1
         try:
             await self._look_at_records(space, state)

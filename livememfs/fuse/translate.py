@@ -29,12 +29,16 @@ _UID, _GID = os.getuid(), os.getgid()
 
 
 def entry(ino: int, attrs: Attrs, *, steady: bool = False) -> pyfuse3.EntryAttributes:
-    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: a change will be told."""
+    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: a change will be told.
+
+    The name of a file is believed for a short time only: while somebody holds an old version open, the name has to lead
+    to another inode, and that cannot be told.
+    """
     found = pyfuse3.EntryAttributes()
     seconds = STEADY_SECONDS if steady else KERNEL_SECONDS
     found.st_ino = ino
     found.generation = 0
-    found.entry_timeout = seconds
+    found.entry_timeout = seconds if attrs.kind == "directory" else KERNEL_SECONDS
     found.attr_timeout = 0.0 if attrs.volatile else seconds
     found.st_mode = _TYPES[attrs.kind] | attrs.mode
     found.st_nlink = attrs.nlink
@@ -51,7 +55,8 @@ def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -
     """The kernel's form of a file that nobody has open: `entry` for listings of very many."""
     found = pyfuse3.EntryAttributes()
     found.st_ino = pyfuse3.InodeT(ino)
-    found.entry_timeout = found.attr_timeout = STEADY_SECONDS if steady else KERNEL_SECONDS
+    found.entry_timeout = KERNEL_SECONDS
+    found.attr_timeout = STEADY_SECONDS if steady else KERNEL_SECONDS
     found.st_mode = pyfuse3.ModeT(stat.S_IFREG | mode)
     found.st_nlink = 1
     found.st_uid, found.st_gid = _UID, _GID

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from mmap import PAGESIZE
 from typing import TYPE_CHECKING
 
 import trio
@@ -328,7 +329,7 @@ class ObjectHandle(Handle):
 
     def __init__(self, file: ObjectFile, body: Body, mode: OpenMode) -> None:
         self.file = file
-        self.body = body
+        self.body = self._opened = body
         self.mode = mode
         self.flushed = 0
         # Two bodies behind one inode share the kernel's pages; what is not the common one stays out of them.
@@ -352,12 +353,25 @@ class ObjectHandle(Handle):
             self.body = await file._load(self.body)
         file.context.replica.expect_room(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
-        start = self.body.size if self.mode.append else offset
+        start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
         self.body.write(start, data, limit=file.size_limit, path=file.path)
         file.mtime_ns = file.context.now_ns()
         file.context.writes.count += 1
         file.context.written.add(file)
         return len(data)
+
+    def _is_page(self, offset: int, size: int) -> bool:
+        """Whether these are changed pages of a mapping, which the kernel brings by any descriptor, appending or not.
+
+        They are whole or end with the file. Only while the kernel can have no other idea of the size than ours, and
+        somebody has the file open for both reading and writing: nothing else can be mapped so.
+        """
+        end, file = offset + size, self.file
+        if offset % PAGESIZE or end > self.body.size or (end % PAGESIZE and end != self.body.size):
+            return False
+        if not any(other.mode.read and other.mode.write for other in file.handles):
+            return False
+        return self.body is self._opened and all(other.body is file.body for other in file.handles)
 
     async def flush(self) -> None:
         if self.mode.write:
@@ -414,6 +428,11 @@ def inherited(info: ObjectInfo | None) -> dict[str, str]:
     """
     meta = (info.meta if info is not None else None) or {}
     return {name: value for name, value in meta.items() if name not in OURS}
+
+
+def replaced(info: ObjectInfo) -> ObjectInfo:
+    """A version that another file is about to replace: nothing of its metadata is inherited but what names it."""
+    return replace(info, meta={name: value for name, value in (info.meta or {}).items() if name in OURS})
 
 
 def shown_of(info: ObjectInfo) -> tuple[int, int, int]:

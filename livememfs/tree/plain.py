@@ -8,6 +8,7 @@ Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -24,7 +25,7 @@ from livememfs.tree.node import (
     check_name,
     crossing,
 )
-from livememfs.tree.objectfile import META_MODE, META_MTIME, number
+from livememfs.tree.objectfile import META_MODE, META_MTIME, number, replaced
 from livememfs.tree.plainfile import META_TYPE, SYMLINK, PlainFile, PlainSymlink
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ COMPLETED = 256
 class PlainDirectory(Directory):
     """A directory: everything below one prefix."""
 
-    __slots__ = ("_children", "_prefix", "_unsaved", "context", "gone", "mtime_ns")
+    __slots__ = ("_children", "_last", "_prefix", "_unsaved", "context", "gone", "mtime_ns")
 
     def __init__(self, parent: Directory | None, name: str, context: Context, prefix: str | None = None) -> None:
         super().__init__(parent, name)
@@ -50,6 +51,7 @@ class PlainDirectory(Directory):
         self._unsaved: dict[str, PlainFile] = {}
         self.mtime_ns: int | None = None
         self.gone = False
+        self._last: Attrs | None = None
 
     @property
     def prefix(self) -> str:
@@ -77,6 +79,8 @@ class PlainDirectory(Directory):
     # --- looking ----------------------------------------------------------------------------------------------
 
     async def attrs(self) -> Attrs:
+        if self.gone and self._last is not None:
+            return self._last  # whoever has it open; another directory may have its name by now
         await self._expect_there()
         marker = await self._marker()
         meta = (marker.meta if marker is not None else None) or {}
@@ -305,9 +309,10 @@ class PlainDirectory(Directory):
         listing = await self.context.replica.listing(node.prefix, max_age=0.0)
         if node._unsaved or listing.folders or set(listing.objects) - {""}:
             raise errors.NotEmpty(path=node.path)
+        last = await node.attrs()
         await self._keep_directory(name)
         self.context.replica.remove(node.prefix, base=listing.objects.get(""))
-        node.gone = True
+        node.gone, node._last = True, replace(last, nlink=0)
         self._children.pop(name, None)
         self._touch()
 
@@ -339,14 +344,14 @@ class PlainDirectory(Directory):
             raise errors.IsADirectory(path=existing.path)
         if isinstance(existing, PlainFile):
             await existing.detach()
-        name, key = node.name, target.prefix + new_name
+        name, key, unsaved = node.name, target.prefix + new_name, False
         try:
             if isinstance(node, PlainSymlink):
                 node.info = await self._move_object(node.info, key, name)
                 node.key = key
                 self._children.pop(name, None)
             else:
-                await self._move_file(node, key, name)
+                unsaved = await self._move_file(node, key, name)
         except BaseException:
             if isinstance(existing, PlainFile):
                 existing.orphaned = False  # it still has its name, or what the copy made of it
@@ -355,19 +360,26 @@ class PlainDirectory(Directory):
             target._unsaved.pop(new_name, None)
         node.parent, node.name = target, new_name
         target._children[new_name] = node
-        if isinstance(node, PlainFile) and node.body.info is None:
+        if isinstance(node, PlainFile) and unsaved:
             target._unsaved[new_name] = node
 
-    async def _move_file(self, file: PlainFile, key: str, name: str) -> None:
-        """Give an ordinary file another key. What was written and not saved yet travels with it."""
+    async def _move_file(self, file: PlainFile, key: str, name: str) -> bool:
+        """Give an ordinary file another key. What was written and not saved yet travels with it.
+
+        True when the file was never stored: then the object under its key is what it replaces, and its own type and
+        attributes are not those.
+        """
         async with file._saving:
+            unsaved = self._unsaved.get(name) is file
             if file.body.info is not None:
-                file.body.info = await self._move_object(file.body.info, key, name)
+                info: ObjectInfo | None = await self._move_object(file.body.info, key, name)
             else:
-                file.body.info = await self._overwrites(key)
+                info = await self._overwrites(key)
+            file.body.info = replaced(info) if unsaved and info is not None else info
             file.key = key
         self._unsaved.pop(name, None)
         self._children.pop(name, None)
+        return unsaved
 
     async def _overwrites(self, key: str) -> ObjectInfo | None:
         """The object that a file never stored is about to replace: its next put is conditional on that version."""
@@ -420,7 +432,7 @@ class PlainDirectory(Directory):
             if isinstance(child, PlainDirectory):
                 child.rekey()
             elif isinstance(child, PlainFile | PlainSymlink):
-                child.key = self.prefix + name
+                child.rekey(self.prefix + name)
 
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from livememfs import errors
@@ -38,6 +39,12 @@ class PlainFile(ObjectFile):
         self._xattrs: dict[str, str] | None = None
         if info is None:
             self.body.mark_dirty()  # an empty file is a file: it is stored when it is closed
+
+    def rekey(self, key: str) -> None:
+        """The directory has moved, and the object with it."""
+        self.key = key
+        if self.body.info is not None:
+            self.body.info = replace(self.body.info, key=key)
 
     async def save(self, body: Body) -> None:
         """One new version, made from the one this body began with."""
@@ -100,6 +107,10 @@ class PlainSymlink(Symlink):
     def __init__(self, parent: Directory, name: str, context: Context, info: ObjectInfo) -> None:
         super().__init__(parent, name)
         self.context, self.info, self.key = context, info, info.key
+
+    def rekey(self, key: str) -> None:
+        """The directory has moved, and the object with it."""
+        self.key, self.info = key, replace(self.info, key=key)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="symlink", mode=0o777, size=self.info.size, mtime_ns=self.info.modified_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
@@ -13,7 +14,7 @@ from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
 from livememfs.pipelines.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
-from livememfs.store.retry import RetryingStore
+from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
 from livememfs.tree.context import Context
@@ -43,7 +44,7 @@ class Host:
         self.store = FaultyStore(memory)
         self.errors = ErrorLog(clock)
         self.replica = Replica(
-            RetryingStore(self.store) if insists else self.store,
+            RetryingStore(self.store, RetryPolicy(random=random.Random(name))) if insists else self.store,
             host=name,
             now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
             on_conflict=lambda key, copy: self.errors.conflict(key, copy, "changed by another host meanwhile"),
