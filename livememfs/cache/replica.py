@@ -124,6 +124,7 @@ class Replica(Names):
             self.subscribe_uploads(self.beacon.changed)
         if poll_interval is not None:
             self.watch = self.watcher
+            self.subscribe(self.watcher.heard)
         self._disk_free: tuple[float, int] = (float("-inf"), 0)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -24,12 +24,15 @@ from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
 
 if TYPE_CHECKING:
     from livememfs.cache.beacon import Beacon
+    from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
 
 log = structlog.get_logger("livememfs.cache")
 
 SLACK = 1.0
 """Seconds beyond the interval for which a look is vouched for."""
+SILENT = 10.0
+"""For how long nobody waits for a look again after one has taken longer than `SLACK`, unless one succeeds."""
 BACK_OFF = ((60.0, 0.75), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
 """Up to this many seconds after the last use, this many intervals between two looks.
 
@@ -60,6 +63,7 @@ class _Space:
     newest: str = ""
     looking: trio.Event | None = None
     began: float = float("-inf")
+    silent_until: float = float("-inf")
     notes_next: bool = True
 
 
@@ -106,13 +110,22 @@ class Watcher:
 
     def probes(self, prefix: str) -> bool:
         """See names.Watch."""
-        state = self._spaces.get(prefix.partition("/")[0])
-        return state is not None and state.is_space and state.looked != float("-inf")
+        return any(state.is_space and state.looked != float("-inf") for state in self._about(prefix))
 
     def is_silent(self, prefix: str) -> bool:
         """See names.Watch."""
+        now = trio.current_time()
+        return any(
+            now < state.silent_until or (state.looking is not None and now - state.began > SLACK)
+            for state in self._about(prefix)
+        )
+
+    def _about(self, prefix: str) -> list[_Space]:
+        """The space that a prefix is in; all of them for the root, whose names come from the same store."""
+        if not prefix:
+            return list(self._spaces.values())
         state = self._spaces.get(prefix.partition("/")[0])
-        return state is not None and state.looking is not None and trio.current_time() - state.began > SLACK
+        return [state] if state is not None else []
 
     def is_new(self, prefix: str) -> bool:
         """See names.Watch."""
@@ -139,12 +152,22 @@ class Watcher:
         if state is None or not state.is_space or self._vouches(state, trio.current_time()):
             return
         state.notes_next = True
-        await self._look(space, state)
+        with trio.move_on_after(SLACK) as patience:
+            await self._look(space, state)
+        if patience.cancelled_caught:
+            state.silent_until = trio.current_time() + SILENT
 
     def rest(self) -> None:
         """Take what was used so far for unused: it was met, and nobody is in it yet."""
         for state in self._spaces.values():
             state.used = trio.current_time() - BACK_OFF[0][0]
+
+    def heard(self, change: Change) -> None:
+        """A subscriber of the stream of changes: a prefix that becomes a space is watched from now on."""
+        space = change.key.partition("/")[0]
+        state = self._spaces.get(space)
+        if state is not None and not state.is_space and change.key == keys.meta_key(space):
+            del self._spaces[space]  # whoever uses it next makes the watch begin
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -191,6 +214,7 @@ class Watcher:
             log.debug("a look at others' changes failed", space=space, reason=str(error))
         else:
             state.looked = asked
+            state.silent_until = float("-inf")
             state.baseline = min(state.baseline, asked)
             self._replica.uploader.reachable()
         finally:

@@ -114,7 +114,9 @@ def test_while_the_bucket_is_silent_nobody_waits_for_it_and_everything_arrives_a
 
     print(f"{len(writes)} writes, the slowest {max(writes):.3f} s; the slowest cached read {max(reads):.3f} s")
     print(f"an uncached read failed after {waited:.1f} s")
-    assert max(reads) < AT_ONCE
+    # Whoever first misses an answer may wait for it, once: names that nobody has begun to watch are asked for.
+    assert len([read for read in reads if read > AT_ONCE]) <= 1
+    assert max(reads) < OP_TIMEOUT + AT_ONCE
     assert len([write for write in writes if write > AT_ONCE]) <= 1 + SILENCE // NAMES_ASKED_AGAIN
     assert max(writes) < OP_TIMEOUT + AT_ONCE
     assert waited < OP_TIMEOUT + AT_ONCE
