@@ -63,7 +63,7 @@ def open_store(settings: Settings, clock: Clock) -> Store:
 
 
 def _bucket(settings: Settings) -> Store:
-    # Imported here: boto3 alone takes longer to load than any command on a folder needs in all.
+    # Imported here: commands on a folder need not load what signs and sends requests.
     from livememfs.store.s3 import S3Options, S3Store
 
     return S3Store(
