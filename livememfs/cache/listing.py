@@ -7,6 +7,7 @@ saves time: a level of a few pages is listed in order. Trio thread only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from livememfs.concurrency import for_each
@@ -18,17 +19,18 @@ WORTH_IT = 20
 """From this many pages on. Each stream may ask for a page of which it needs only a part."""
 
 
-async def list_level(store: Store, prefix: str) -> Listing:
-    """The objects and folders directly below `prefix`. Raises what the store fails with."""
+async def list_level(store: Store, prefix: str, heard: Callable[[], None] = lambda: None) -> Listing:
+    """The objects and folders directly below `prefix`; `heard` is called for each page. Raises the store's errors."""
     first = await store.list_page(prefix, delimiter="/")
     if first.next_token is None:
         return Listing(first.objects, first.prefixes)
     bounds = _bounds(prefix, first)
     if bounds:
-        return await _side_by_side(store, prefix, first, bounds)
+        return await _side_by_side(store, prefix, first, bounds, heard)
     objects, prefixes = list(first.objects), list(first.prefixes)
     token: str | None = first.next_token
     while token is not None:
+        heard()
         page = await store.list_page(prefix, delimiter="/", token=token)
         objects += page.objects
         prefixes += page.prefixes
@@ -49,7 +51,9 @@ def _bounds(prefix: str, first: Page) -> list[str]:
     return [f"{prefix}{last + step * number:%Y%m%dT%H%M%S}" for number in range(1, STREAMS)]
 
 
-async def _side_by_side(store: Store, prefix: str, first: Page, bounds: list[str]) -> Listing:
+async def _side_by_side(
+    store: Store, prefix: str, first: Page, bounds: list[str], heard: Callable[[], None]
+) -> Listing:
     starts = [first.objects[-1].key, *bounds]
     found: dict[str, list[ObjectInfo]] = {start: [] for start in starts}
     prefixes = set(first.prefixes)
@@ -58,6 +62,7 @@ async def _side_by_side(store: Store, prefix: str, first: Page, bounds: list[str
         start, end = starts[number], starts[number + 1] if number + 1 < len(starts) else None
         page = await store.list_page(prefix, delimiter="/", start_after=start)
         while True:
+            heard()
             found[start] += [info for info in page.objects if end is None or info.key <= end]
             prefixes.update(page.prefixes)
             beyond = end is not None and bool(page.objects) and page.objects[-1].key > end

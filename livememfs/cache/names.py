@@ -7,12 +7,12 @@ true. Trio thread only; the store is awaited with no lock held, and who asks the
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import trio
 
 from livememfs import errors
+from livememfs.cache.asking import Asking
 from livememfs.cache.changes import Change, Changes
 from livememfs.cache.levels import Level, Levels, split_key
 from livememfs.cache.listing import list_level
@@ -20,7 +20,7 @@ from livememfs.concurrency import for_each
 from livememfs.store.base import ObjectInfo, Store, list_all
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from livememfs.cache.catalog import Catalog
     from livememfs.cache.journal import Journal
@@ -29,8 +29,6 @@ T = TypeVar("T")
 Origin = Literal["local", "remote"]
 
 HEADS_AT_ONCE = 16
-OUTAGE_PAUSE = 10.0
-"""Seconds for which a store that failed is not asked for names that are known: a reader pays for an outage once."""
 LOOSE = 4_096
 """Versions remembered with their metadata although their level is not known."""
 
@@ -46,9 +44,6 @@ class Watch(Protocol):
 
     def probes(self, prefix: str) -> bool:
         """Whether the store is asked about `prefix` now and then, whoever else asks."""
-
-    def is_silent(self, prefix: str) -> bool:
-        """Whether a question about `prefix` has been waiting for its answer for too long."""
 
     def is_new(self, prefix: str) -> bool:
         """Whether the watch has yet to begin there: what is heard before it has begun cannot be vouched for."""
@@ -71,10 +66,6 @@ class Nobody:
         """See Watch."""
         return False
 
-    def is_silent(self, prefix: str) -> bool:
-        """See Watch."""
-        return False
-
     def is_new(self, prefix: str) -> bool:
         """See Watch."""
         return False
@@ -90,17 +81,14 @@ class Names:
         self.store = store
         self.changes = Changes()
         self.watch: Watch = Nobody()
+        self.asking = Asking()
         self._journal = journal
         self._catalog = catalog
         self._levels = Levels(journal)
         self._ttl = ttl
         self._loose: dict[str, ObjectInfo] = {}
-        self._pending: dict[tuple[str, str], trio.Event] = {}
         self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
         self._counts = {"listings": 0, "hits": 0, "writes": 0, "deletes": 0}
-        self._last_error = ""
-        self._failing_since: float | None = None
-        self._asking_again = float("-inf")
 
     # --- one level ----------------------------------------------------------------------------------------------
 
@@ -111,20 +99,25 @@ class Names:
         not answer is no reason to forget: then what was known last is given, unless `fresh`.
         """
         self.watch.used(prefix)
-        if self.watch.is_new(prefix) and trio.current_time() >= self._asking_again:
+        if self.watch.is_new(prefix) and not self.asking.pausing:
             await self.watch.catch_up(prefix)
         level = self._levels.get(prefix)
-        if not fresh and level is not None:
-            if not self._believes(prefix, level, max_age):
-                await self.watch.catch_up(prefix)
-                level = self._levels.get(prefix)
-            if level is not None and self._believes(prefix, level, max_age):
-                self._counts["hits"] += 1
-                return level
-        if level is None and not fresh and trio.current_time() < self._asking_again:
+        if level is None and not fresh and self.asking.pausing:
             level = self._from_catalog(prefix)
-            if level is not None:
-                return level
+        if level is None or fresh:
+            return await self._ask_or_remember(prefix, level, fresh=fresh)
+        if not self._believes(prefix, level, max_age):
+            await self.watch.catch_up(prefix)
+            level = self._levels.get(prefix) or level
+        if self._believes(prefix, level, max_age):
+            self._counts["hits"] += 1
+        elif max_age is not None:
+            return await self._ask_or_remember(prefix, level, fresh=False)
+        else:
+            await self.asking.patiently(lambda: self._ask_or_remember(prefix, level, fresh=False))
+        return self._levels.get(prefix) or level
+
+    async def _ask_or_remember(self, prefix: str, level: Level | None, *, fresh: bool) -> Level:
         try:
             return await self._ask(prefix, level, fresh=fresh)
         except (errors.Unreachable, errors.Throttled):
@@ -151,26 +144,20 @@ class Names:
         """Ask for a level now. Raises what the store fails with."""
         await self._ask(prefix, self._levels.get(prefix), fresh=True)
 
-    def is_listing(self, prefix: str) -> bool:
-        """Whether a level below `prefix` is being asked for."""
-        return any(kind == "list" and what.startswith(prefix) for kind, what in self._pending)
-
-    async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
-        """A call of the store whose failure shows in the statistics."""
-        return await self._calling(question)
-
     def watched(self, prefix: str) -> bool:
         """Whether others' changes below `prefix` will be told: then it need not be asked again and again."""
         return self.watch.since(prefix) != float("inf")
 
     def _believes(self, prefix: str, level: Level, max_age: float | None) -> bool:
-        now = trio.current_time()
-        silent = self.watch.is_silent(prefix) or (self._failing_since is not None and self.watch.probes(prefix))
-        if silent and max_age is None:
-            return True  # the watcher finds out when the store answers again; nobody else need wait for that
-        if now < self._asking_again or now - level.confirmed < (self._ttl if max_age is None else max_age):
+        """Whether a level need not be asked for."""
+        if self.asking.pausing:
             return True
-        return max_age is None and level.confirmed >= self.watch.since(prefix)
+        age = trio.current_time() - level.confirmed
+        if max_age is not None:
+            return age < max_age
+        if self.asking.silent or (self.asking.failing_since is not None and self.watch.probes(prefix)):
+            return True  # who is asking already finds out when the store answers again; nobody else need wait for that
+        return age < self._ttl or level.confirmed >= self.watch.since(prefix)
 
     def _from_catalog(self, prefix: str) -> Level | None:
         """The names that a former mount has heard."""
@@ -182,7 +169,7 @@ class Names:
 
     async def _ask(self, prefix: str, before: Level | None, *, fresh: bool) -> Level:
         """One request for one level at a time; who had to wait takes what the other one got."""
-        async with self._single(("list", prefix)) as first:
+        async with self.asking.single(("list", prefix)) as first:
             known = self._levels.get(prefix)
             anew = known is not before or (not fresh and known is not None and self._believes(prefix, known, None))
             if not first and known is not None and anew:
@@ -194,7 +181,7 @@ class Names:
         asked = trio.current_time()
         self._counts["listings"] += 1
         with self._listen() as meanwhile:
-            found = await self._calling(lambda: list_level(self.store, prefix))
+            found = await self.asking.call(lambda: list_level(self.store, prefix, self.asking.answered))
         if self._levels.get(prefix) is None:
             self._from_catalog(prefix)  # the metadata that was heard once saves a question for each object
         cut = len(prefix)
@@ -242,7 +229,7 @@ class Names:
 
     async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
-        found = await self._calling(lambda: list_all(self.store, prefix))
+        found = await self.asking.call(lambda: list_all(self.store, prefix))
         infos = {info.key: self._merged(info, self.now(info.key)) for info in found.objects}
         if local:
             for op in self._journal.pending():
@@ -284,7 +271,7 @@ class Names:
         return info
 
     async def _head(self, key: str) -> ObjectInfo:
-        async with self._single(("head", key)):
+        async with self.asking.single(("head", key)):
             try:
                 info = await self._undisturbed(key, lambda: self.store.head(key))
             except errors.ObjectMissing:
@@ -324,7 +311,7 @@ class Names:
     async def hear(self, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]) -> tuple[list[ObjectInfo], set[str]]:
         """Ask for some objects and take note of them; returns them, and the keys our own hand was on meanwhile."""
         with self._listen() as meanwhile:
-            infos = await self._calling(question)
+            infos = await self.asking.call(question)
         ours = {key for key, _ in meanwhile}
         for info in infos:
             parent, name = split_key(info.key)
@@ -349,7 +336,7 @@ class Names:
                     self._lost(key)
         return infos
 
-    # --- taking note: no await below this line but in the last four --------------------------------------------------
+    # --- taking note: no await below this line but in the last --------------------------------------------------
 
     def _learn(self, info: ObjectInfo) -> ObjectInfo:
         """Take note of what the store just said of one object, and show it unless a later version waits here."""
@@ -412,53 +399,18 @@ class Names:
     def _listen(self) -> _Listen:
         return _Listen(self._listening)
 
-    async def _undisturbed(self, key: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _undisturbed(self, key: str, ask: Callable[[], Awaitable[T]], *, bulk: bool = False) -> T:
         """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
         while True:
             with self._listen() as meanwhile:
                 try:
-                    answer = await self._calling(ask)
+                    answer = await self.asking.call(ask, bulk=bulk)
                 except errors.ObjectMissing:
                     if all(changed != key for changed, _ in meanwhile):
                         raise
                 else:
                     if all(changed != key for changed, _ in meanwhile):
                         return answer
-
-    @asynccontextmanager
-    async def _single(self, what: tuple[str, str]) -> AsyncIterator[bool]:
-        """One request for the same thing at a time; yields whether nobody else was asking."""
-        first = True
-        while (event := self._pending.get(what)) is not None:
-            first = False
-            await event.wait()
-        event = self._pending[what] = trio.Event()
-        try:
-            yield first
-        finally:
-            del self._pending[what]
-            event.set()
-
-    async def _calling(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """One call of the store, whose last failure stays readable in the statistics."""
-        try:
-            answer = await ask()
-        except (errors.Unreachable, errors.Throttled, errors.Denied, errors.BucketMissing) as error:
-            self.remember_error(str(error))
-            if isinstance(error, errors.Unreachable | errors.Throttled):
-                self._asking_again = trio.current_time() + OUTAGE_PAUSE
-            raise
-        self.remember_error("")
-        return answer
-
-    def remember_error(self, text: str) -> None:
-        """Keep the store's last complaint for `status.json`; an empty text says that it answers again."""
-        self._last_error = text
-        if not text:
-            self._asking_again = float("-inf")
-            self._failing_since = None
-        elif self._failing_since is None:
-            self._failing_since = trio.current_time()
 
 
 class _Listen:

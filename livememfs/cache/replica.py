@@ -130,6 +130,7 @@ class Replica(Names):
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Upload, and keep on the disk what was read, until cancelled."""
         async with trio.open_nursery() as nursery:
+            await nursery.start(self.asking.run)
             nursery.start_soon(self.uploader.run)
             nursery.start_soon(self._persist_now_and_then)
             nursery.start_soon(self.beacon.run)
@@ -181,9 +182,9 @@ class Replica(Names):
                 return StoredObject(info, data)
             if self.journal.newest(key) is not None:
                 return StoredObject(info, await self.read_version(info))
-        async with self._single(("get", key)):
+        async with self.asking.single(("get", key)):
             try:
-                found = await self._undisturbed(key, lambda: self.store.get(key))
+                found = await self._undisturbed(key, lambda: self.store.get(key), bulk=True)
             except errors.ObjectMissing:
                 self._lost(key)
                 raise
@@ -202,7 +203,7 @@ class Replica(Names):
 
     async def _bring(self, info: ObjectInfo) -> bytes:
         """The content of a version that is not here; who asks for the same at once shares the answer."""
-        async with self._single(("get", f"{info.key}\0{info.etag}")):
+        async with self.asking.single(("get", f"{info.key}\0{info.etag}")):
             data = self.blobs.get(info.key, info.etag)
             if data is None:
                 data = await self._fetch(info)
@@ -212,7 +213,7 @@ class Replica(Names):
         op = self.journal.newest(info.key)
         key = op.source if op is not None and op.kind == "copy" else info.key
         try:
-            found = await self._calling(lambda: self.store.get(key, if_match=info.etag))
+            found = await self.asking.call(lambda: self.store.get(key, if_match=info.etag), bulk=True)
         except (errors.ObjectMissing, errors.PreconditionFailed):
             data = self.blobs.get(info.key, info.etag)
             if data is not None:
@@ -220,7 +221,7 @@ class Replica(Names):
             if key == info.key:
                 raise
             # The copy was carried out meanwhile, and its source removed.
-            found = await self._calling(lambda: self.store.get(info.key, if_match=info.etag))
+            found = await self.asking.call(lambda: self.store.get(info.key, if_match=info.etag), bulk=True)
         self.blobs.put(info.key, info.etag, found.data)
         if key == info.key and info.meta is None and self.now(info.key) is not None:
             self._learn(found.info)
@@ -378,7 +379,7 @@ class Replica(Names):
     ) -> ObjectInfo:
         """Write one object; when this returns, the bucket has it. PreconditionFailed when `condition` did not hold."""
         self._counts["writes"] += 1
-        info = await self._calling(lambda: self.store.put(key, data, meta=meta, condition=condition))
+        info = await self.asking.call(lambda: self.store.put(key, data, meta=meta, condition=condition), bulk=True)
         self.blobs.put(key, info.etag, data)
         self._settled(key, info, "local")
         self._announce(key, new=False)
@@ -387,7 +388,7 @@ class Replica(Names):
     async def copy(self, source: str, target: str, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:
         """Copy on the server; `meta=None` keeps the metadata. A copy onto itself changes metadata alone."""
         self._counts["writes"] += 1
-        info = await self._calling(lambda: self.store.copy(source, target, meta=meta))
+        info = await self.asking.call(lambda: self.store.copy(source, target, meta=meta), bulk=True)
         data = self.blobs.get(source, info.etag)
         if data is not None:
             self.blobs.put(target, info.etag, data)
@@ -398,7 +399,7 @@ class Replica(Names):
     async def delete(self, key: str, *, condition: IfMatch | None = None) -> None:
         """Remove one object. Without a condition a missing one is no error."""
         self._counts["deletes"] += 1
-        await self._calling(lambda: self.store.delete(key, condition=condition))
+        await self.asking.call(lambda: self.store.delete(key, condition=condition), bulk=True)
         self._settled(key, None, "local")
         self._announce(key, new=False)
 
@@ -410,7 +411,7 @@ class Replica(Names):
             data = self.blobs.by_id(op.blob)  # a store that names versions in its own way
             if data is not None:
                 self.blobs.put(op.key, info.etag, data)
-        self.remember_error("")
+        self.asking.remember_error("")
         if self.journal.newest(op.key) is None:
             self._show(op.key, info)
             if info is None:
@@ -446,7 +447,7 @@ class Replica(Names):
 
     def failing(self, reason: str) -> None:
         """See Outcomes."""
-        self.remember_error(reason)
+        self.asking.remember_error(reason)
 
     def _announce(self, key: str, *, new: bool) -> None:
         for callback in self._on_upload:
@@ -464,7 +465,7 @@ class Replica(Names):
 
     def statistics(self) -> ReplicaStatistics:
         """Counters, cheap."""
-        since = self._failing_since
+        since = self.asking.failing_since
         return ReplicaStatistics(
             levels=len(self._levels),
             known=self._levels.known,
@@ -472,7 +473,7 @@ class Replica(Names):
             listing_hits=self._counts["hits"],
             writes=self._counts["writes"],
             deletes=self._counts["deletes"],
-            last_error=self._last_error,
+            last_error=self.asking.last_error,
             failing_s=round(trio.current_time() - since, 1) if since is not None else None,
             contents=self.blobs.statistics(),
             journal=self.journal.statistics(),

@@ -31,8 +31,6 @@ log = structlog.get_logger("livememfs.cache")
 
 SLACK = 1.0
 """Seconds beyond the interval for which a look is vouched for."""
-SILENT = 10.0
-"""For how long nobody waits for a look again after one has taken longer than `SLACK`, unless one succeeds."""
 BACK_OFF = ((60.0, 0.75), (600.0, 4.0), (3_600.0, 15.0), (float("inf"), 30.0))
 """Up to this many seconds after the last use, this many intervals between two looks.
 
@@ -62,8 +60,6 @@ class _Space:
     heard: dict[str, Announcement | None] = field(default_factory=dict)
     newest: str = ""
     looking: trio.Event | None = None
-    began: float = float("-inf")
-    silent_until: float = float("-inf")
     notes_next: bool = True
 
 
@@ -109,23 +105,13 @@ class Watcher:
             self._woken.set()
 
     def probes(self, prefix: str) -> bool:
-        """See names.Watch."""
-        return any(state.is_space and state.looked != float("-inf") for state in self._about(prefix))
-
-    def is_silent(self, prefix: str) -> bool:
-        """See names.Watch."""
-        now = trio.current_time()
+        """See names.Watch. The names of the root come from the same store as all others."""
+        space = prefix.partition("/")[0]
         return any(
-            now < state.silent_until or (state.looking is not None and now - state.began > SLACK)
-            for state in self._about(prefix)
+            state.is_space and state.looked != float("-inf")
+            for name, state in self._spaces.items()
+            if name == space or not prefix
         )
-
-    def _about(self, prefix: str) -> list[_Space]:
-        """The space that a prefix is in; all of them for the root, whose names come from the same store."""
-        if not prefix:
-            return list(self._spaces.values())
-        state = self._spaces.get(prefix.partition("/")[0])
-        return [state] if state is not None else []
 
     def is_new(self, prefix: str) -> bool:
         """See names.Watch."""
@@ -152,10 +138,7 @@ class Watcher:
         if state is None or not state.is_space or self._vouches(state, trio.current_time()):
             return
         state.notes_next = True
-        with trio.move_on_after(SLACK) as patience:
-            await self._look(space, state)
-        if patience.cancelled_caught:
-            state.silent_until = trio.current_time() + SILENT
+        await self._replica.asking.patiently(lambda: self._look(space, state))
 
     def rest(self) -> None:
         """Take what was used so far for unused: it was met, and nobody is in it yet."""
@@ -166,8 +149,8 @@ class Watcher:
         """A subscriber of the stream of changes: a prefix that becomes a space is watched from now on."""
         space = change.key.partition("/")[0]
         state = self._spaces.get(space)
-        if state is not None and not state.is_space and change.key == keys.meta_key(space):
-            del self._spaces[space]  # whoever uses it next makes the watch begin
+        if state is not None and change.key == keys.meta_key(space):
+            state.is_space = change.kind == "put"
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -180,7 +163,7 @@ class Watcher:
                 for space, state in self._spaces.items():
                     if state.due <= now:
                         state.due = now + self._pause(state, now)
-                        if state.looking is not None or self._replica.is_listing(f"{space}/"):
+                        if state.looking is not None or self._replica.asking.is_listing(f"{space}/"):
                             continue  # whoever waits for names should not have to share the line with us
                         nursery.start_soon(self._look_around, space, state)
                 self._woken = trio.Event()
@@ -201,7 +184,7 @@ class Watcher:
             await state.looking.wait()
             return
         state.looking = trio.Event()
-        asked = state.began = trio.current_time()
+        asked = trio.current_time()
         self._counts["looks"] += 1
         try:
             await self._look_at_records(space, state)
@@ -214,7 +197,6 @@ class Watcher:
             log.debug("a look at others' changes failed", space=space, reason=str(error))
         else:
             state.looked = asked
-            state.silent_until = float("-inf")
             state.baseline = min(state.baseline, asked)
             self._replica.uploader.reachable()
         finally:
@@ -236,7 +218,12 @@ class Watcher:
         replica = self._replica
         found, _ = await replica.hear(lambda: self._records(space))
         records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
-        state.is_space = any(info.key == keys.meta_key(space) for info in records)
+        made_here = replica.journal.newest(keys.meta_key(space))
+        state.is_space = (
+            made_here.kind != "delete"
+            if made_here is not None
+            else any(info.key == keys.meta_key(space) for info in records)
+        )
         changes = f"{space}/{keys.CHANGES}/"
         await self._listen(space, state, [info for info in found if info.key.startswith(changes)])
 
@@ -278,7 +265,7 @@ class Watcher:
     async def _read(self, key: str) -> Announcement | None:
         replica = self._replica
         try:
-            return Announcement.parse((await replica.ask(lambda: replica.store.get(key))).data)
+            return Announcement.parse((await replica.asking.call(lambda: replica.store.get(key))).data)
         except ObjectMissing:
             return None
 

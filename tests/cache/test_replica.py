@@ -8,9 +8,9 @@ from trio.abc import Clock
 from trio.testing import wait_all_tasks_blocked
 
 from livememfs import errors
+from livememfs.cache.asking import OUTAGE_PAUSE
 from livememfs.cache.changes import Change
 from livememfs.cache.levels import split_key
-from livememfs.cache.names import OUTAGE_PAUSE
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.store.memory import MemoryStore
