@@ -169,13 +169,17 @@ def _usable(host: str) -> str:
 def _complain(refused: list[str], replica: Replica) -> None:
     """Say at the end what the bucket does not have."""
     waiting = sorted({op.key for op in replica.journal.pending()})
-    for names, text in (
-        (refused, "could not be saved"),
-        (waiting, "wait in the local state and are uploaded by the next mount"),
-    ):
-        if names:
-            named = ", ".join(names[:SHOWN_UNSAVED]) + (" and others" if len(names) > SHOWN_UNSAVED else "")
-            raise LiveMemError(f"the bucket did not take {len(names)} of the files written, which {text}: {named}")
+    told = [
+        f"{len(names)} of the files written {text}: {', '.join(names[:SHOWN_UNSAVED])}"
+        + (" and others" if len(names) > SHOWN_UNSAVED else "")
+        for names, text in (
+            (refused, "could not be saved"),
+            (waiting, "wait in the local state and are uploaded by the next mount"),
+        )
+        if names
+    ]
+    if told:
+        raise LiveMemError("the bucket did not take everything; " + "; ".join(told))
 
 
 def _assemble(

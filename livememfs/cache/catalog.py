@@ -1,6 +1,6 @@
 """The catalog: what the bucket was last heard to have, kept across mounts.
 
-Owns the tables `object`, `level` and `inode`. It saves questions (metadata that no LIST tells) and answers while the
+Owns the tables `object` and `level`. It saves questions (metadata that no LIST tells) and answers while the
 store is away; what it says is never taken for current. Writes wait for `flush`, since losing them costs no more than
 asking again. Trio thread only; nothing here awaits.
 """
@@ -78,19 +78,6 @@ class Catalog:
         for prefix in levels:
             del self._levels[prefix]
         return len(self._objects) + len(self._levels)
-
-    def inode(self, key: str) -> int | None:
-        """The number of a file that was renamed to `key`; None: it follows from the path."""
-        found = self._database.rows("SELECT ino FROM inode WHERE key = ?", (key,))
-        return int(found[0][0]) if found else None
-
-    def set_inode(self, key: str, ino: int | None) -> None:
-        """Remember, or forget, a number."""
-        with self._database.atomic() as db:
-            if ino is None:
-                db.execute("DELETE FROM inode WHERE key = ?", (key,))
-            else:
-                db.execute("INSERT OR REPLACE INTO inode VALUES (?, ?)", (key, ino))
 
 
 def _row(info: ObjectInfo) -> tuple[str, str, str, int, int, str | None]:

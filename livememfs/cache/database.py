@@ -45,10 +45,6 @@ def m001_the_beginning(db: sqlite3.Connection) -> None:
         "CREATE TABLE level (prefix TEXT PRIMARY KEY, folders TEXT NOT NULL) WITHOUT ROWID"
     )
     db.execute(
-        # Inode numbers that do not follow from the path: those of files that were renamed.
-        "CREATE TABLE inode (key TEXT PRIMARY KEY, ino INTEGER NOT NULL) WITHOUT ROWID"
-    )
-    db.execute(
         # Contents by version, immutable.
         #   data      the bytes, when they are few; else NULL, and `file` names a file in contents/
         #   used      the clock of the least recently used: a number that grows

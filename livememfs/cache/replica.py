@@ -183,14 +183,18 @@ class Replica(Names):
             if self.journal.newest(key) is not None:
                 return StoredObject(info, await self.read_version(info))
         async with self.asking.single(("get", key)):
-            try:
-                found = await self._undisturbed(key, lambda: self.store.get(key), bulk=True)
-            except errors.ObjectMissing:
-                self._lost(key)
-                raise
-            self.blobs.put(key, found.info.etag, found.data)
-            self._learn(found.info)
-            return found
+            return await self._get(key)
+
+    async def _get(self, key: str) -> StoredObject:
+        """Ask the bucket for an object's newest version."""
+        try:
+            found = await self._undisturbed(key, lambda: self.store.get(key), bulk=True)
+        except errors.ObjectMissing:
+            self._lost(key)
+            raise
+        self.blobs.put(key, found.info.etag, found.data)
+        self._learn(found.info)
+        return found
 
     async def read_version(self, info: ObjectInfo) -> bytes:
         """The content of exactly this version. PreconditionFailed or ObjectMissing when the store has it no more."""
@@ -203,7 +207,7 @@ class Replica(Names):
 
     async def _bring(self, info: ObjectInfo) -> bytes:
         """The content of a version that is not here; who asks for the same at once shares the answer."""
-        async with self.asking.single(("get", f"{info.key}\0{info.etag}")):
+        async with self.asking.single(("get", info.key)):
             data = self.blobs.get(info.key, info.etag)
             if data is None:
                 data = await self._fetch(info)
@@ -231,10 +235,14 @@ class Replica(Names):
         """Learn the metadata of objects, side by side; with it the content of small ones, which costs no more."""
 
         async def ask(key: str, size: int) -> None:
-            try:
-                await (self.read(key, fresh=True) if size <= SMALL else self._head(key))
-            except errors.ObjectMissing:
-                return
+            async with self.asking.single(("get", key)) as first:
+                now = self.now(key)
+                if not first and now is not None and now.meta is not None:
+                    return  # it came with the content that somebody else was waiting for
+                try:
+                    await (self._get(key) if size <= SMALL else self._head(key))
+                except errors.ObjectMissing:
+                    return
 
         wanted = [
             (info.key, info.size) for info in infos if info.meta is None and self.journal.newest(info.key) is None

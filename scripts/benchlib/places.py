@@ -15,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from benchlib import seed
 from benchlib.servers import TIED, Proxy, Server
@@ -154,6 +154,11 @@ class OurMount:
         if json.loads(said or "{}").get("state") != "ready":
             raise RuntimeError(f"no mount: {said.decode()}")
         self._proxy.take_counts()
+
+    def figures(self) -> dict[str, Any]:
+        """The statistics that the daemon shows."""
+        found: dict[str, Any] = json.loads((self.path / ".livememfs/status.json").read_text())["statistics"]
+        return found
 
     @property
     def _log(self) -> Path:

@@ -129,7 +129,8 @@ def measure_costs(mount: OurMount, rounds: int, *, idle: bool) -> list[Cost]:
         take("one new note", new.write_text, "One more.\n")
         new.unlink()
     if idle:
-        take(f"nothing, for {IDLE_SECONDS:.0f} s", time.sleep, IDLE_SECONDS)
+        spaces = mount.figures()["replica"]["watcher"]["spaces"]
+        take(f"nothing, for {IDLE_SECONDS:.0f} s, {spaces} spaces", time.sleep, IDLE_SECONDS)
     mount.leave()
     return list(costs.values())
 
