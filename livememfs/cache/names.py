@@ -187,7 +187,9 @@ class Names:
         cut = len(prefix)
         before = self._levels.get(prefix)
         known = dict(before.objects) if before is not None else {}
-        objects = {info.key[cut:]: self._merged(info, known.get(info.key[cut:])) for info in found.objects}
+        objects = {info.key[cut:]: info for info in found.objects}
+        if known or self._loose:
+            objects = {name: self._merged(info, known.get(name)) for name, info in objects.items()}
         folders = {folder[cut:].rstrip("/") for folder in found.prefixes}
         self._levels.replace(prefix, objects, folders, asked)
         for key, info in meanwhile:
@@ -201,6 +203,9 @@ class Names:
         """Keep what a LIST said, and tell of what is new in it."""
         announce = before is not None
         self._catalog.complete(prefix, level.folders)
+        if not known and not len(self._journal):
+            self._catalog.heard(level.objects.values())  # very many, the first time
+            known = level.objects if before is None else known
         for name, info in level.objects.items():
             old = known.get(name)
             if old is info:

@@ -343,11 +343,13 @@ class Operations(pyfuse3.Operations):
     async def _prepare(self, directory: Directory, entries: Sequence[tuple[str, Node | ObjectInfo]]) -> list[_Listed]:
         found: list[_Listed] = []
         steady = directory.steady()
+        infos = ((name, info) for name, info in entries if isinstance(info, ObjectInfo))
+        promises = self._inodes.promise(directory, infos)
+        fsencode, file_entry = os.fsencode, translate.file_entry  # a hundred thousand times each
         for name, node in entries:
             if isinstance(node, ObjectInfo):
-                held = self._inodes.promise(directory, name, node)
-                entry = translate.file_entry(held.ino, *shown_of(node), steady=steady)
-                found.append((os.fsencode(name), held, entry))
+                held = next(promises)
+                found.append((fsencode(name), held, file_entry(held.ino, *shown_of(node), steady=steady)))
                 continue
             try:
                 attrs = node.listed_attrs() or await node.attrs()

@@ -15,6 +15,8 @@ from livememfs import errors
 from livememfs.tree.objectfile import ObjectFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.node import Directory, Node
 
@@ -102,17 +104,18 @@ class Inodes:
             held = self._held[node.ino] = Held(node.ino, node)
         return held
 
-    def promise(self, directory: Directory, name: str, info: ObjectInfo) -> Held:
-        """The record of a name that a listing shows, whose node is made when somebody asks for it."""
-        ino = _number(directory.ino or _natural(directory), name)
-        held = self._held.get(ino)
-        if held is not None and held.directory is directory and held.name == name:
+    def promise(self, directory: Directory, shown: Iterable[tuple[str, ObjectInfo]]) -> Iterator[Held]:
+        """The records of names that a listing shows, whose nodes are made when somebody asks for them."""
+        above = _hash(directory.ino or _natural(directory))
+        for name, info in shown:
+            ino = _below(above, name)
+            held = self._held.get(ino)
+            if held is None or held.directory is not directory or held.name != name:
+                held = Held(self._free(ino), None)
+                held.directory, held.name = directory, name
+                self._held[held.ino] = held
             held.info = info
-            return held
-        held = Held(self._free(ino), None)
-        held.directory, held.name, held.info = directory, name, info
-        self._held[held.ino] = held
-        return held
+            yield held
 
     def revive(self, held: Held) -> int:
         """Have a record found again that was given back; its number."""
@@ -194,5 +197,14 @@ def _natural(node: Node) -> int:
 
 
 def _number(above: int, name: str) -> int:
-    source = above.to_bytes(8, "big") + name.encode("utf-8", "surrogateescape")
-    return int.from_bytes(blake2b(source, digest_size=8).digest(), "big") & _BITS
+    return _below(_hash(above), name)
+
+
+def _hash(above: int) -> blake2b:
+    return blake2b(above.to_bytes(8, "big"), digest_size=8)
+
+
+def _below(above: blake2b, name: str) -> int:
+    own = above.copy()
+    own.update(name.encode("utf-8", "surrogateescape"))
+    return int.from_bytes(own.digest(), "big") & _BITS

@@ -85,7 +85,7 @@ class Live(Directory):
         shown.update(self._local)
         for hidden in ("", keys.KEEP):
             shown.pop(hidden, None)
-        return sorted(shown.items(), key=_by_name)
+        return [(name, shown[name]) for name in sorted(shown)]
 
     def appear(self, name: str) -> Node | None:
         level = self.context.replica.known(keys.live_prefix(self.space))
@@ -310,10 +310,6 @@ class Live(Directory):
         self._local[new_name] = note
         await note.flush(note.body)
         self.context.replica.remove(old_key, base=old_info)
-
-
-def _by_name(entry: tuple[str, object]) -> str:
-    return entry[0]
 
 
 def _shown(name: str) -> bool:
