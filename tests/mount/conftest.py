@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from cloud import Bucket, Cloud, running
-from machine import Mount, StartMount, detach, sh
-
-SPACE = "project"
+from machine import SPACE, Mount, StartMount, detach, sh
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+SPACE = "project"
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 110
 READY_WITHIN = 20.0

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SPACE
-from machine import Mount, StartMount
+from machine import SPACE, Mount, StartMount
 
 SEEDS = tuple(int(seed) for seed in os.environ.get("LIVEMEMFS_TEST_SEED", "1 2 3 4").split())
 STEPS = 800
