@@ -285,6 +285,12 @@ class Uploader:
             self._end(op, info_now.etag if info_now is not None else "", as_sent=False)
             self._outcomes.replaced(op, info_now)
             return False
+        if info.etag != found.etag:
+            # Another host wrote between the two requests: its content has our attributes now, and nobody here has read
+            # it. What waits behind must not pass for its next version.
+            self._end(op, info.etag, as_sent=False)
+            self._outcomes.replaced(op, info)
+            return False
         self._end(op, info.etag)
         self._outcomes.uploaded_as(op, info)
         return False

@@ -426,6 +426,26 @@ async def test_a_writer_who_goes_on_after_a_merge_builds_on_both_sides(
     assert sorted(found[KEY].splitlines()) == [b"a", b"more", b"ours", b"theirs"]
 
 
+async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_overwritten_unread(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """A change of attributes is a look and a copy; what comes in between is a version that nobody here has read."""
+    await machine.memory.put(KEY, b"ours\n", meta={})
+    machine.store.latency("copy", 1.0)
+    async with machine.running() as replica:
+        info = await replica.stat(KEY)
+        await replica.read(KEY)
+        shown = replica.restamp(info, {"colour": "blue"})
+        await trio.sleep(0.8)
+        replica.save(KEY, b"ours\nand on\n", meta={}, base=shown)
+        await machine.memory.put(KEY, b"theirs\n", meta={})
+        await replica.uploaded()
+
+    written = b"".join((await machine.bucket()).values())
+    assert b"theirs\n" in written
+    assert b"and on\n" in written
+
+
 async def test_two_new_notes_that_chose_one_key_are_two_notes(
     machine: Machine, tmp_path: Path, autojump_clock: Clock
 ) -> None:
