@@ -386,7 +386,7 @@ class Journal:
     def join(self, op: Operation, theirs: StoredObject, data: bytes, etag: str) -> None:
         """Before another attempt: it now replaces `theirs`, with `data`, which holds both sides. NoSpace.
 
-        What waits behind it was made from what it was before, and is joined with the same.
+        What waits behind it was made from what it was before, and is joined with the same; a removal is withdrawn.
         """
         later = self._waiting.get(op.key)
         with self._database.atomic():
@@ -401,6 +401,10 @@ class Journal:
             if later is not None and later.kind == "put" and knew is not None:
                 self._rejoin(later, knew, data, whole=whole)
                 self._change(later, holds="" if later.base == NEVER else etag)
+            elif later is not None and later.kind == "delete" and later.base == BEFORE:
+                # Whoever removed it had not seen what another host wrote into it: the edit wins.
+                self._remove(later)
+                self._counts["dropped"] += 1
 
     def _rejoin(self, op: Operation, base: bytes, joined: bytes | None, *, whole: bool = False) -> None:
         """Join what was made from `base` with what has become of that; if it cannot be, the bucket is to settle it.

@@ -426,6 +426,24 @@ async def test_a_writer_who_goes_on_after_a_merge_builds_on_both_sides(
     assert sorted(found[KEY].splitlines()) == [b"a", b"more", b"ours", b"theirs"]
 
 
+async def test_a_removal_takes_nothing_along_that_was_joined_in_after_it(
+    machine: Machine, tmp_path: Path, autojump_clock: Clock
+) -> None:
+    """Our version is on its way, ours is removed, and only then does it meet another host's: the edit wins."""
+    await machine.memory.put(KEY, b"a\n", meta={})
+    machine.store.latency("put", 1.0)
+    async with machine.running() as replica:
+        base = (await replica.read(KEY)).info
+        shown = replica.save(KEY, b"a\nours\n", meta={}, base=base)
+        await trio.sleep(0.8)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        replica.remove(KEY, base=shown)
+        await replica.uploaded()
+        assert (await replica.read(KEY)).data == (await machine.bucket())[KEY]
+
+    assert b"theirs\n" in (await machine.bucket())[KEY]
+
+
 async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_overwritten_unread(
     machine: Machine, autojump_clock: Clock
 ) -> None:

@@ -59,8 +59,7 @@ class Machine:
         self.renamed = False
         for name in ("one", "two"):
             host = self.hosts[name] = world.host(name, insists=True)
-            host.prompt = False
-            host.store.plan = self.fault
+            host.prompt = False  # the first `settle` begins the faults
 
     def fault(self, asked: Asked, number: int) -> Fault | None:
         """One request in five fails, before or after its effect; some only take their time."""
