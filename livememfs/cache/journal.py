@@ -366,16 +366,22 @@ class Journal:
         later = self._waiting.get(op.key)
         with self._database.atomic() as db:
             if later is not None and later is not op and later.base == BEFORE:
-                base = (etag if as_sent else op.etag) or (ANY if later.kind == "delete" else FREE)
-                self._change(later, base=base, base_blob=op.blob if later.kind == "put" else None)
-                self._change(later, etag=etag if later.kind == "meta" else later.etag)
-                self._store(later)
+                self._follow(later, op, etag if as_sent else op.etag, etag)
             self._remove(op)
             # The names say at their leisure what the bucket has now; until then they must not vouch for what it had.
             db.execute("UPDATE object SET meta = NULL WHERE key = ?", (op.key,))
         op.in_flight = False
         self._counts["finished"] += 1
         self._wake()
+
+    def _follow(self, later: Operation, op: Operation, base: str, etag: str) -> None:
+        """Base what waited behind `op` on the version that it knew, which is `base` ("": there was none)."""
+        if later.kind == "delete" and not base:
+            self._remove(later)  # what it was to remove never was in the bucket; what is there now is another's
+            return
+        self._change(later, base=base or FREE, base_blob=op.blob if later.kind == "put" else None)
+        self._change(later, etag=etag if later.kind == "meta" else later.etag)
+        self._store(later)
 
     def rebase(self, op: Operation, base: str | None) -> None:
         """Before another attempt: it now replaces `base`. NoSpace."""

@@ -444,6 +444,22 @@ async def test_a_removal_takes_nothing_along_that_was_joined_in_after_it(
     assert b"theirs\n" in (await machine.bucket())[KEY]
 
 
+async def test_a_second_removal_does_not_take_what_another_host_made_after_the_first(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"ours\n", meta={})
+    machine.store.latency("delete", 1.0)
+    async with machine.running() as replica:
+        replica.remove(KEY, base=(await replica.read(KEY)).info)
+        await trio.sleep(0.8)
+        made = replica.save(KEY, b"made again\n", meta={}, base=None)
+        replica.remove(KEY, base=made)
+        await machine.memory.put(KEY, b"theirs\n", meta={})
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"theirs\n"}
+
+
 async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_overwritten_unread(
     machine: Machine, autojump_clock: Clock
 ) -> None:
