@@ -91,7 +91,9 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
     if data and theirs.data.startswith(data) and data.startswith(base or b""):
         return Continued(theirs.info)
     # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
-    merged = merge(base, data, theirs.data) if base is not None else None
+    # An attempt whose answer was lost may have arrived, and theirs be made from it.
+    repeated = bool(op.sent) or op.tries > 1
+    merged = merge(base, data, theirs.data, repeated=repeated) if base is not None else None
     if merged is not None:
         return Merged(theirs, merged, content_etag(merged))
     return await _keep_both(store, op, data, theirs, host)

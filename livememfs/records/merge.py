@@ -23,10 +23,11 @@ MAX_STEPS = 4_000_000
 """Pairs of equal lines that a comparison may look at. A text of one line repeated is quadratic, again and again."""
 
 
-def merge(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:
+def merge(base: bytes | None, ours: bytes, theirs: bytes, *, repeated: bool = False) -> bytes | None:
     """One text with the changes of both versions of `base`, or None where a person has to decide.
 
-    What both only appended is kept from both, theirs first. `base` None means that it is not known: only equal versions
+    What both only appended is kept from both, theirs first. `repeated`: theirs may have been made from a part of ours,
+    so lines with which both additions begin are the same lines. `base` None means that it is not known: only equal versions
     are then merged. Anything but UTF-8 text without NUL is merged only where one side changed nothing.
     """
     if ours == theirs:
@@ -37,7 +38,7 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:
         return theirs if base == ours else ours
     if not all(map(_is_text, (base, ours, theirs))):
         return None
-    appended = _merge_appended(base, ours, theirs)
+    appended = _merge_appended(base, ours, theirs, repeated=repeated)
     return appended if appended is not None else _merge_lines(base, ours, theirs)
 
 
@@ -51,14 +52,18 @@ def _is_text(data: bytes) -> bool:
 # --- both appended ---------------------------------------------------------------------------------------------------
 
 
-def _merge_appended(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+def _merge_appended(base: bytes, ours: bytes, theirs: bytes, *, repeated: bool) -> bytes | None:
     """`base`, then what they appended, then what we did; None if either did anything else."""
     if base and not base.endswith(b"\n"):
         # A side that went on in the last line has changed it, which is more than appending.
         base += b"\r\n" if theirs.startswith(base + b"\r\n") else b"\n"
     if not (ours.startswith(base) and theirs.startswith(base)):
         return None
-    return theirs + _missing_end(theirs) + ours[len(base) :]
+    start = len(base)
+    if repeated:
+        same = _shared(BytesIO(ours[start:]).readlines(), BytesIO(theirs[start:]).readlines())
+        start += sum(map(len, BytesIO(ours[start:]).readlines()[:same]))
+    return theirs + _missing_end(theirs) + ours[start:]
 
 
 def _missing_end(text: bytes) -> bytes:

@@ -35,6 +35,24 @@ def edited(base: Sequence[bytes], edits: dict[int, bytes | None], inserted: dict
     return b"".join(result)
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "merged"),
+    [
+        (b"x\nsent\nmore\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\nmore\n"),
+        (b"x\nsent\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\n"),
+        (b"x\nours\n", b"x\nother\nours\n", b"x\nother\nours\nours\n"),
+    ],
+)
+def test_what_was_sent_already_and_then_gone_on_from_is_not_there_twice(
+    ours: bytes, theirs: bytes, merged: bytes
+) -> None:
+    assert merge(b"x\n", ours, theirs, repeated=True) == merged
+
+
+def test_two_who_append_the_same_line_have_it_twice() -> None:
+    assert merge(b"x\n", b"x\nstart\n", b"x\nstart\n.\n") == b"x\nstart\n.\nstart\n"
+
+
 # --- what needs no comparison ----------------------------------------------------------------------------------------
 
 
