@@ -124,6 +124,9 @@ async def open_app(
             app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors)
             await nursery.start(replica.run)
             nursery.start_soon(_keep_drafts, app.tree)
+            if mountpoint is not None:
+                replica.subscribe(app.consolidations.heard)
+                nursery.start_soon(_recover, app)
             yield app
             if on_drain is not None:
                 nursery.start_soon(_report, replica, on_drain)
@@ -197,8 +200,11 @@ def _assemble(
         max_notes=settings.consolidation_max_notes,
         max_tokens=settings.llmaas_max_tokens,
         temperature=settings.llmaas_temperature,
+        context_window=settings.context_window,
+        chars_per_token=settings.chars_per_token,
+        coverage=settings.coverage,
     )
-    consolidations = Consolidations(replica, clock, model, runs, nursery=nursery)
+    consolidations = Consolidations(replica, clock, model, runs, nursery=nursery, host=settings.host_name)
     user = user_name()
     since = iso(clock.now())
 
@@ -247,6 +253,13 @@ def _status(app: App) -> dict[str, Any]:
             "changes": asdict(app.replica.changes.statistics()),
         },
     }
+
+
+async def _recover(app: App) -> None:
+    """What a process committed that is no more is carried out, space by space, before anybody asks."""
+    with suppress(LiveMemError):  # a space that is used while the bucket is away is seen to by its next run
+        top = await app.replica.listing("")
+        await app.consolidations.recover(sorted(name for name in top.folders if not name.startswith("_")))
 
 
 async def _keep_drafts(tree: Root) -> None:

@@ -304,11 +304,35 @@ class ModelDenied(ModelError):
     message = "the model endpoint refuses the request: {detail}"
 
 
+class ContextTooSmall(ModelError):
+    """What every request must hold leaves no room in the model's context window."""
+
+    message = (
+        "the context window of {window} tokens is too small: rules, synthesis and bank take about {fixed}, "
+        "and {reply} are set aside for the reply"
+    )
+    what_to_do = "set LIVEMEMFS_CONTEXT_WINDOW to what the model takes, or lower LLMAAS_MAX_TOKENS; the notes were kept"
+
+
+class ContextOverflow(ModelError):
+    """The endpoint says that the request is longer than the model's context."""
+
+    message = "the request is longer than the model's context: {detail}"
+    what_to_do = "set LIVEMEMFS_CONTEXT_WINDOW to what the model takes; the notes were kept"
+
+
 class ReplyRefused(ModelError):
     """The reply was read and must not be applied. `detail` lists every fault found."""
 
     message = "the model's reply was refused: {detail}"
     what_to_do = "the notes were kept; touch .consolidate to try again"
+
+
+class LeaseLost(LiveMemError):
+    """The right to change a space went to another host while a run was at work; nothing was changed."""
+
+    message = "the run on {path} was stopped before it changed anything: {detail}"
+    what_to_do = "touch .consolidate again; the notes are all there"
 
 
 class RunCancelled(LiveMemError):

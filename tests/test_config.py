@@ -68,6 +68,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "s3_signature_mode": "dual",
         "log_level": "error",
         "fsync": "remote",
+        "coverage": "overlap",
         "cache_size": "2000000",
         "llmaas_temperature": "1.5",
     }

@@ -89,6 +89,8 @@ class Beacon:
         space = parsed.space
         if not space or space.startswith("_") or (new and parsed.kind == "note"):
             return
+        if parsed.kind == "backup":
+            return  # nobody watches backups, and a beacon for them would bring back the prefix of a removed space
         if key == keys.meta_key(space) and not self._is_there(key):
             self._spaces.pop(space, None)  # the space is gone, and must not come back for the sake of its beacon
             return

@@ -104,6 +104,8 @@ class Replica(Names):
         poll_interval: float | None = None,
     ) -> None:
         self._database = Database(folder)
+        self.identity = self._database.identity
+        """What tells this local state from all others; the same for the process that takes it over after a crash."""
         self._max_bytes = cache_size
         self.blobs = Blobs(self._database, max_bytes=cache_size, memory_bytes=cache_memory)
         self.journal = Journal(self._database, self.blobs, now_ns)
@@ -116,7 +118,7 @@ class Replica(Names):
         self.readahead = Readahead(self._bring, self.has)
         self.beacon = Beacon(
             store,
-            f"{announce}-{self._database.identity}" if folder is not None else announce,
+            f"{announce}-{self.identity}" if folder is not None else announce,
             lambda key: self.now(key) is not None,
         )
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon)

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from livememfs import __version__
-from livememfs.cli import consolidate, demo, doctor, mount, note, output, space, status, umount
+from livememfs.cli import backup, consolidate, demo, doctor, mount, note, output, space, status, umount
 from livememfs.errors import LiveMemError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.add_typer(space.app, name="space")
+app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
 app.command("consolidate")(consolidate.consolidate)
 

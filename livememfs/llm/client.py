@@ -166,9 +166,7 @@ class OpenAIChat:
         if status in (403, 404):
             raise errors.ModelDenied(f"status {status} for model {self.name}: {said}") from None
         if _is_context_fault(error):
-            raise errors.ModelError(
-                f"the request is longer than the model's context length, lower CONSOLIDATION_MAX_NOTES: {said}"
-            ) from None
+            raise errors.ContextOverflow(said) from None
         if status == 429 or status >= 500:
             raise errors.ModelUnreachable(f"status {status}: {said}") from None
         if status < 400:

@@ -8,6 +8,7 @@ and leaves all notes where they are. Knows nothing of other runs; see `queue`. T
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,13 +20,19 @@ from livememfs.clock import Clock
 from livememfs.errors import LiveMemError, ModelTimedOut, ReplyRefused, RunCancelled, TimedOut
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
-from livememfs.pipelines.apply import apply_plan
+from livememfs.llm.budget import estimate
+from livememfs.pipelines import backups
+from livememfs.pipelines.batches import decide
+from livememfs.pipelines.check import check_unchanged
 from livememfs.pipelines.diff import render_diff
 from livememfs.pipelines.gather import Inputs, gather
+from livememfs.pipelines.lease import Held, Leases
+from livememfs.pipelines.ledger import carry_out, commit, finish_open
 from livememfs.pipelines.options import ConsolidationSettings, RunOptions
 from livememfs.pipelines.plan import MAX_FILE_BYTES, Plan, make_plan, plan_from_reply
 from livememfs.pipelines.prompts import asked_again, consolidation_prompt
-from livememfs.pipelines.result import Metrics, RunResult, failed, finished, nothing_to_do, rehearsed
+from livememfs.pipelines.result import Metrics, RunResult, committed, failed, finished, nothing_to_do, rehearsed
+from livememfs.pipelines.transaction import Origin, entry_of
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -33,7 +40,8 @@ log = structlog.get_logger("livememfs.pipelines")
 class RunControl:
     """The handles on a run in progress: where it is, and how to stop it.
 
-    `on_change` is called after each change of `phase` (gathering, asking, asking again, writing, removing).
+    `on_change` is called after each change of `phase` (waiting for its turn, gathering, asking, asking again, backing
+    up, writing, removing).
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
@@ -69,12 +77,21 @@ class RunControl:
 
 @dataclass(frozen=True)
 class Consolidator:
-    """Everything that runs have in common. `model` None files notes without a model (see `llm.builtin`)."""
+    """Everything that runs have in common. `model` None files notes without a model (see `llm.builtin`).
+
+    :host:        this machine's name, for the ledger
+    :on_open:     told of a space whose last run is committed and could not be carried out
+    :on_rejected: told of each reply that was refused: space, reason, text
+    """
 
     replica: Replica
     clock: Clock
     model: ChatModel | None
     settings: ConsolidationSettings
+    leases: Leases
+    host: str = ""
+    on_open: Callable[[str], None] = lambda _: None
+    on_rejected: Callable[[str, str, str], None] = lambda *_: None
 
     async def run(self, space: str, options: RunOptions, control: RunControl) -> RunResult:
         """One run of one space. Raises nothing but what cancels it from outside."""
@@ -116,6 +133,10 @@ class _Run:
     started: float = field(default_factory=trio.current_time)
     inputs: Inputs | None = None
     answered_by: str = ""
+    held: Held | None = None
+    backup: str = ""
+    calls: int = 0
+    committed: int = 0
 
     async def result(self) -> RunResult:
         try:
@@ -130,67 +151,122 @@ class _Run:
     async def _run(self) -> RunResult:
         control = self.control
         prepared: Plan | RunResult | None = None
-        with control.before_writing:
-            prepared = await self._prepare()
-        # No await from here to the first write: a cancellation comes either before, or too late.
-        if prepared is None or control.before_writing.cancel_called:
-            raise RunCancelled
-        if isinstance(prepared, RunResult):
-            return prepared
-        control.report("writing")
-        with control.while_writing:
-            return await self._write(prepared)
-        raise TimedOut("the store, while the run was writing,")
+        async with AsyncExitStack() as stack:
+            with control.before_writing:
+                if self.options.dry_run:
+                    prepared = await self._prepare(0)
+                else:
+                    control.report("waiting for its turn")
+                    self.held = await stack.enter_async_context(self.at.leases.hold(self.space))
+                    control.report("gathering")
+                    last = await finish_open(self.at.replica, self.at.clock, self.space)
+                    prepared = await self._prepare(last.number if last else 0)
+            # No await from here to the commit: a cancellation comes either before, or too late.
+            if prepared is None or control.before_writing.cancel_called:
+                raise RunCancelled
+            if isinstance(prepared, RunResult):
+                return prepared
+            control.report("writing")
+            with control.while_writing:
+                return await self._write(prepared)
+            if self.held is not None:
+                self.held.abandon()
+            raise TimedOut("the store, while the run was writing,")
+        raise AssertionError("the stack swallows nothing")
 
-    async def _prepare(self) -> Plan | RunResult:
+    async def _prepare(self, ledger: int) -> Plan | RunResult:
         """Everything that changes nothing: the plan, or already the result when there is nothing to write."""
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
+        seal = not self.options.dry_run
         inputs = self.inputs = await gather(
-            self.at.replica, self.space, max_notes=limit, agent=self.options.agent, seal=not self.options.dry_run
+            self.at.replica, self.space, max_notes=limit, agent=self.options.agent, seal=seal, ledger=ledger
         )
         if not inputs.notes:
             return nothing_to_do(inputs, self._metrics(), self.at.clock.now(), self.options)
         self.control.notes = len(inputs.notes)
         plan = await self._decide(inputs)
         if not self.options.dry_run:
+            if plan.coverage.fates:
+                self.control.report("backing up")
+                self.backup = await self._back_up()
             return plan
         diff = await trio.to_thread.run_sync(render_diff, inputs, plan, abandon_on_cancel=True)
         metrics = self._metrics(plan, gone=len(plan.coverage.fates))
         return rehearsed(inputs, plan, metrics, self.at.clock.now(), diff)
 
+    async def _back_up(self) -> str:
+        """The space as it is now, for undo; the oldest backups that were made so go."""
+        made = await backups.create(self.at.replica, self.at.clock, self.space, automatic=True)
+        await backups.prune(self.at.replica, self.space)
+        return made.stamp
+
     async def _write(self, plan: Plan) -> RunResult:
-        inputs = self.inputs
+        inputs, held, replica, clock = self.inputs, self.held, self.at.replica, self.at.clock
         assert inputs is not None
-        applied = await apply_plan(self.at.replica, inputs, plan, self.at.clock.now(), self.control.report)
-        return finished(inputs, plan, applied, self._metrics(plan, gone=applied.removed), self.at.clock.now())
+        assert held is not None
+        await held.check()
+        await check_unchanged(replica, inputs, plan)
+        metrics = {**asdict(self._metrics(plan, gone=len(plan.coverage.fates))), "ledger": inputs.number}
+        origin = Origin(self.at.host, held.fence, self.backup)
+        entry = entry_of(inputs, plan, clock.now(), origin, metrics)
+        await commit(replica, entry)
+        self.committed = entry.number
+        try:
+            applied = await carry_out(replica, clock, entry, self.control.report)
+        except LiveMemError as error:
+            self.at.on_open(self.space)
+            return committed(error, self._metrics(plan), clock.now())
+        if applied.failure is not None:
+            self.at.on_open(self.space)
+        return finished(inputs, plan, applied, self._metrics(plan, gone=applied.removed), clock.now())
 
     # --- the model ------------------------------------------------------------------------------------------
 
     async def _decide(self, inputs: Inputs) -> Plan:
-        """Ask, and ask once more when the reply could not be used, saying why."""
-        if self.at.model is None:
+        """One plan for all notes: of one request, or of several in order, each on what the one before has made."""
+        model = self.at.model
+        if model is None:
             notes = [live.note for live in inputs.notes]
             reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
             return make_plan(reply, inputs)
+        return await decide(inputs, self.at.settings, lambda part: self._ask_for_plan(model, part))
+
+    async def _ask_for_plan(self, model: ChatModel, inputs: Inputs) -> Plan:
+        """Ask, and ask once more when the reply could not be used, saying why."""
         messages = consolidation_prompt(inputs)
         self.control.report("asking")
         try:
-            return plan_from_reply(await self._ask(self.at.model, messages), inputs)
+            return self._plan(await self._ask(model, messages), inputs)
         except ReplyRefused as refused:
             faults = str(refused.values["detail"])
-            self.cost.add(refused.values)
+            self._refused(refused)
         log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
         self.control.report("asking again")
         try:
-            return plan_from_reply(await self._ask(self.at.model, asked_again(messages, faults)), inputs)
+            return self._plan(await self._ask(model, asked_again(messages, faults)), inputs)
         except ReplyRefused as refused:
-            self.cost.add(refused.values)
+            self._refused(refused)
             raise
+
+    def _plan(self, reply: ChatReply, inputs: Inputs) -> Plan:
+        try:
+            return plan_from_reply(reply, inputs, overlap=self.at.settings.coverage == "overlap")
+        except ReplyRefused as refused:
+            self.at.on_rejected(self.space, str(refused), reply.text)
+            raise
+
+    def _refused(self, refused: ReplyRefused) -> None:
+        self.cost.add(refused.values)
 
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings
+        asked = sum(estimate(message.content, settings.chars_per_token) for message in messages)
+        room = max(settings.context_window - asked, settings.reply_tokens)
+        self.calls += 1
         with trio.move_on_after(settings.timeout):
-            reply = await model.chat(messages, max_tokens=settings.max_tokens, temperature=settings.temperature)
+            reply = await model.chat(
+                messages, max_tokens=min(settings.max_tokens, room), temperature=settings.temperature
+            )
             self.cost.add(asdict(reply))
             self.answered_by = reply.model
             return reply
@@ -215,4 +291,8 @@ class _Run:
             llm_completion_tokens=self.cost.completion,
             duration_seconds=round(trio.current_time() - self.started, 3),
             model=self.answered_by or configured,
+            llm_calls=self.calls,
+            unsourced=len(plan.unsourced) if plan else 0,
+            warnings=plan.warnings if plan else (),
+            ledger=self.committed,
         )

@@ -6,14 +6,23 @@ hold, the same note twice. A note of which nothing is said is no fault; it stays
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from livememfs.errors import InvalidName
 from livememfs.records.names import check_bank_name
+from livememfs.records.note import Note
+
+TAKEN_IN = 0.5
+"""The part of a note's words that a file must hold for the note to count as used in it."""
 
 _KEYS = {"note", "files", "skipped"}
+_WORD = re.compile(r"\w+")
+_DIGIT = re.compile(r"[0-9]")
+_LONG_ENOUGH = 4
 
 
 @dataclass(frozen=True)
@@ -28,25 +37,49 @@ class Fate:
 class Coverage:
     """What became of the notes, by number from 1.
 
-    :fates: the notes that are accounted for; without `given`, all of them, with nothing known of each
-    :given: whether the reply had an account at all
+    :fates: the notes that are accounted for
     """
 
     fates: dict[int, Fate]
-    given: bool
 
     def missing(self, count: int) -> list[int]:
         """The numbers of the `count` notes of which the reply said nothing."""
         return [number for number in range(1, count + 1) if number not in self.fates]
 
 
-def read_coverage(value: object, count: int, files: AbstractSet[str], faults: list[str], *, given: bool) -> Coverage:
+def overlap_coverage(notes: Sequence[Note], changes: Mapping[str, tuple[str, str]]) -> Coverage:
+    """What became of notes by the words they share with what was added to files (old and new text by name).
+
+    For replies without an account. A note counts as used in a file that took in `TAKEN_IN` of its words; one that no
+    file took in stays.
+    """
+    added = {name: words(new) - words(old) for name, (old, new) in changes.items()}
+    present = {name: words(new) for name, (_, new) in changes.items()}
+    fates: dict[int, Fate] = {}
+    for number, note in enumerate(notes, 1):
+        own = words(note.body)
+        if not own:
+            continue
+        used = tuple(
+            name
+            for name in changes
+            if len(own & present[name]) >= len(own) * TAKEN_IN and (own & added[name] or changes[name][0] == "")
+        )
+        if used:
+            fates[number] = Fate(used_in=used)
+    return Coverage(fates)
+
+
+def words(text: str) -> set[str]:
+    """The words of a text that say something: four characters or more, or with a digit; without case."""
+    return {word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG_ENOUGH or _DIGIT.search(word)}
+
+
+def read_coverage(value: object, count: int, files: AbstractSet[str], faults: list[str]) -> Coverage:
     """The account in a reply to `count` notes that writes `files`. Adds to `faults` what cannot be believed."""
-    if not given:
-        return Coverage({number: Fate() for number in range(1, count + 1)}, given=False)
     if not isinstance(value, list):
         faults.append('"coverage" is not a list')
-        return Coverage({}, given=True)
+        return Coverage({})
     fates: dict[int, Fate] = {}
     for position, entry in enumerate(value, 1):
         own: list[str] = []
@@ -58,7 +91,7 @@ def read_coverage(value: object, count: int, files: AbstractSet[str], faults: li
             fates[number] = fate
     if not value:
         faults.append('"coverage" names no note')
-    return Coverage(fates, given=True)
+    return Coverage(fates)
 
 
 def _read_entry(entry: object, count: int, files: AbstractSet[str], faults: list[str]) -> tuple[int, Fate]:

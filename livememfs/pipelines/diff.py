@@ -47,6 +47,4 @@ def _fate(plan: Plan, number: int) -> str:
     fate = plan.coverage.fates.get(number)
     if fate is None:
         return "not accounted for, stays"
-    if fate.used_in:
-        return ", ".join(fate.used_in)
-    return f"skipped: {' '.join(fate.skipped.split())}" if fate.skipped else "used, the reply does not say where"
+    return ", ".join(fate.used_in) if fate.used_in else f"skipped: {' '.join(fate.skipped.split())}"

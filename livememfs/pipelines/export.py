@@ -1,4 +1,4 @@
-"""A space as one archive file (data model 5, `space_export`).
+"""A space, or any other prefix, as one archive file (data model 5, `space_export`).
 
 Owns which objects go in and in which order. Refuses a consistent picture of a space that changes meanwhile: each
 object is whole, the set is what was listed. Trio thread only; the file is written in a worker thread.
@@ -43,17 +43,25 @@ async def export(replica: Replica, space: str, target: Path, *, progress: Progre
     """
     archive_format(target)
     await require_space(replica, space)
+    return await export_prefix(replica, f"{space}/", target, progress=progress)
+
+
+async def export_prefix(
+    replica: Replica, prefix: str, target: Path, *, below: str = "", progress: Progress | None = None
+) -> Exported:
+    """The same for all objects below any prefix; `below` is the part of it that the members' names do without."""
+    archive_format(target)
     if not await trio.to_thread.run_sync(target.parent.is_dir):
         raise UsageError(f"there is no directory {target.parent}")
-    objects = [item for item in await replica.walk(f"{space}/") if not item.key.endswith("/")]
+    objects = [item for item in await replica.walk(prefix) if not item.key.endswith("/")]
     try:
-        return await _write_archive(replica, objects, target, progress)
+        return await _write_archive(replica, objects, target, below, progress)
     except OSError as error:
         raise LiveMemError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
 async def _write_archive(
-    replica: Replica, objects: list[ObjectInfo], target: Path, progress: Progress | None
+    replica: Replica, objects: list[ObjectInfo], target: Path, below: str, progress: Progress | None
 ) -> Exported:
     writer = await trio.to_thread.run_sync(ArchiveWriter, target)
     written = 0
@@ -61,7 +69,7 @@ async def _write_archive(
         for done, item in enumerate(objects, start=1):
             data = await content(replica, item)
             if data is not None:
-                await trio.to_thread.run_sync(writer.add, item.key, data, _modified(item))
+                await trio.to_thread.run_sync(writer.add, item.key.removeprefix(below), data, _modified(item))
                 written += 1
             if progress:
                 progress(done, len(objects))

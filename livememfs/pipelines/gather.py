@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import structlog
 import trio
@@ -33,12 +34,13 @@ UPLOAD_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class LiveNote:
-    """A note as it was read. `name` is relative to `live/`."""
+    """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex."""
 
     name: str
     key: str
     etag: str
     note: Note
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Inputs:
     :notes:      the notes of this run, oldest first; the model knows them by their number from 1
     :remaining:  notes that would have qualified and were beyond the limit
     :unreadable: names in `live/` that are not UTF-8 text
+    :ledger:     number of the last run in the ledger, 0 before the first
+    :synthesis_text: the whole object, None when there is none or it is no text
     """
 
     space: str
@@ -69,18 +73,22 @@ class Inputs:
     remaining: int = 0
     unreadable: tuple[str, ...] = ()
     bank: Mapping[str, BankFile] = field(default_factory=dict)
+    ledger: int = 0
+    synthesis_text: str | None = None
 
     @property
     def number(self) -> int:
-        """Which consolidation of the space this is, from 1."""
-        return self.meta.consolidation_count + 1
+        """Which run of the space this is, from 1: runs without a ledger, of other programs, count as well."""
+        return max(self.meta.consolidation_count, self.ledger) + 1
 
     def bank_texts(self) -> dict[str, str]:
         """The bank's texts by name, without files that are not text."""
         return {name: file.text for name, file in self.bank.items() if file.text is not None}
 
 
-async def gather(replica: Replica, space: str, *, max_notes: int, agent: str | None, seal: bool) -> Inputs:
+async def gather(
+    replica: Replica, space: str, *, max_notes: int, agent: str | None, seal: bool, ledger: int = 0
+) -> Inputs:
     """Read the space. Without notes for this run nothing but the notes and `_meta.json` is looked at.
 
     :agent: only notes whose front matter names exactly this agent
@@ -94,11 +102,12 @@ async def gather(replica: Replica, space: str, *, max_notes: int, agent: str | N
     chosen = [note for note in found if agent is None or note.note.agent == agent]
     notes, remaining = tuple(chosen[:max_notes]), max(0, len(chosen) - max_notes)
     if not notes:
-        return Inputs(space, meta, meta_etag, unreadable=unreadable)
+        return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=ledger)
     rules = await _read_rules(replica, space, seal=seal)
-    synthesis, synthesis_etag = await _read_synthesis(replica, space)
+    synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)
-    return Inputs(space, meta, meta_etag, rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
+    read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
+    return Inputs(space, meta, meta_etag, *read, ledger, synthesis_text)
 
 
 async def _wait_for_notes(replica: Replica, space: str) -> None:
@@ -144,15 +153,15 @@ async def _read_rules(replica: Replica, space: str, *, seal: bool) -> str:
         raise NotText(path=key, detail=f"at offset {error.start}") from error
 
 
-async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | None, str | None]:
+async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | None, str | None, str | None]:
     try:
         found = await replica.read(keys.synthesis_key(space), fresh=True)
     except ObjectMissing:
-        return None, None
+        return None, None, None
     try:
-        return parse_synthesis(found.data), found.info.etag
+        return parse_synthesis(found.data), found.info.etag, found.data.decode("utf-8")
     except NotText:  # it is overwritten by this run; nothing in it can be used
-        return None, found.info.etag
+        return None, found.info.etag, None
 
 
 async def _read_notes(replica: Replica, space: str) -> tuple[list[LiveNote], tuple[str, ...]]:
@@ -167,7 +176,8 @@ async def _read_notes(replica: Replica, space: str) -> tuple[list[LiveNote], tup
         if data is None:
             continue  # edited or removed just now
         try:
-            notes.append(LiveNote(name, info.key, info.etag, Note.parse(data, path=info.key, name=name)))
+            note = Note.parse(data, path=info.key, name=name)
+            notes.append(LiveNote(name, info.key, info.etag, note, sha256(data).hexdigest()))
         except NotText:
             unreadable.append(name)
     notes.sort(key=lambda note: (note.note.timestamp, note.name))

@@ -8,19 +8,38 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from livememfs.errors import BadRequest
+
+REPLY_SHARE = 4
+"""A reply may take at least this part of the context window, one in so many."""
 
 
 @dataclass(frozen=True)
 class ConsolidationSettings:
-    """What holds for every run (consolidation 6). `timeout` is seconds per model call."""
+    """What holds for every run (consolidation 6).
+
+    :timeout:         seconds per model call
+    :max_tokens:      largest reply asked for
+    :context_window:  tokens that the model takes and gives in one call
+    :chars_per_token: by which the length of a request is estimated
+    :coverage:        `account`: a reply says of each note what became of it; `overlap`: one that does not is judged by
+                      the words that a note and the files share
+    """
 
     timeout: float = 600.0
     max_notes: int = 500
     max_tokens: int = 100_000
     temperature: float = 0.3
+    context_window: int = 100_000
+    chars_per_token: float = 4.0
+    coverage: Literal["account", "overlap"] = "account"
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens that are set aside for the reply; what the request leaves free beyond that may be used as well."""
+        return min(self.max_tokens, self.context_window // REPLY_SHARE)
 
 
 @dataclass(frozen=True)

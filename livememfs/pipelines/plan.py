@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from livememfs.errors import InvalidName, ReplyRefused
 from livememfs.llm.base import ChatReply
 from livememfs.llm.reply import extract_json
-from livememfs.pipelines.coverage import Coverage, read_coverage
+from livememfs.pipelines.coverage import Coverage, overlap_coverage, read_coverage
 from livememfs.pipelines.gather import BankFile, Inputs
+from livememfs.pipelines.judge import judge
 from livememfs.records import frontmatter
+from livememfs.records.edits import Edit, EditRefused
+from livememfs.records.ledger import Unsourced
+from livememfs.records.markdown import apply_edits
 from livememfs.records.names import check_bank_name
 
 MAX_FILE_BYTES = 1_048_576
@@ -26,7 +30,8 @@ SHRINKAGE_FROM = 200
 SHRINKAGE_PERCENT = 30
 
 _KEYS = {"bank_files", "synthesis", "coverage", "intended_removals"}
-_FILE_KEYS = {"filename", "action", "content"}
+_FILE_KEYS = {"filename", "action"}
+_BODY_KEYS = {"content", "edits"}
 _ACTIONS = ("created", "updated")
 _LISTED_FAULTS = 40
 _SHOWN_CHARS = 120
@@ -34,12 +39,17 @@ _SHOWN_CHARS = 120
 
 @dataclass(frozen=True)
 class FileChange:
-    """A bank file that is to be written. `old` and `etag` are None for a new one."""
+    """A bank file that is to be written.
+
+    :old:   its text now, None for a new one; so is `etag`
+    :edits: by which the content came about; empty when the reply had it in full
+    """
 
     name: str
     content: str
     old: str | None
     etag: str | None
+    edits: tuple[Edit, ...] = ()
 
     @property
     def action(self) -> Literal["created", "updated"]:
@@ -54,47 +64,64 @@ class Plan:
     :changes:   bank files with new content, in the reply's order
     :unchanged: how many bank files stay as they are
     :coverage:  what became of each note
+    :unsourced: lines that state what no source has, by file
+    :warnings:  what is odd and no reason to refuse, one sentence each
     """
 
     changes: tuple[FileChange, ...]
     unchanged: int
     synthesis: str
     coverage: Coverage
+    unsourced: tuple[Unsourced, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-def plan_from_reply(reply: ChatReply, inputs: Inputs) -> Plan:
-    """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault."""
+def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False) -> Plan:
+    """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
+
+    :overlap: a reply without an account of the notes is judged by the words that files and notes share
+    """
     if reply.finish_reason != "stop":
         raise ReplyRefused(
             f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
         )
-    return make_plan(extract_json(reply.text), inputs)
+    return make_plan(extract_json(reply.text), inputs, overlap=overlap)
 
 
-def make_plan(reply: Mapping[str, Any], inputs: Inputs) -> Plan:
+def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False) -> Plan:
     """The plan in a decoded reply. Raises ReplyRefused."""
-    faults = _key_faults(reply)
+    faults = _key_faults(reply, account=not overlap)
     changes, named = _read_files(reply.get("bank_files", []), inputs, faults)
     removals = _read_removals(reply.get("intended_removals", []), inputs, faults)
     for change in changes:
         if change.name not in removals:
             faults.extend(_shrinkage_fault(change))
     synthesis = _read_synthesis(reply.get("synthesis"), faults) if "synthesis" in reply else ""
-    coverage = read_coverage(reply.get("coverage"), len(inputs.notes), named, faults, given="coverage" in reply)
-    if "coverage" not in reply and not named and not faults:
-        faults.append("it changes no file and says of no note what became of it")
+    if "coverage" in reply:
+        coverage = read_coverage(reply["coverage"], len(inputs.notes), named, faults)
+    else:
+        coverage = overlap_coverage([live.note for live in inputs.notes], changes_by_name(changes))
+        if not named and not faults:
+            faults.append("it changes no file and says of no note what became of it")
     if faults:
         raise ReplyRefused(_listed(faults))
     updated = sum(change.action == "updated" for change in changes)
     written = tuple(change for change in changes if change.content != change.old)
     same = len(changes) - len(written)
-    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage)
+    unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
+    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, warnings)
 
 
-def _key_faults(reply: Mapping[str, Any]) -> list[str]:
-    faults = [f'the key "{key}" is missing' for key in ("bank_files", "synthesis") if key not in reply]
+def changes_by_name(changes: Iterable[FileChange]) -> dict[str, tuple[str, str]]:
+    """Old and new text by name."""
+    return {change.name: (change.old or "", change.content) for change in changes}
+
+
+def _key_faults(reply: Mapping[str, Any], *, account: bool) -> list[str]:
+    wanted = ("bank_files", "coverage", "synthesis") if account else ("bank_files", "synthesis")
+    faults = [f'the key "{key}" is missing' for key in wanted if key not in reply]
     if "edits" in reply:
-        faults.append('"edits" are not taken; give each changed file in full under "bank_files"')
+        faults.append('"edits" belong to a file, under "bank_files"')
     faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS and key != "edits"]
     return faults
 
@@ -115,25 +142,58 @@ def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[
             continue
         own = _entry_faults(entry)
         name = _read_name(entry.get("filename"), own) if "filename" in entry else ""
-        content = entry.get("content")
+        change = None
         if name:
             names.append(name)
-            own += _content_faults(content, inputs.bank.get(name)) if "content" in entry else []
+            change = _read_body(name, entry, inputs.bank.get(name), own)
         label = name or shown(entry.get("filename", ""))
         faults += [f"file {number} ({label}): {fault}" for fault in own]
-        if name and not own and isinstance(content, str):
-            present = inputs.bank.get(name)
-            old, etag = (present.text, present.etag) if present else (None, None)
-            changes.append(FileChange(name, content, old, etag))
+        if change is not None and not own:
+            changes.append(change)
     faults += _collisions(names, inputs.bank)
     return changes, set(names)
 
 
+def _read_body(name: str, entry: Mapping[str, Any], present: BankFile | None, faults: list[str]) -> FileChange | None:
+    """What a file is to be, by its edits or in full; None when it has neither or is faulty."""
+    old, etag = (present.text, present.etag) if present else (None, None)
+    edits: tuple[Edit, ...] = ()
+    content = entry.get("content")
+    if "edits" in entry and "content" not in entry:
+        edits = _read_edits(entry["edits"], faults)
+        if present is None:
+            faults.append('there is no such file to edit; give a new one in full under "content"')
+        if present is None or old is None or not edits:
+            return None
+        try:
+            content = apply_edits(old, edits)
+        except EditRefused as error:
+            faults.append(printable(str(error)))
+            return None
+    elif "content" not in entry:
+        return None
+    faults += _content_faults(content, present)
+    return FileChange(name, content, old, etag, edits) if isinstance(content, str) else None
+
+
+def _read_edits(value: object, faults: list[str]) -> tuple[Edit, ...]:
+    if not isinstance(value, list) or not value:
+        faults.append('"edits" is not a list of edits')
+        return ()
+    edits: list[Edit] = []
+    for number, item in enumerate(value, 1):
+        try:
+            edits.append(Edit.parse(item))
+        except EditRefused as error:
+            faults.append(printable(f"edit {number}: {error}"))
+    return tuple(edits) if len(edits) == len(value) else ()
+
+
 def _entry_faults(entry: Mapping[str, Any]) -> list[str]:
     faults = [f'"{key}" is missing' for key in sorted(_FILE_KEYS) if key not in entry]
-    if "edits" in entry:
-        faults.append('"edits" are not taken; give the whole file under "content"')
-    faults += [f"the key {shown(key)} is unknown" for key in entry if key not in _FILE_KEYS and key != "edits"]
+    if len(_BODY_KEYS & entry.keys()) != 1:
+        faults.append('it needs either "edits" or "content"')
+    faults += [f"the key {shown(key)} is unknown" for key in entry if key not in _FILE_KEYS | _BODY_KEYS]
     if "action" in entry and entry["action"] not in _ACTIONS:
         faults.append(f"the action {shown(entry['action'])} is neither created nor updated")
     return faults

@@ -4,26 +4,30 @@ Owns which run covers which request. A request joins a run with the same options
 while a run is at work share one run after it, since that run may have read the notes before they were written. Nobody
 is ever refused. Refuses to poll: whoever waits is woken by each change and once a second.
 
-Trio thread only. No method but `wait`, `run_once` and `drain` awaits, so what each does is one step for all others.
-Two hosts are not kept apart here; the conditions on every write make the later one stop (see `apply`).
+Trio thread only. No method but `wait`, `run_once`, `recover` and `drain` awaits, so what each does is one step for all
+others. Two hosts are kept apart by the lease of each space (see `lease`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import trio
 
+from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
 from livememfs.pipelines.consolidate import Consolidator, RunControl
+from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.options import ConsolidationSettings, RunOptions
+from livememfs.pipelines.recovery import Recovery
 from livememfs.pipelines.result import Metrics, RunResult, failed
+from livememfs.records import keys
 
 PROGRESS_EVERY = 1.0
 """Seconds between two lines of progress while nothing changes."""
@@ -99,8 +103,21 @@ class Consolidations:
         settings: ConsolidationSettings | None = None,
         *,
         nursery: trio.Nursery,
+        host: str = "",
+        on_rejected: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
-        self._consolidator = Consolidator(replica, clock, model, settings or ConsolidationSettings())
+        self.leases = Leases(replica, clock, f"{host}/{replica.identity}", nursery)
+        self._consolidator = Consolidator(
+            replica,
+            clock,
+            model,
+            settings or ConsolidationSettings(),
+            self.leases,
+            host,
+            on_open=self._finish_later,
+            on_rejected=on_rejected,
+        )
+        self._recovery = Recovery(replica, clock, self.leases)
         self._clock = clock
         self._nursery = nursery
         self._spaces: dict[str, _Space] = {}
@@ -223,6 +240,21 @@ class Consolidations:
                 if state.running is not None:
                     state.running.control.abandon()
             await self._until_idle()
+
+    async def recover(self, spaces: Iterable[str]) -> None:
+        """Carry out what was committed in these spaces and not finished, by a process that is no more."""
+        for space in spaces:
+            await self._recovery.finish(space)
+
+    def _finish_later(self, space: str) -> None:
+        if not self._closing:
+            self._nursery.start_soon(self._recovery.insist, space)
+
+    def heard(self, change: Change) -> None:
+        """A subscriber of the stream of changes: another host's run is seen to its end, should that host die."""
+        parsed = keys.parse(change.key)
+        if parsed.kind == "ledger" and change.kind == "put" and change.origin == "remote":
+            self._finish_later(parsed.space)
 
     async def _until_idle(self) -> None:
         for state in list(self._spaces.values()):

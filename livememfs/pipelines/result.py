@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from livememfs.errors import LiveMemError
-from livememfs.pipelines.apply import Applied
 from livememfs.pipelines.gather import Inputs
+from livememfs.pipelines.ledger import Applied
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.plan import Plan
 from livememfs.records.times import iso
@@ -29,6 +29,10 @@ class Metrics:
 
     :notes_remaining: notes that this run could have been about and that are still in `live/`
     :model:           who did the work, as the endpoint names itself, or `builtin`
+    :llm_calls:       requests to the model, refused replies included
+    :unsourced:       lines that were written and state what no source has; the ledger lists them
+    :warnings:        what was odd and no reason to refuse
+    :ledger:          the number of its entry in the ledger, 0 when nothing was committed
     """
 
     notes_processed: int = 0
@@ -42,6 +46,10 @@ class Metrics:
     llm_completion_tokens: int = 0
     duration_seconds: float = 0.0
     model: str = ""
+    llm_calls: int = 0
+    unsourced: int = 0
+    warnings: tuple[str, ...] = ()
+    ledger: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class RunResult:
             "dry_run": self.dry_run,
             "finished_at": iso(self.finished_at),
             **asdict(self.metrics),
+            "warnings": list(self.metrics.warnings),
         }
 
 
@@ -94,6 +103,12 @@ def rehearsed(inputs: Inputs, plan: Plan, metrics: Metrics, now: datetime, diff:
     missing = plan.coverage.missing(len(inputs.notes))
     message = _sentences("dry run, nothing was written", _about_missing(inputs, missing), _about_unreadable(inputs))
     return RunResult("ok", metrics, now, message, dry_run=True, diff=diff)
+
+
+def committed(error: LiveMemError, metrics: Metrics, now: datetime) -> RunResult:
+    """The run counts, and the store failed before all of it was carried out; the notes are kept until it is."""
+    reason = f"the run is committed, and not all of it could be written yet: {error}"
+    return RunResult("partial", metrics, now, "", reason, "it is carried out as soon as the store answers", error=error)
 
 
 def finished(inputs: Inputs, plan: Plan, applied: Applied, metrics: Metrics, now: datetime) -> RunResult:

@@ -75,6 +75,21 @@ def keep_key(space: str, folder: str) -> str:
     return f"{space}/{folder}/{KEEP}"
 
 
+def ledger_prefix(space: str) -> str:
+    """`{space}/_ledger/`, with the slash."""
+    return f"{space}/{LEDGER}/"
+
+
+def ledger_key(space: str, number: int) -> str:
+    """`{space}/_ledger/{n:08d}.json`: one run that changed the space."""
+    return f"{ledger_prefix(space)}{number:08d}.json"
+
+
+def lease_key(space: str) -> str:
+    """`_system/leases/{space}.json`: who may run a pipeline on the space."""
+    return f"{SYSTEM}/leases/{space}.json"
+
+
 def backup_stamp(moment: datetime) -> str:
     """A moment as it stands in a backup's prefix: `2026-02-20T18-00-00`, in UTC."""
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat().replace(":", "-")

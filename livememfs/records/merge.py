@@ -27,8 +27,8 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *, repeated: bool = Fa
     """One text with the changes of both versions of `base`, or None where a person has to decide.
 
     What both only appended is kept from both, theirs first. `repeated`: theirs may have been made from a part of ours,
-    so lines with which both additions begin are the same lines. `base` None means that it is not known: only equal versions
-    are then merged. Anything but UTF-8 text without NUL is merged only where one side changed nothing.
+    so lines with which both additions begin are the same lines. `base` None means that it is not known: only equal
+    versions are then merged. Anything but UTF-8 text without NUL is merged only where one side changed nothing.
     """
     if ours == theirs:
         return ours

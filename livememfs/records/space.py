@@ -80,12 +80,12 @@ class Meta:
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "backslashreplace")  # a lone surrogate goes back to the escape it came from
 
-    def after_run(self, now: datetime, notes: int) -> Meta:
-        """This record after one more consolidation that took in `notes` notes."""
+    def after_run(self, now: datetime, notes: int, number: int = 0) -> Meta:
+        """This record after one more run, which took in `notes` notes; `number` is the run's, if it is known."""
         return replace(
             self,
             last_consolidation=now.astimezone(UTC).replace(microsecond=0),
-            consolidation_count=self.consolidation_count + 1,
+            consolidation_count=number or self.consolidation_count + 1,
             total_notes_processed=self.total_notes_processed + notes,
         )
 

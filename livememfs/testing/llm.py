@@ -12,11 +12,13 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 MODEL = "scripted"
+EVERY_NOTE = "<every note of the request>"
+"""As the value of `coverage`: the endpoint puts in what a model would that has used every note."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,10 @@ def consolidation_reply(
     action: str = "updated",
     **extra: object,
 ) -> dict[str, Any]:
-    """A well-formed reply of the consolidation. `used` and `skipped` by note number become its coverage."""
+    """A well-formed reply of the consolidation. `used` and `skipped` by note number become its coverage.
+
+    Without either, the endpoint says of every note of the request that it was used in the reply's files.
+    """
     reply: dict[str, Any] = {
         "bank_files": [{"filename": name, "action": action, "content": text} for name, text in files.items()],
         "synthesis": synthesis,
@@ -174,7 +179,7 @@ def consolidation_reply(
     if used is not None or skipped is not None:
         coverage: list[dict[str, Any]] = [{"note": n, "files": list(names)} for n, names in (used or {}).items()]
         reply["coverage"] = coverage + [{"note": n, "skipped": reason} for n, reason in (skipped or {}).items()]
-    return reply
+    return {"coverage": EVERY_NOTE, **reply}
 
 
 class _Server(ThreadingHTTPServer):
@@ -194,7 +199,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("content-length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
         headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = self.server.llm.answer(LLMRequest(self.path, headers, body))
+        request = LLMRequest(self.path, headers, body)
+        answer = _accounted(self.server.llm.answer(request), request)
         if answer.hold:
             self.server.llm.wait_until_released()
         if answer.delay:
@@ -230,6 +236,17 @@ def _scripted(answer: Answer) -> Scripted:
     if isinstance(answer, Scripted):
         return answer
     return Scripted(answer if isinstance(answer, str) else json.dumps(answer))
+
+
+def _accounted(answer: Scripted, request: LLMRequest) -> Scripted:
+    """The answer with its account of the notes filled in."""
+    marker = json.dumps(EVERY_NOTE)
+    if answer.text is None or marker not in answer.text:
+        return answer
+    names = [file["filename"] for file in json.loads(answer.text)["bank_files"]]
+    fate = {"files": names} if names else {"skipped": "nothing new"}
+    account = [{"note": note["note"], **fate} for note in request.section("Notes")]
+    return replace(answer, text=answer.text.replace(marker, json.dumps(account)))
 
 
 def _encode(answer: Scripted) -> bytes:

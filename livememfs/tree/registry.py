@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 SPACE = "<space>"
 ANY = "<path>"
-_PLACEHOLDERS = {"<note>": r"[^/]+", "<file>": r"[^/]+", "<bank path>": r".+"}
+_PLACEHOLDERS = {
+    "<note>": r"[^/]+",
+    "<file>": r"[^/]+",
+    "<run>": r"[0-9]+",
+    "<bank path>": r".+",
+    "<backup path>": r".+",
+}
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,9 @@ REGISTRY = (
     ),
     Entry(".livememfs/recovered", "directory", 0o700, "`rm` gives a file up; else EROFS", "what a crash left open"),
     Entry(".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second"),
+    Entry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one"),
+    Entry("_backups/<backup path>", "directory", 0o755, "EROFS", "a space, one of its backups, or a folder in that"),
+    Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made"),
     Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
     Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
     Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
@@ -82,6 +91,13 @@ REGISTRY = (
     Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
     Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
     Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),
+    Entry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
+    Entry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
+    Entry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),
+    Entry("<space>/.history/<run>/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank as it was"),
+    Entry("<space>/.why", "directory", 0o555, "EROFS", "where the bank came from"),
+    Entry("<space>/.why/<bank path>", "file", 0o444, "EROFS", "which notes each part of this bank file came from"),
+    Entry("<space>/.why/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank"),
     Entry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
     Entry(ANY, "directory", 0o755, "ordinary files and directories", "an ordinary directory, one prefix", kept=True),
     Entry(ANY, "symlink", 0o777, "", "a symbolic link, one small object"),

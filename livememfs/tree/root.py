@@ -1,7 +1,7 @@
-"""The root of a mount: spaces, ordinary prefixes, and `.livememfs/`.
+"""The root of a mount: spaces, ordinary prefixes, `.livememfs/`, and the backups.
 
 Owns which prefix is a space (it has a `_meta.json`), and that `mkdir` makes one. Refuses ordinary files at the root and
-names that no space can have; hides `_system` and `_backups`. Trio thread only.
+names that no space can have, and every change of a backup; hides `_system`. Trio thread only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from livememfs.concurrency import for_each
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
+from livememfs.tree.bank import ReadOnlyDirectory
 from livememfs.tree.computed import ComputedDirectory, ComputedFile
 from livememfs.tree.control import JournalWait
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 STATE = ".livememfs"
-HIDDEN = frozenset({keys.SYSTEM, keys.BACKUPS})
+SPECIAL = frozenset({keys.SYSTEM, keys.BACKUPS})
+"""Prefixes that are no ordinary directories."""
+WHY = "it is a backup; `livememfs backup` restores and removes them"
 LISTED_AT_ONCE = 16
 RETRY_SECONDS = 1.0
 ROOT_SECONDS = 1.0
@@ -50,11 +53,12 @@ class TreeStatistics:
 class Root(PlainDirectory):
     """The mount's top directory."""
 
-    __slots__ = ("_spaces", "state")
+    __slots__ = ("_backups", "_spaces", "state")
 
     def __init__(self, context: Context) -> None:
         super().__init__(None, "", context, "")
         self._spaces: dict[str, Space] = {}
+        self._backups = ReadOnlyDirectory(self, keys.BACKUPS, context, f"{keys.BACKUPS}/", WHY)
         self.state = _state_directory(self, context)
 
     # --- looking ----------------------------------------------------------------------------------------------
@@ -63,7 +67,7 @@ class Root(PlainDirectory):
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
 
     def shows(self, name: str) -> bool:
-        return super().shows(name) and name not in HIDDEN
+        return super().shows(name) and name not in SPECIAL
 
     async def child(self, name: str) -> Node:
         if name == STATE:
@@ -72,6 +76,8 @@ class Root(PlainDirectory):
         listing = await self.context.replica.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
             listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
+        if name == keys.BACKUPS and name in listing.folders:
+            return self._backups
         if name not in listing.folders or not self.shows(name):
             self._spaces.pop(name, None)
             return await super().child(name)
@@ -90,7 +96,7 @@ class Root(PlainDirectory):
         return None
 
     def met(self, name: str) -> Node | None:
-        return self._spaces.get(name) or super().met(name)
+        return self._backups if name == keys.BACKUPS else self._spaces.get(name) or super().met(name)
 
     async def meet(self, at_most: int) -> None:
         """Look at some of the spaces, as `children` would. A store that fails is not heard of."""
@@ -115,6 +121,8 @@ class Root(PlainDirectory):
 
         names = [name for name in {*listing.folders, *listing.objects} if self.shows(name)]
         await for_each(names, look, at_once=LISTED_AT_ONCE)
+        if keys.BACKUPS in listing.folders:
+            found[keys.BACKUPS] = self._backups
         return sorted(found.items())
 
     # --- changing ---------------------------------------------------------------------------------------------
@@ -152,6 +160,8 @@ class Root(PlainDirectory):
         raise self._only_spaces(name)
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        if name == keys.BACKUPS:
+            raise self._backups.refuse("moving it")
         detail = "what stands at the root cannot be moved; `livememfs space export` copies a space out"
         raise errors.NotPermitted(path=name, detail=detail)
 

@@ -15,6 +15,7 @@ from livememfs.pipelines.options import ConsolidationSettings, RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.records import keys
+from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
 from livememfs.records.space import Meta
 from livememfs.store.base import list_all
@@ -73,9 +74,18 @@ class World:
         return (await self.memory.get(key)).data
 
     async def bucket(self) -> dict[str, bytes]:
-        """Every object, byte for byte."""
+        """Every object of the space and of others, byte for byte, without the account that is kept of the runs."""
+        return {key: data for key, data in (await self.everything()).items() if not _is_account(key)}
+
+    async def everything(self) -> dict[str, bytes]:
+        """Every object: leases, ledgers and backups as well."""
         listing = await list_all(self.memory, "")
         return {info.key: await self.get(info.key) for info in listing.objects}
+
+    async def ledger(self) -> list[Entry]:
+        """The runs that were committed, in order."""
+        found = await self.everything()
+        return [Entry.parse(data) for key, data in sorted(found.items()) if keys.parse(key).kind == "ledger"]
 
     async def bank(self) -> dict[str, str]:
         prefix = keys.bank_prefix(SPACE)
@@ -91,11 +101,15 @@ class World:
         return [key for key in await self.bucket() if key.startswith(prefix) and not key.endswith(keys.KEEP)]
 
 
+def _is_account(key: str) -> bool:
+    return keys.parse(key).kind in ("ledger", "backup", "system")
+
+
 @asynccontextmanager
 async def asking(world: World, llm: ScriptedLLM, **settings: Any) -> AsyncIterator[Consolidations]:
     """Consolidations that ask `llm`."""
     chosen = ConsolidationSettings(**{"timeout": 30.0, **settings})
-    model = OpenAIChat(llm.url, "a-key", "m-1", 30.0)
+    model = OpenAIChat(llm.url, "a-key", "m-1", chosen.timeout)
     try:
         async with trio.open_nursery() as nursery:
             yield Consolidations(world.replica, world.clock, model, chosen, nursery=nursery)

@@ -130,12 +130,14 @@ async def test_waiting_tells_each_change_at_once_and_something_every_second(
 
     *progress, end = [value for value in values if value["state"] != "queued"]
     assert [(value["phase"], value["elapsed_seconds"]) for value in progress] == [
+        ("waiting for its turn", 0.0),
         ("gathering", 0.0),
         ("asking", 0.0),
         ("asking again", 0.0),
         ("asking again", 1.0),
         ("asking again", 2.0),
         ("asking again", 3.0),
+        ("backing up", 3.0),
         ("writing", 3.0),
         ("removing", 3.0),
     ]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import trio
 from consolidation_world import SPACE, World, asking, run, until_asked
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from livememfs.records.note import Note
 from livememfs.records.space import Meta
 from livememfs.testing.clock import START
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
-from livememfs.testing.store import Fault
+from livememfs.testing.store import Asked, Fault
 
 LONG = "# Decisions\n\n" + "We keep everything in one bucket.\n" * 10
 BANK = {"progress.md": "# Progress\n\nshort\n", "decisions.md": LONG, "odd.md/inner.md": "# A\n"}
@@ -62,17 +63,17 @@ BAD: dict[str, tuple[object, str]] = {
     "no finish reason": (Scripted(json.dumps(GOOD), finish_reason=None), "finish_reason is missing"),
     "no text": (Scripted(None), "no text"),
     # keys and types
-    "nothing in it": ({}, '"bank_files" is missing; the key "synthesis" is missing'),
+    "nothing in it": ({}, '"bank_files" is missing; the key "coverage" is missing; the key "synthesis" is missing'),
     "no files": (but(bank_files=None), '"bank_files" is missing'),
     "no synthesis": (but(synthesis=None), '"synthesis" is missing'),
     "unknown key": (but(thoughts="hm"), '"thoughts" is unknown'),
-    "edits": (but(edits=[]), '"edits" are not taken'),
+    "edits": (but(edits=[]), '"edits" belong to a file'),
     "files as a mapping": (but(bank_files={"progress.md": "x"}), '"bank_files" is not a list'),
     "a file as a string": (but(bank_files=["progress.md"]), "file 1 is not an object"),
     "no file name": (but(bank_files=[{"action": "updated", "content": "x"}]), '"filename" is missing'),
-    "no content": (but(bank_files=[{"action": "updated", "filename": "x.md"}]), '"content" is missing'),
+    "no content": (but(bank_files=[{"action": "updated", "filename": "x.md"}]), 'either "edits" or "content"'),
     "no action": (but(bank_files=[{"content": "x", "filename": "x.md"}]), '"action" is missing'),
-    "edits of a file": (file(edits=[]), '"edits" are not taken; give the whole file'),
+    "edits and content": (file(edits=[]), 'either "edits" or "content"'),
     "unknown key of a file": (file(mode="w"), '"mode" is unknown'),
     "unknown action": (file(action="deleted"), '"deleted" is neither'),
     "action of a wrong type": (file(action=["updated"]), "is neither created nor updated"),
@@ -127,7 +128,7 @@ BAD: dict[str, tuple[object, str]] = {
     ),
     "emptied on purpose": ({**file("decisions.md", ""), "intended_removals": ["decisions.md"]}, "the content is empty"),
     # coverage
-    "no file and no account": (but(bank_files=[], coverage=None), "changes no file"),
+    "no file and no account": (but(bank_files=[], coverage=None), '"coverage" is missing'),
     "account of a wrong type": (but(coverage={"1": "used"}), '"coverage" is not a list'),
     "account null": (json.dumps({**GOOD, "coverage": None}), '"coverage" is not a list'),
     "empty account": (coverage(), "names no note"),
@@ -240,7 +241,7 @@ async def test_front_matter_of_a_foreign_hand_may_stay_as_it_is(world: World) ->
 ENDPOINT = {
     "wrong key": (Scripted("no", status=401), errors.ModelDenied),
     "unknown model": (Scripted("no such model", status=404), errors.ModelDenied),
-    "too long": (Scripted("maximum context length", status=400), errors.ModelError),
+    "too large": (Scripted("no, thanks", status=400), errors.ModelError),
     "throttled": (Scripted("slow down", status=429), errors.ModelUnreachable),
     "broken": (Scripted("oops", status=503), errors.ModelUnreachable),
     "reset": (Scripted(reset=True), errors.ModelUnreachable),
@@ -296,22 +297,29 @@ async def test_a_store_that_cannot_be_read_ends_the_run_with_nothing_changed(ver
     assert await world.bucket() == before
 
 
-@pytest.mark.parametrize("failing", range(4))
-async def test_a_write_that_fails_keeps_every_note_and_the_next_run_does_the_rest(failing: int, world: World) -> None:
+WRITES = ["_ledger/00000001.json", "bank/progress.md", "bank/new.md", "_synthesis.md", "_meta.json"]
+
+
+@pytest.mark.parametrize("failing", WRITES)
+async def test_a_write_that_fails_keeps_every_note_and_the_next_run_does_the_rest(failing: str, world: World) -> None:
     answer = consolidation_reply({"progress.md": "# Progress\n\nnew\n", "new.md": "# New\n"})
     notes = await world.live()
-    world.store.script("put", *[None] * failing, Fault(before=errors.Unreachable("down", endpoint="s3")))
+    down = [Fault(before=errors.Unreachable("down", endpoint="s3"))]
+    world.store.plan = lambda asked, _: down.pop() if (asked.verb, asked.key) == ("put", f"{SPACE}/{failing}") else None
 
     first = await run(world, answer)
 
-    assert (first.state, type(first.error)) == ("error", errors.Unreachable)
+    assert (first.state, type(first.error)) == ("error" if failing in WRITES[0] else "partial", errors.Unreachable)
     assert await world.live() == notes
     assert Meta.parse(await world.get(keys.meta_key(SPACE))).total_notes_processed == 0
 
-    assert (await run(world, answer)).state == "ok"
+    world.store.plan = None
+    second = await run(world, *[answer] * (failing in WRITES[0]))
+    assert second.state == "ok"
     assert await world.live() == []
     assert {"progress.md": "# Progress\n\nnew\n", "new.md": "# New\n"}.items() <= (await world.bank()).items()
     assert Meta.parse(await world.get(keys.meta_key(SPACE))).consolidation_count == 1
+    assert [entry.state for entry in await world.ledger()] == ["applied"]
 
 
 async def test_notes_that_cannot_be_removed_make_the_run_partial(
@@ -359,16 +367,35 @@ async def test_what_changed_while_the_model_was_thinking_ends_the_run_before_its
     assert await world.bucket() == before
 
 
-async def test_a_bank_file_that_changes_between_two_writes_ends_the_run_with_every_note_there(world: World) -> None:
+async def test_what_somebody_without_a_lease_writes_after_the_commit_is_kept_beside_ours(
+    world: World, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a file of the bank was changed during a run; that version is kept beside it")
+    theirs = "# Progress\n\ntheirs\n"
+    held: list[trio.Event] = []
+
+    def plan(asked: Asked, _: int) -> Fault | None:
+        if (asked.verb, asked.key) == ("put", f"{SPACE}/bank/decisions.md"):
+            held.append(trio.Event())
+            return Fault(delay=1.0)
+        return None
+
+    world.store.plan = plan
     answer = consolidation_reply({"decisions.md": f"{LONG}\nmore", "progress.md": "# P"})
-    notes = await world.live()
-    world.store.script("put", None, Fault(before=errors.PreconditionFailed(key=f"{SPACE}/bank/progress.md")))
+    async with trio.open_nursery() as nursery:
 
-    result = await run(world, answer)
+        @nursery.start_soon
+        async def _() -> None:
+            while not held:
+                await trio.sleep(0.05)
+            await world.put(f"{SPACE}/bank/progress.md", theirs)
 
-    assert type(result.error) is errors.PreconditionFailed
-    assert await world.live() == notes
-    assert (await world.bank())["progress.md"] == BANK["progress.md"]
+        result = await run(world, answer)
+
+    bank = await world.bank()
+    assert result.state == "ok"
+    assert bank["progress.md"] == "# P"
+    assert [text for name, text in bank.items() if name.startswith("progress.conflict-")] == [theirs]
 
 
 # --- the space ----------------------------------------------------------------------------------------------------
@@ -418,7 +445,7 @@ async def test_a_bug_ends_one_run_and_not_the_mount(
     world: World, monkeypatch: pytest.MonkeyPatch, expect_log: Callable[[str], None]
 ) -> None:
     expect_log("consolidation broke down")
-    monkeypatch.setattr("livememfs.pipelines.consolidate.plan_from_reply", lambda *_: 1 // 0)
+    monkeypatch.setattr("livememfs.pipelines.consolidate.plan_from_reply", lambda *_, **__: 1 // 0)
     before = await world.bucket()
     with ScriptedLLM(GOOD, GOOD) as llm:
         async with asking(world, llm) as consolidations:

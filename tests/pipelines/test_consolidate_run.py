@@ -168,7 +168,7 @@ async def test_the_specified_course_of_a_run(world: World) -> None:
     assert (figures.synthesis_size, figures.model) == (10, "scripted")
 
 
-async def test_bank_then_synthesis_then_meta_then_notes_each_under_a_condition(world: World) -> None:
+async def test_lease_backup_ledger_bank_synthesis_meta_and_then_the_notes_go(world: World) -> None:
     await world.seed(notes=2, bank={"progress.md": OLD})
     with ScriptedLLM(consolidation_reply({"progress.md": NEW, "decisions.md": "# D\n"})) as llm:
         async with asking(world, llm) as consolidations:
@@ -176,13 +176,20 @@ async def test_bank_then_synthesis_then_meta_then_notes_each_under_a_condition(w
             await consolidations.run_once(SPACE)
 
     writes = [asked for asked in world.store.requests if asked.verb in ("put", "delete", "copy")]
-    assert [asked.key for asked in writes[:4]] == [
+    lease = f"_system/leases/{SPACE}.json"
+    around = [asked.key for asked in writes if asked.key.startswith("_")]
+    assert (around[0], around[-2:]) == (lease, [lease, lease])  # taken, renewed before the commit, given back
+    assert {key.split("/")[0] for key in around[1:-2]} == {"_backups"}
+    own = [asked for asked in writes if asked.key.startswith(f"{SPACE}/")]
+    assert [asked.key for asked in own[:5]] == [
+        f"{SPACE}/_ledger/00000001.json",
         f"{SPACE}/bank/progress.md",
         f"{SPACE}/bank/decisions.md",
         f"{SPACE}/_synthesis.md",
         f"{SPACE}/_meta.json",
     ]
-    assert [asked.verb for asked in writes[4:]] == ["delete", "delete"]
+    assert [asked.verb for asked in own[5:]] == ["delete", "delete", "put"]
+    assert (own[-1].key, writes[-1].key) == (own[0].key, lease)
 
 
 async def test_a_file_with_the_same_content_is_not_written(world: World) -> None:

@@ -11,6 +11,7 @@ import trio
 
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
+from livememfs.pipelines import backups
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.store.memory import MemoryStore
@@ -86,6 +87,7 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)
     await _write(made, "README.md", b"no guide, an ordinary file\n")
     await space.symlink("link", "folder/file.txt", NOBODY)
+    await backups.create(root.context.replica, root.context.clock, SPACE, automatic=False)
 
 
 @pytest.fixture

@@ -1,0 +1,214 @@
+"""`livememfs backup ...`: backups of spaces on the store, with or without a mount.
+
+Owns what a person is told about them. Refuses to ask anything: a restore over a space can be undone, and a removal
+names its backup. Main thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from livememfs.app import App, open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.space import SpaceName, naming_the_space
+from livememfs.config import Settings
+from livememfs.errors import AlreadyExists, LiveMemError, NotFound
+from livememfs.pipelines import backups
+from livememfs.pipelines.export import Exported, Progress
+
+T = TypeVar("T")
+
+app = typer.Typer(help="Make, list, restore and remove backups of spaces.", no_args_is_help=True, rich_markup_mode=None)
+
+Stamp = Annotated[
+    str,
+    typer.Argument(
+        metavar="STAMP", help="Which backup, as `list` shows it; `latest`: the newest complete one.", show_default=False
+    ),
+]
+
+
+@app.command()
+@command
+def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
+    """Copy what a space knows aside, inside the bucket."""
+
+    async def work(app: App, progress: Progress) -> backups.Backup:
+        return await backups.create(app.replica, app.clock, space, automatic=False, progress=progress)
+
+    with naming_the_space(space):
+        made = _run(choice, f"backing up {space}", work)
+    if as_json:
+        output.print_json(made)
+    else:
+        output.say(f"backup {made.stamp} of {space}: {_figures(made)}")
+
+
+@app.command("list")
+@command
+def list_backups(
+    choice: Choice,
+    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this one's.", show_default=False)] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List backups, the oldest first."""
+
+    async def work(app: App, _: Progress) -> list[backups.Backup]:
+        return await backups.list_backups(app.replica, space)
+
+    with naming_the_space(space or ""):
+        found = _run(choice, "listing backups", work)
+    if as_json:
+        output.print_json(found)
+    elif not found:
+        output.say(
+            f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
+        )
+    else:
+        output.table(["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"], [_row(one) for one in found])
+
+
+def _row(one: backups.Backup) -> list[str]:
+    made = ("automatically" if one.automatic else "by hand") if one.complete else "-"
+    state = "complete" if one.complete else "incomplete"
+    return [one.space, one.stamp, str(one.objects), output.size(one.bytes), made, state]
+
+
+@app.command()
+@command
+def restore(
+    choice: Choice,
+    space: SpaceName,
+    stamp: Stamp,
+    to: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Make this space of it.  [default: SPACE]", show_default=False)
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace what the space has now, after a backup of it.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a space as a backup was."""
+
+    async def work(app: App, progress: Progress) -> backups.Restored:
+        leases = app.consolidations.leases
+        return await backups.restore(
+            app.replica, app.clock, leases, space, stamp, to=to, replace=replace, progress=progress
+        )
+
+    with _naming_the_backup(space), _explaining_replace():
+        done = _run(choice, f"restoring {space}", work)
+    if as_json:
+        output.print_json(done)
+        return
+    output.say(f"space {done.target} is as {space} was in {done.stamp} ({output.plural(done.objects, 'object')})")
+    if done.saved is not None:
+        again = f"livememfs backup restore {done.target} {done.saved} --replace"
+        output.say(f"what it had before is in backup {done.saved}; `{again}` brings that back")
+
+
+@app.command()
+@command
+def download(
+    choice: Choice,
+    space: SpaceName,
+    stamp: Stamp,
+    target: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A .tar.gz or .zip file.  [default: SPACE-STAMP.tar.gz here]",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a backup into one archive."""
+    here = Path.cwd()
+
+    async def work(app: App, progress: Progress) -> Exported:
+        exact = await _exact(app, space, stamp)
+        path = here / (target or Path(f"{space}-{exact}.tar.gz")).expanduser()
+        return await backups.download(app.replica, space, exact, path, progress=progress)
+
+    with _naming_the_backup(space):
+        found = _run(choice, f"downloading a backup of {space}", work)
+    if as_json:
+        output.print_json(found)
+    else:
+        output.say(f"{output.plural(found.objects, 'object')} in {found.target} ({output.size(found.size)})")
+
+
+@app.command()
+@command
+def delete(choice: Choice, space: SpaceName, stamp: Stamp, as_json: JsonFlag = False) -> None:
+    """Remove a backup."""
+
+    async def work(app: App, progress: Progress) -> tuple[str, int]:
+        exact = await _exact(app, space, stamp)
+        return exact, await backups.delete(app.replica, space, exact, progress=progress)
+
+    with _naming_the_backup(space):
+        gone, removed = _run(choice, f"removing a backup of {space}", work)
+    if as_json:
+        output.print_json({"space": space, "stamp": gone, "removed_objects": removed})
+    else:
+        output.say(f"backup {gone} of {space} is removed ({output.plural(removed, 'object')})")
+
+
+# --- common ------------------------------------------------------------------------------------------------------
+
+
+def _figures(one: backups.Backup) -> str:
+    return f"{output.plural(one.objects, 'object')} ({output.size(one.bytes)})"
+
+
+async def _exact(app: App, space: str, stamp: str) -> str:
+    """The stamp that `latest` stands for."""
+    return (await backups.find(app.replica, space, stamp)).stamp if stamp == backups.LATEST else stamp
+
+
+@contextmanager
+def _naming_the_backup(space: str) -> Iterator[None]:
+    """Say where the stamps are that there are."""
+    try:
+        with naming_the_space(space):
+            yield
+    except NotFound as error:
+        path = str(error.values.get("path", ""))
+        if not path.startswith("backup "):
+            raise
+        raise NotFound(path=f"{path}; `livememfs backup list {space}` shows those there are") from None
+
+
+@contextmanager
+def _explaining_replace() -> Iterator[None]:
+    try:
+        yield
+    except AlreadyExists as error:
+        name = error.values.get("path")
+        raise LiveMemError(
+            f"space {name} exists already; --to NAME makes another space of the backup, "
+            "--replace puts it in place of what is there, after a backup of that"
+        ) from None
+
+
+def _run(choice: Choice, title: str, work: Callable[[App, Progress], Awaitable[T]]) -> T:
+    """Run `work` on the store with a progress bar."""
+    settings = choice.load()
+    quiet_log(settings)
+
+    async def with_app(settings: Settings) -> T:
+        with output.bar(title) as progress:
+            async with open_app(settings) as app:
+                return await work(app, progress)
+
+    return run(with_app, settings)

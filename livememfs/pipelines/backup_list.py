@@ -1,0 +1,108 @@
+"""Which backups there are, and what they hold (data model 2).
+
+Owns the marks by which a backup is told: `_meta.json`, without which it is torn, and the word in that object's metadata
+that says it was made automatically. Refuses to change anything. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import LiveMemError, NotFound, ObjectMissing
+from livememfs.records import keys
+from livememfs.store.base import ObjectInfo
+
+LATEST = "latest"
+"""Stands for the stamp of a space's newest complete backup."""
+META_BACKUP = "livememfs-backup"
+"""User metadata of a backup's `_meta.json`: who wanted the backup. Absent when a person did."""
+AUTOMATIC = "automatic"
+
+
+@dataclass(frozen=True)
+class Backup:
+    """One backup; `bytes` in all its objects. `complete`: it can be restored; of a torn one nobody knows who wanted it.
+
+    `objects` counts everything below its prefix, sentinels too.
+    """
+
+    space: str
+    stamp: str
+    objects: int
+    bytes: int
+    automatic: bool
+    complete: bool
+
+    @property
+    def prefix(self) -> str:
+        """Where its objects are, with the slash."""
+        return keys.backup_prefix(self.space, self.stamp)
+
+
+def prefix_of_all(space: str) -> str:
+    """`_backups/{space}/`. NotFound for what cannot be a space: with a slash it would name a part of a backup."""
+    if not space or "/" in space or space.startswith("_"):
+        raise NotFound(path=space)
+    return f"{keys.BACKUPS}/{space}/"
+
+
+async def list_backups(replica: Replica, space: str | None = None) -> list[Backup]:
+    """The backups of one space, or of all spaces, removed ones too: by space, the oldest first."""
+    found: dict[tuple[str, str], list[ObjectInfo]] = {}
+    for item in await replica.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
+        parsed = keys.parse(item.key)
+        stamp, slash, _ = parsed.name.partition("/")
+        if parsed.kind == "backup" and stamp and slash:
+            found.setdefault((parsed.space, stamp), []).append(item)
+    records = [item for one, items in found.items() for item in items if item.key == _record(one)]
+    marks = {item.key: item.meta or {} for item in await replica.complete(records)}
+    return [_backup(one, found[one], marks.get(_record(one))) for one in sorted(found)]
+
+
+def _record(one: tuple[str, str]) -> str:
+    return keys.backup_prefix(*one) + keys.META
+
+
+def _backup(one: tuple[str, str], objects: list[ObjectInfo], marks: Mapping[str, str] | None) -> Backup:
+    size = sum(item.size for item in objects)
+    return Backup(*one, len(objects), size, is_automatic(marks or {}), complete=marks is not None)
+
+
+def is_automatic(marks: Mapping[str, str]) -> bool:
+    """Whether the metadata of a backup's `_meta.json` says that nobody asked for it."""
+    return marks.get(META_BACKUP) == AUTOMATIC
+
+
+async def find(replica: Replica, space: str, stamp: str, *, whole: bool = False) -> Backup:
+    """One backup, by its stamp or as `latest`. Raises NotFound; with `whole`, LiveMemError for a torn one."""
+    found = await list_backups(replica, space)
+    fitting = [one for one in found if (one.complete if stamp == LATEST else one.stamp == stamp)]
+    if not fitting:
+        raise NotFound(path=f"backup {stamp} of {space}")
+    if whole and not fitting[-1].complete:
+        raise LiveMemError(f"backup {stamp} of {space} is incomplete: without its {keys.META}, some of it is missing")
+    return fitting[-1]
+
+
+def is_content(name: str) -> bool:
+    """Whether an object of this name in a space goes into a backup and comes back from one, apart from `_meta.json`."""
+    return name in (keys.RULES, keys.SYNTHESIS) or name.startswith((f"{keys.BANK}/", f"{keys.LIVE}/"))
+
+
+async def content_of(replica: Replica, space: str) -> list[ObjectInfo]:
+    """Those objects of a space, asked for now."""
+    top = await replica.listing(f"{space}/", fresh=True)
+    found = [top.objects[name] for name in (keys.RULES, keys.SYNTHESIS) if name in top.objects]
+    for prefix in (keys.bank_prefix(space), keys.live_prefix(space)):
+        found += await replica.walk(prefix)
+    return found
+
+
+async def record_of(replica: Replica, space: str) -> ObjectInfo | None:
+    """A space's `_meta.json` with its metadata, asked for now; None when the prefix is no space."""
+    try:
+        return await replica.stat(keys.meta_key(space), fresh=True)
+    except ObjectMissing:
+        return None

@@ -1,0 +1,232 @@
+"""The lease of a space: one runner at a time, on whatever host (design section 3, rule 4).
+
+Owns `_system/leases/{space}.json`: who holds it, until when, and a fencing number that grows with every change of
+hands. A holder renews it; one that could not for too long has lost it and must not commit. A holder that has died is
+taken over when its object has not changed for the time of a lease, by the watch of whoever waits: two hosts' clocks
+need not agree. Refuses nothing to whoever waits long enough. Trio thread only.
+
+A store without conditions is written to, left alone for `SETTLE` seconds and read again: whoever finds itself there
+has the lease. Two that write at the very end of that time can both believe it; the ledger's number is their last guard.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.errors import (
+    ConditionsUnsupported,
+    ConflictRetry,
+    LeaseLost,
+    LiveMemError,
+    ObjectMissing,
+    PreconditionFailed,
+)
+from livememfs.records import keys
+from livememfs.records.times import iso, parse_iso
+from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo
+
+log = structlog.get_logger("livememfs.pipelines")
+
+SECONDS = 60.0
+"""How long a lease is good for without being renewed."""
+RENEWED_EVERY = SECONDS / 4
+GIVEN_UP_AFTER = SECONDS * 3 / 4
+"""A holder that could not renew it for so long stops, well before anybody else may start."""
+LOOKED_AT_EVERY = 1.0
+SETTLE = 2.0
+RELEASE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class _Record:
+    """What the object says. `released`: nobody holds it."""
+
+    holder: str
+    fence: int
+    released: bool
+    expires_at: str
+
+    @classmethod
+    def parse(cls, data: bytes) -> _Record:
+        """Whatever cannot be read is a lease that nobody holds, with the number 0."""
+        try:
+            found = json.loads(data)
+            return cls(str(found["holder"]), int(found["fence"]), bool(found.get("released")), str(found["expires_at"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return cls("", 0, True, "")
+
+
+class Held:
+    """A lease that we hold."""
+
+    def __init__(self, leases: Leases, space: str, fence: int, etag: str, renewed: float) -> None:
+        self.space = space
+        self.fence = fence
+        self._leases = leases
+        self._etag = etag
+        self._renewed = renewed
+        self._lost = ""
+
+    async def check(self) -> None:
+        """Renew it now. LeaseLost when somebody else has it, or when that cannot be found out in time."""
+        if self._lost:
+            raise LeaseLost(self._lost, path=self.space)
+        try:
+            await self.renew()
+        except PreconditionFailed:
+            self._lost = "another host has taken the lease over"
+            raise LeaseLost(self._lost, path=self.space) from None
+        except LiveMemError as error:
+            raise LeaseLost(f"the lease could not be renewed: {error}", path=self.space) from error
+
+    async def renew(self) -> None:
+        """Have it for another `SECONDS`. PreconditionFailed when it is ours no more, and what the store fails with."""
+        asked = trio.current_time()
+        info = await self._leases.write(self.space, self.fence, self._etag, released=False)
+        self._etag, self._renewed = info.etag, asked
+
+    async def keep(self) -> None:
+        """Renew it again and again, until it is lost; runs beside the work."""
+        while not self._lost:
+            await trio.sleep(RENEWED_EVERY)
+            try:
+                await self.renew()
+            except PreconditionFailed:
+                self._lost = "another host has taken the lease over"
+            except LiveMemError as error:
+                if trio.current_time() - self._renewed > GIVEN_UP_AFTER:
+                    self._lost = f"the lease could not be renewed: {error}"
+        log.warning("the lease of a space is lost", space=self.space, reason=self._lost)
+
+    def abandon(self) -> None:
+        """Leave it to its end, as a crash would: there is no time to give it back."""
+        self._lost = "it was abandoned"
+
+    async def release(self) -> None:
+        """Give it back, so that nobody needs to wait for its end."""
+        if not self._lost:
+            with suppress(LiveMemError):
+                await self._leases.write(self.space, self.fence, self._etag, released=True)
+
+
+class Leases:
+    """The leases of one process. `holder` is its alone; the same after a restart that proves the former dead."""
+
+    def __init__(self, replica: Replica, clock: Clock, holder: str, nursery: trio.Nursery) -> None:
+        self._replica = replica
+        self._nursery = nursery
+        self._clock = clock
+        self._holder = holder
+        self._waits = self._takeovers = self._held = 0
+
+    @asynccontextmanager
+    async def hold(self, space: str) -> AsyncIterator[Held]:
+        """Hold the lease of a space; waits until it can be had. What the store fails with is raised."""
+        held = await self.acquire(space)
+        self._held += 1
+        beside = trio.CancelScope()
+
+        async def keep() -> None:
+            with beside:
+                await held.keep()
+
+        self._nursery.start_soon(keep)
+        try:
+            yield held
+        finally:
+            beside.cancel()
+            self._held -= 1
+            with trio.move_on_after(RELEASE_SECONDS, shield=True):
+                await held.release()
+
+    async def acquire(self, space: str) -> Held:
+        """Wait until the lease can be had, and take it."""
+        seen, since = "", trio.current_time()
+        while True:
+            record, etag = await self._read(space)
+            if etag != seen:
+                seen, since = etag, trio.current_time()
+            if record is None or self._is_free(record) or trio.current_time() - since >= SECONDS:
+                held = await self._take(space, record, etag)
+                if held is not None:
+                    return held
+                continue
+            self._waits += 1
+            await trio.sleep(LOOKED_AT_EVERY)
+
+    def _is_free(self, record: _Record) -> bool:
+        return record.released or record.holder == self._holder
+
+    async def _take(self, space: str, record: _Record | None, etag: str) -> Held | None:
+        """Ours, or None when somebody else was faster."""
+        fence = (record.fence if record else 0) + 1
+        if record is not None and not self._is_free(record):
+            self._takeovers += 1
+            log.info("the lease of a dead host is taken over", space=space, holder=record.holder)
+        asked = trio.current_time()
+        try:
+            info = await self.write(space, fence, etag, released=False)
+        except (PreconditionFailed, ConflictRetry):
+            return None
+        return Held(self, space, fence, info.etag, asked)
+
+    async def _read(self, space: str) -> tuple[_Record | None, str]:
+        replica, key = self._replica, keys.lease_key(space)
+        try:
+            found = await replica.asking.call(lambda: replica.store.get(key))
+        except ObjectMissing:
+            return None, ""
+        return _Record.parse(found.data), found.info.etag
+
+    async def write(self, space: str, fence: int, etag: str, *, released: bool) -> ObjectInfo:
+        """Write the object in place of the version `etag` (empty: of none). PreconditionFailed, and the store's."""
+        key, store = keys.lease_key(space), self._replica.store
+        until = self._clock.now() + timedelta(seconds=SECONDS)
+        value = {"holder": self._holder, "fence": fence, "released": released, "expires_at": iso(until, exact=True)}
+        data = json.dumps({**value, "at": round(trio.current_time(), 6)}).encode()
+        condition = IfMatch(etag) if etag else IfAbsent()
+        try:
+            return await self._replica.asking.call(lambda: store.put(key, data, condition=condition))
+        except ConditionsUnsupported:
+            pass
+        record, now = await self._read(space)
+        if now != etag:
+            raise PreconditionFailed(key=key)
+        await self._replica.asking.call(lambda: store.put(key, data))
+        if record is None or record.holder != self._holder:
+            await trio.sleep(SETTLE)
+        record, now = await self._read(space)
+        if record is None or (record.holder, record.fence) != (self._holder, fence):
+            raise PreconditionFailed(key=key)
+        return ObjectInfo(key, now, len(data), 0)
+
+    def statistics(self) -> LeaseStatistics:
+        """Counters, cheap."""
+        return LeaseStatistics(self._held, self._waits, self._takeovers)
+
+
+@dataclass(frozen=True)
+class LeaseStatistics:
+    """Leases held now, looks at a lease that another host had, leases taken over from the dead."""
+
+    held: int
+    waits: int
+    takeovers: int
+
+
+def expires(data: bytes) -> str:
+    """When a lease ends by its holder's clock, for people to read; empty when nobody holds it."""
+    record = _Record.parse(data)
+    with suppress(ValueError):
+        parse_iso(record.expires_at)
+        return "" if record.released else record.expires_at
+    return ""

@@ -1,0 +1,101 @@
+"""A plan as an entry of the ledger: everything that carrying it out needs, and where each part came from.
+
+Owns the form in which a run is written down. Refuses to read or write the bucket (`ledger` does). Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from livememfs.pipelines.coverage import words
+from livememfs.pipelines.gather import Inputs, LiveNote
+from livememfs.pipelines.plan import FileChange, Plan
+from livememfs.records import keys
+from livememfs.records.headings import Section
+from livememfs.records.ledger import Entry, NoteEntry, Part, Write
+from livememfs.records.markdown import Document
+from livememfs.records.space import render_synthesis
+from livememfs.records.times import iso
+
+FIRST_LINE_CHARS = 200
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who makes a run: the machine, the fencing number of its lease, and the backup it made before."""
+
+    host: str
+    fence: int
+    backup: str
+
+
+def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
+    """The entry of a run that has not been committed yet."""
+    notes = {number: inputs.notes[number - 1] for number in plan.coverage.fates}
+    processed = len(notes)
+    synthesis = render_synthesis(plan.synthesis, now, processed, inputs.number)
+    meta = inputs.meta.after_run(now, processed, inputs.number)
+    writes = [
+        Write(f"{keys.BANK}/{change.name}", change.etag, change.content, was=change.old) for change in plan.changes
+    ]
+    writes.append(Write(keys.SYNTHESIS, inputs.synthesis_etag, synthesis.decode(), was=inputs.synthesis_text))
+    writes.append(Write(keys.META, inputs.meta_etag, meta.render().decode()))
+    return Entry(
+        number=inputs.number,
+        space=inputs.space,
+        committed_at=now,
+        host=origin.host,
+        fence=origin.fence,
+        writes=tuple(writes),
+        removes=tuple(_note(note, plan, number) for number, note in notes.items()),
+        parts=tuple(part for change in plan.changes for part in _parts(change, plan, notes)),
+        unsourced=plan.unsourced,
+        warnings=plan.warnings,
+        backup=origin.backup,
+        metrics=metrics,
+    )
+
+
+def _note(live: LiveNote, plan: Plan, number: int) -> NoteEntry:
+    fate = plan.coverage.fates[number]
+    lines = [line.strip() for line in live.note.body.splitlines() if line.strip()]
+    return NoteEntry(
+        key=live.key,
+        etag=live.etag,
+        sha256=live.sha256,
+        agent=live.note.agent,
+        timestamp=iso(live.note.timestamp),
+        first_line=lines[0][:FIRST_LINE_CHARS] if lines else "",
+        used_in=fate.used_in,
+        skipped=fate.skipped,
+        number=number,
+    )
+
+
+def _parts(change: FileChange, plan: Plan, notes: Mapping[int, LiveNote]) -> list[Part]:
+    """The sections of a file whose own text is new, each with the notes it came from."""
+    used = [number for number, fate in plan.coverage.fates.items() if change.name in fate.used_in]
+    before = Document(change.old or "")
+    known = {own_text(before, section) for section in before.root.walk()}
+    after = Document(change.content)
+    parts: list[Part] = []
+    for section in after.root.walk():
+        text = own_text(after, section)
+        if text.strip() and text not in known:
+            parts.append(Part(change.name, section.path, _sources(words(text), used, notes)))
+    return parts
+
+
+def own_text(document: Document, section: Section) -> str:
+    """A section's heading and its own text, without the headings below it."""
+    return "".join(document.lines[section.start : section.own_end])
+
+
+def _sources(added: set[str], used: Sequence[int], notes: Mapping[int, LiveNote]) -> tuple[int, ...]:
+    """The notes that share words with a part, if any do; else all that the reply says were used in its file."""
+    shared = {number: len(words(notes[number].note.body) & added) for number in used}
+    best = max(shared.values(), default=0)
+    return tuple(number for number in used if not best or shared[number] * 2 >= best)

@@ -1,0 +1,163 @@
+"""The ledger of a space: one entry for each run that changed it, `{space}/_ledger/{n:08d}.json` (design rule 4).
+
+Owns an entry's form. An entry holds everything that is needed to carry it out again from nothing: what each object is
+to be, which version it replaces, which notes go. Writing it is the commit of a run. Refuses entries of a form it does
+not know: what cannot be understood must not be carried out by half. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from livememfs.records.times import iso, parse_iso
+
+FORM = 1
+
+State = Literal["committed", "applied"]
+Kind = Literal["consolidation", "undo"]
+
+
+@dataclass(frozen=True)
+class Write:
+    """What one object is to be.
+
+    :key:     relative to the space
+    :before:  the etag of the version it replaces; None: there is none
+    :content: the new text; None with `copy`, and for an object that is to go
+    :copy:    the key in the bucket whose bytes it is to have
+    :was:     the text it replaces, where no earlier entry of the ledger has it
+    """
+
+    key: str
+    before: str | None
+    content: str | None = None
+    copy: str = ""
+    was: str | None = None
+
+    @property
+    def removes(self) -> bool:
+        """Whether the object is to go."""
+        return self.content is None and not self.copy
+
+
+@dataclass(frozen=True)
+class NoteEntry:
+    """A note of the run, and what became of it. It leaves `live/` only as the version `etag`.
+
+    :sha256:  of its bytes, in hex
+    :used_in: the bank files that it led to
+    :skipped: why it led to none
+    :number:  by which the run knew it, from 1
+    """
+
+    key: str
+    etag: str
+    sha256: str
+    agent: str
+    timestamp: str
+    first_line: str
+    used_in: tuple[str, ...] = ()
+    skipped: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a bank file that a run wrote, and the notes that it came from, as numbers from 1."""
+
+    file: str
+    heading: tuple[str, ...]
+    notes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Unsourced:
+    """A line that a run wrote and that states something which no source has."""
+
+    file: str
+    line: int
+    text: str
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One run.
+
+    :number:     from 1, without gaps between runs that livememfs made
+    :fence:      of the lease under which it was committed
+    :writes:     in the order in which they are made: bank, synthesis, `_meta.json`
+    :removes:    notes that go last; the notes a reply did not account for are not among them
+    :undoes:     the run whose effect and everything since an undo takes back; 0 for a consolidation
+    :backup:     stamp of the backup that was made before; empty when there was none
+    :metrics:    the figures of the run as `.consolidate` shows them
+    """
+
+    number: int
+    space: str
+    kind: Kind = "consolidation"
+    state: State = "committed"
+    committed_at: datetime
+    applied_at: datetime | None = None
+    host: str = ""
+    fence: int = 0
+    writes: tuple[Write, ...] = ()
+    removes: tuple[NoteEntry, ...] = ()
+    parts: tuple[Part, ...] = ()
+    unsourced: tuple[Unsourced, ...] = ()
+    warnings: tuple[str, ...] = ()
+    undoes: int = 0
+    backup: str = ""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    form: int = FORM
+
+    def applied(self, now: datetime) -> Entry:
+        """The same run, carried out."""
+        return replace(self, state="applied", applied_at=now)
+
+    def render(self) -> bytes:
+        """The object of this entry: JSON, one line for each field."""
+        fields = asdict(self)
+        fields["committed_at"] = iso(self.committed_at)
+        fields["applied_at"] = iso(self.applied_at) if self.applied_at else None
+        lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
+        return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace")
+
+    @classmethod
+    def parse(cls, data: bytes) -> Entry:
+        """The entry in an object. Raises ValueError on anything that is not one, or of a later form."""
+        try:
+            found = json.loads(data.decode("utf-8"))
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise ValueError("it is not JSON") from error
+        if not isinstance(found, dict) or found.get("form") != FORM:
+            raise ValueError(f"it is not an entry of form {FORM}")
+        if found.get("state") not in ("committed", "applied"):
+            raise ValueError("it is neither committed nor applied")
+        try:
+            return cls(
+                number=int(found["number"]),
+                space=str(found["space"]),
+                kind=found["kind"],
+                state=found["state"],
+                committed_at=parse_iso(found["committed_at"]),
+                applied_at=parse_iso(found["applied_at"]) if found["applied_at"] else None,
+                host=found["host"],
+                fence=found["fence"],
+                writes=tuple(Write(**write) for write in found["writes"]),
+                removes=tuple(NoteEntry(**{**note, "used_in": tuple(note["used_in"])}) for note in found["removes"]),
+                parts=tuple(
+                    Part(part["file"], tuple(part["heading"]), tuple(part["notes"])) for part in found["parts"]
+                ),
+                unsourced=tuple(Unsourced(**{**one, "facts": tuple(one["facts"])}) for one in found["unsourced"]),
+                warnings=tuple(found["warnings"]),
+                undoes=found["undoes"],
+                backup=found["backup"],
+                metrics=found["metrics"],
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"a field is missing or of a wrong type: {error}") from error
