@@ -129,7 +129,7 @@ class Journal:
         """
         made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
         made.modified = self._now_ns()
-        before = self.newest(key)
+        before = self._content(key)
         knows = before is not None and base is not None and base.etag == before.etag
         if before is not None and (knows or before.origin is not None):
             made.holds = before.etag if before.in_flight else before.holds
@@ -144,6 +144,11 @@ class Journal:
             self._enter(made)
             self._rejoin(made, before.origin, self._blobs.by_id(before.blob))
         return made
+
+    def _content(self, key: str) -> Operation | None:
+        """The newest operation of a key that says what its content is: a change of attributes does not."""
+        newest = self.newest(key)
+        return self._flying.get(key, newest) if newest is not None and newest.kind == "meta" else newest
 
     def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
         """Accept a copy on the server of a version whose bytes are not here. StoreError when they should be."""
@@ -187,6 +192,11 @@ class Journal:
             self._counts["dropped"] += 1
             self._wake()
             return None
+        ahead = self._content(key)
+        if ahead is not None and ahead.origin is not None and base is not None and base.etag != ahead.etag:
+            if waiting is not None and waiting is not ahead:
+                self._remove(waiting)
+            return None  # another host's version was joined in meanwhile, which nobody here has seen: the edit wins
         made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
         with self._database.atomic():
             self._write(made, base)

@@ -460,6 +460,26 @@ async def test_a_second_removal_does_not_take_what_another_host_made_after_the_f
     assert await machine.bucket() == {KEY: b"theirs\n"}
 
 
+async def test_a_writer_who_goes_on_after_a_change_of_attributes_builds_on_what_was_joined_in(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Ours is on its way and joined with another host's; a change of attributes waits behind it, then more of ours."""
+    await machine.memory.put(KEY, b"a\n", meta={})
+    machine.store.latency("put", 1.0)
+    async with machine.running() as replica:
+        base = (await replica.read(KEY)).info
+        ours = replica.save(KEY, b"a\nours\n", meta={}, base=base)
+        await trio.sleep(0.8)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        replica.restamp(ours, {"colour": "blue"})
+        await trio.sleep(1.0)
+        assert replica.journal._flying[KEY].origin is not None, "it is joined, and on its way again"
+        replica.save(KEY, b"a\nours\nmore\n", meta={}, base=ours)
+        await replica.uploaded()
+
+    assert sorted((await machine.bucket())[KEY].split()) == [b"a", b"more", b"ours", b"theirs"]
+
+
 async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_overwritten_unread(
     machine: Machine, autojump_clock: Clock
 ) -> None:
