@@ -128,7 +128,7 @@ class Machine:
         host = self.hosts[name]
         if file == other:
             return
-        gone, moved = await self.there(host, f"{TOP}/{other}"), await self.there(host, f"{TOP}/{file}")
+        gone, moved = await self.there(host, f"{TOP}/{other}"), set(await self.shown(host, f"{TOP}/{file}"))
         await host.rename(f"{TOP}/{file}", f"{TOP}/{other}")
         self.renamed = True
         self.kept -= (gone | await self.there(host, f"{TOP}/{other}")) - moved
