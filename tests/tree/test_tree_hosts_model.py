@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from livememfs import errors
+from livememfs.store.base import ObjectInfo
 from livememfs.testing.store import Asked, Fault
 from livememfs.tree.node import Directory
 
@@ -57,6 +58,8 @@ class Machine:
         self.tokens = count(1)
         self.kept: set[str] = set()
         self.renamed = False
+        self.stored: dict[str, set[str]] = {}
+        self.watch_bucket()
         for name in ("one", "two"):
             host = self.hosts[name] = world.host(name, insists=True)
             host.prompt = False  # the first `settle` begins the faults
@@ -70,6 +73,18 @@ class Machine:
             return Fault(after=errors.Unreachable("reset", endpoint="the bucket"))
         return Fault(delay=self.random.random() / 5)
 
+    def watch_bucket(self) -> None:
+        """Take note of every line that comes into the bucket, during a step."""
+        put = self.world.memory.put
+
+        async def noted(key: str, data: bytes, **how: Any) -> ObjectInfo:
+            info = await put(key, data, **how)
+            if key.startswith(TOP):
+                self.stored.setdefault(key, set()).update(data.decode().splitlines())
+            return info
+
+        self.world.memory.put = noted  # type: ignore[method-assign]  # the stores of both hosts end there
+
     async def shown(self, host: Host, path: str) -> list[str]:
         """The lines that a host shows of a file; none when it shows no file."""
         try:
@@ -78,8 +93,8 @@ class Machine:
             return []
 
     async def there(self, host: Host, path: str) -> set[str]:
-        """The lines that a host may take the place of now: those it shows, and those it may hear of on the way."""
-        found = set(await self.shown(host, path))
+        """The lines that a host may take the place of: those it shows, and those it may hear of during the step."""
+        found = set(await self.shown(host, path)) | self.stored.get(path, set())
         try:
             return found | set((await self.world.memory.get(path)).data.decode().splitlines())
         except errors.ObjectMissing:
@@ -93,6 +108,7 @@ class Machine:
     async def step(self, name: str, *args: Any) -> None:
         """One operation. What is refused has not happened."""
         before = set(self.kept)
+        self.stored.clear()
         try:
             await getattr(self, f"_{name}")(*args)
         except (errors.NotFound, errors.AlreadyExists, errors.Stale, errors.ObjectMissing, errors.PreconditionFailed):
