@@ -13,7 +13,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,6 +24,8 @@ RESERVE_BYTES = 4 << 20
 """Kept in a file of its own and given up when the disk is full, so that what is uploaded can still be written off."""
 LOG_BYTES = 2 << 20
 BUSY_MS = 2_000
+RUNNING = "running"
+"""A file that is there while a process uses the folder, and after one that was killed."""
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -104,6 +106,8 @@ class Database:
         try:
             self._db = self._open()
             self._reserve()
+            self.after_crash = self._begin()
+            """Whether the process before this one did not come to `close`."""
         except BaseException:
             self._unlock()
             raise
@@ -244,11 +248,23 @@ class Database:
         finally:
             db.close()
 
+    def _begin(self) -> bool:
+        if self.folder is None:
+            return False
+        mark = self.folder / RUNNING
+        found = mark.exists()
+        with suppress(OSError):  # a full disk: then the next process has one question to ask in vain
+            mark.touch()
+        return found
+
     def close(self) -> None:
         """Give the folder to the next process. Closing twice is fine."""
         if not self._closed:
             self._closed = True
             self._db.close()
+            if self.folder is not None:
+                with suppress(OSError):
+                    (self.folder / RUNNING).unlink(missing_ok=True)
             self._unlock()
 
     def _unlock(self) -> None:

@@ -122,10 +122,21 @@ class Journal:
 
     # --- accepting --------------------------------------------------------------------------------------------
 
-    def put(self, key: str, data: bytes, etag: str, meta: Mapping[str, str], *, base: ObjectInfo | None) -> Operation:
+    def put(
+        self,
+        key: str,
+        data: bytes,
+        etag: str,
+        meta: Mapping[str, str],
+        *,
+        base: ObjectInfo | None,
+        moved: bool = False,
+    ) -> Operation:
         """Accept new content. `base` is the version it was made from, None when the key was free. NoSpace.
 
-        Where the bucket has something else by then, it is settled when the operation arrives there.
+        Where the bucket has something else by then, it is settled when the operation arrives there. `moved`: it is the
+        content of another key, made from nothing that was here. Joined as a change of `base` it could vanish: a file
+        that is moved onto one with the same bytes would look like no change at all.
         """
         made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
         made.modified = self._now_ns()
@@ -136,6 +147,9 @@ class Journal:
         if before is None or before.origin is None or before.blob is None or knows:
             with self._database.atomic():
                 self._write(made, base, data)
+                if moved:
+                    made.base_blob = None
+                    self._store(made)
             return self._enter(made)
         # The version it was made from has been joined with another host's, which the writer has not seen.
         with self._database.atomic():

@@ -106,6 +106,7 @@ class Replica(Names):
         self._database = Database(folder)
         self.identity = self._database.identity
         """What tells this local state from all others; the same for the process that takes it over after a crash."""
+        self.after_crash = self._database.after_crash
         self._max_bytes = cache_size
         self.blobs = Blobs(self._database, max_bytes=cache_size, memory_bytes=cache_memory)
         self.journal = Journal(self._database, self.blobs, now_ns)
@@ -304,7 +305,7 @@ class Replica(Names):
             return op, None
         data = self.blobs.get(info.key, info.etag)
         if data is not None:
-            op = self.journal.put(target, data, info.etag, info.meta or {}, base=replaces)
+            op = self.journal.put(target, data, info.etag, info.meta or {}, base=replaces, moved=True)
         else:
             op = self.journal.copy(info, target, base=replaces)
         return op, self.journal.delete(info.key, base=info, after=op)

@@ -480,6 +480,20 @@ async def test_a_writer_who_goes_on_after_a_change_of_attributes_builds_on_what_
     assert sorted((await machine.bucket())[KEY].split()) == [b"a", b"more", b"ours", b"theirs"]
 
 
+async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_host_has_changed_that_one(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"same\n", meta={})
+    await machine.memory.put("space/source", b"same\n", meta={})
+    async with machine.running() as replica:
+        target, source = (await replica.read(KEY)).info, (await replica.read("space/source")).info
+        replica.move(source, KEY, replaces=target)
+        await machine.memory.put(KEY, b"theirs\n", meta={})
+        await replica.uploaded()
+
+    assert sorted((await machine.bucket()).values()) == [b"same\n", b"theirs\n"]
+
+
 async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_overwritten_unread(
     machine: Machine, autojump_clock: Clock
 ) -> None:
