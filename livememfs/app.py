@@ -21,14 +21,19 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
-from livememfs.errors import LiveMemError, NoSpace
+from livememfs.errors import LiveMemError, NoSpace, RunFailed
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
+from livememfs.pipelines.result import RunResult
+from livememfs.pipelines.schedule import Scheduler
 from livememfs.records.times import iso
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.tree.context import Context
+from livememfs.tree.control import with_refused_replies
 from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.rejected import NAME as REJECTED
+from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
 from livememfs.tree.writer import agent_of
 
@@ -39,6 +44,10 @@ SHOWN_UNSAVED = 5
 DRAFT_SECONDS = 1.0
 """How much of what is written to an open file a crash may take."""
 REPORT_SECONDS = 0.3
+FORGET_SECONDS = 600.0
+RECOVERY_SECONDS = 60.0
+SCHEDULE_SECONDS = 5.0
+"""How long leaving waits for the end of a scheduled run to be written down."""
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
 
@@ -54,6 +63,7 @@ class App:
     consolidations: Consolidations
     tree: Root
     errors: ErrorLog
+    scheduler: Scheduler | None = None
 
 
 def open_store(settings: Settings, clock: Clock) -> Store:
@@ -120,13 +130,19 @@ async def open_app(
     try:
         async with trio.open_nursery() as nursery:
             errors = ErrorLog(clock)
-            replica = _open_replica(settings, store, clock, errors, local=mountpoint is not None)
-            app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors)
+            folder = cache_folder(settings.cache_path, store.label) if mountpoint is not None else None
+            replica = _open_replica(settings, store, clock, errors, folder)
+            rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
+            app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected)
             await nursery.start(replica.run)
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
                 replica.subscribe(app.consolidations.heard)
                 nursery.start_soon(_recover, app)
+                nursery.start_soon(_forget, rejected)
+            if app.scheduler is not None:
+                replica.subscribe(app.scheduler.heard)
+                nursery.start_soon(app.scheduler.run)
             yield app
             if on_drain is not None:
                 nursery.start_soon(_report, replica, on_drain)
@@ -144,15 +160,16 @@ async def open_app(
     _complain(refused, replica)
 
 
-def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, *, local: bool) -> Replica:
-    """The view of the bucket; `local` keeps its state on the disk. CacheInUse."""
+def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None) -> Replica:
+    """The view of the bucket, with its state in `folder` (None: in memory). CacheInUse."""
 
     def conflict(key: str, copy: str) -> None:
         errors.conflict(key, copy, "changed by another host meanwhile")
 
+    local = folder is not None
     return Replica(
         store,
-        folder=cache_folder(settings.cache_path, store.label) if local else None,
+        folder=folder,
         cache_size=settings.cache_size,
         cache_memory=settings.cache_memory,
         listing_ttl=settings.listing_ttl,
@@ -194,6 +211,7 @@ def _assemble(
     mountpoint: Path | None,
     replica: Replica,
     errors: ErrorLog,
+    rejected: RejectedReplies,
 ) -> App:
     runs = ConsolidationSettings(
         timeout=settings.consolidation_timeout,
@@ -203,8 +221,24 @@ def _assemble(
         context_window=settings.context_window,
         chars_per_token=settings.chars_per_token,
         coverage=settings.coverage,
+        unsourced=settings.unsourced,
     )
-    consolidations = Consolidations(replica, clock, model, runs, nursery=nursery, host=settings.host_name)
+
+    def run_failed(space: str, result: RunResult) -> None:
+        told = with_refused_replies(context, consolidations.status(space))
+        error = RunFailed(result.reason, advice=told.get("what_to_do", result.what_to_do))
+        errors.record("consolidate", f"{space}/.consolidate", error)
+
+    consolidations = Consolidations(
+        replica,
+        clock,
+        model,
+        runs,
+        nursery=nursery,
+        host=settings.host_name,
+        on_rejected=rejected.keep,
+        on_failed=run_failed,
+    )
     user = user_name()
     since = iso(clock.now())
 
@@ -216,6 +250,7 @@ def _assemble(
         consolidations=consolidations,
         clock=clock,
         errors=errors,
+        rejected=rejected,
         agent_of=lambda pid: agent_of(pid, settings.agent or user),
         status=status,
         host=settings.host_name,
@@ -223,8 +258,23 @@ def _assemble(
         max_file_size=settings.max_file_size,
         fsync_remote=settings.fsync == "remote",
     )
-    app = App(settings, clock, store, replica, consolidations, Root(context), errors)
+    scheduler = _scheduler(settings, context) if mountpoint is not None else None
+    app = App(settings, clock, store, replica, consolidations, Root(context), errors, scheduler)
     return app  # `status` refers to it by this name
+
+
+def _scheduler(settings: Settings, context: Context) -> Scheduler | None:
+    """Who starts runs by the schedule; None without one."""
+    if not settings.schedule.spaces:
+        return None
+
+    return Scheduler(
+        context.replica,
+        context.clock,
+        context.consolidations,
+        settings.schedule,
+        host=settings.host_name,
+    )
 
 
 def _status(app: App) -> dict[str, Any]:
@@ -244,19 +294,27 @@ def _status(app: App) -> dict[str, Any]:
         if replica.failing_s is not None
         else None,
         "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
+        "schedule": app.scheduler.status() if app.scheduler is not None else None,
         "statistics": {
             "store": asdict(app.store.statistics()),
             "replica": asdict(replica),
             "tree": asdict(tree),
             "consolidations": asdict(app.consolidations.statistics()),
+            "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "errors": asdict(app.errors.statistics()),
+            "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),
         },
     }
 
 
 async def _recover(app: App) -> None:
-    """What a process committed that is no more is carried out, space by space, before anybody asks."""
+    """What a process committed that is no more is carried out, space by space, before anybody asks.
+
+    At once if it may have been the one before us; else when whoever has just mounted has had what they came for.
+    """
+    if not app.replica.after_crash:
+        await trio.sleep(RECOVERY_SECONDS)
     with suppress(LiveMemError):  # a space that is used while the bucket is away is seen to by its next run
         top = await app.replica.listing("")
         await app.consolidations.recover(sorted(name for name in top.folders if not name.startswith("_")))
@@ -269,6 +327,12 @@ async def _keep_drafts(tree: Root) -> None:
             tree.keep_drafts()
 
 
+async def _forget(rejected: RejectedReplies) -> None:
+    while True:
+        await trio.sleep(FORGET_SECONDS)
+        rejected.forget()
+
+
 async def _report(replica: Replica, on_drain: Callable[[int], None]) -> None:
     while True:
         on_drain(len(replica.journal))
@@ -279,10 +343,15 @@ async def _drain(app: App) -> list[str]:
     """End the runs and save the rest. Returns the paths of what could not be saved."""
     timeout = app.settings.drain_timeout
     refused: list[str] = []
+    if app.scheduler is not None:
+        app.scheduler.stop()
     with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
             await app.replica.uploaded()
         await app.replica.beacon.flush()
+        if app.scheduler is not None:
+            with trio.move_on_after(SCHEDULE_SECONDS):
+                await app.scheduler.stopped()
     return sorted({*refused, *(file.path for file in app.tree.unsaved_files())})

@@ -14,13 +14,14 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from livememfs.errors import SettingsError
+from livememfs.records.schedule import Schedule
 
 ENVIRONMENT = "LIVEMEMFS_"
 
@@ -80,8 +81,15 @@ class Settings(BaseModel):
     coverage: Literal["account", "overlap"] = Field(
         "account", description="overlap: take replies without an account of the notes, judged by shared words"
     )
+    unsourced: Literal["refuse", "list"] = Field(
+        "refuse", description="list: dates, versions, references and paths without a source are listed, not refused"
+    )
     consolidation_timeout: float = Field(600.0, gt=0, description="seconds one model call may take")
     consolidation_max_notes: int = Field(500, gt=0, description="notes one consolidation takes, the oldest first")
+
+    schedule: Annotated[Schedule, PlainValidator(Schedule.parse)] = Field(
+        Schedule(), description="which spaces a mount consolidates by itself; see [below](#by-itself)"
+    )
 
     store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
     agent: str = Field("", description="agent name for notes whose writer cannot be told")

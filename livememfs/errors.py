@@ -332,7 +332,13 @@ class LeaseLost(LiveMemError):
     """The right to change a space went to another host while a run was at work; nothing was changed."""
 
     message = "the run on {path} was stopped before it changed anything: {detail}"
-    what_to_do = "touch .consolidate again; the notes are all there"
+    what_to_do = "try again; nothing was changed"
+
+
+class RunFailed(LiveMemError):
+    """A run failed; whoever asked for it may not be waiting to hear it."""
+
+    what_to_do = "{advice}"
 
 
 class RunCancelled(LiveMemError):

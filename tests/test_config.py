@@ -69,6 +69,8 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "log_level": "error",
         "fsync": "remote",
         "coverage": "overlap",
+        "schedule": '{"project": {"after_notes": 7}}',
+        "unsourced": "list",
         "cache_size": "2000000",
         "llmaas_temperature": "1.5",
     }
@@ -81,6 +83,14 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
 
         assert name in found.model_fields_set, variable
         assert str(getattr(found, name)).lower() == environ[variable], variable
+
+
+def test_a_schedule_is_a_table_of_the_file_and_a_variable_goes_before_it(home: Path) -> None:
+    write_config(home, '[schedule]\ndaily_tokens = 1_000\n\n[schedule.project]\nat = ["03:00", "15:30"]\n')
+
+    assert str(Settings.load({}).schedule) == '{"daily_tokens": 1000, "project": {"at": ["03:00", "15:30"]}}'
+    assert list(Settings.load({"LIVEMEMFS_SCHEDULE": '{"a": {"after_idle": 60}}'}).schedule.spaces) == ["a"]
+    assert Settings.load({"LIVEMEMFS_CONFIG": ""}, config_file=home / "config/livememfs/config.toml").schedule.spaces
 
 
 # --- other tools' names ------------------------------------------------------------------------------------------
@@ -135,6 +145,7 @@ def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
         ({"S3_ENDPOINT_URL": "minio:9000"}, "S3_ENDPOINT_URL: 'minio:9000' is not an http:// or https:// URL"),
         ({"S3_SIGNATURE_MODE": "v5"}, "S3_SIGNATURE_MODE: "),
         ({"LLMAAS_API_URL": "http://llm/v1"}, "LLMAAS_MODEL is not: say which model to ask"),
+        ({"LIVEMEMFS_SCHEDULE": '{"p": {"at": "noon"}}'}, "LIVEMEMFS_SCHEDULE: p: at is a list of hours"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_refused_in_one_sentence(environ: dict[str, str], sentence: str) -> None:

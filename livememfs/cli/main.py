@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from livememfs import __version__
-from livememfs.cli import backup, consolidate, demo, doctor, mount, note, output, space, status, umount
+from livememfs.cli import backup, consolidate, demo, doctor, gc, history, mount, note, output, space, status, umount
 from livememfs.errors import LiveMemError
 
 app = typer.Typer(
@@ -34,6 +34,9 @@ app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
 app.command("consolidate")(consolidate.consolidate)
+app.command("history")(history.history)
+app.command("undo")(history.undo)
+app.command("gc")(gc.gc)
 
 
 def _version(wanted: bool) -> None:

@@ -16,7 +16,7 @@ from livememfs.cli import mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
 from livememfs.cli.mount import resolve
 from livememfs.errors import MountError
-from livememfs.tree.root import STATE
+from livememfs.tree.context import STATE
 
 State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
 

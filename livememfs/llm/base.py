@@ -6,9 +6,9 @@ run that is repeated asks the same thing again. The values are immutable and may
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant"]
 
@@ -47,9 +47,16 @@ class ChatModel(Protocol):
         ...
 
     async def chat(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float, json_object: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int,
+        temperature: float,
+        json_object: bool = True,
+        schema: Mapping[str, Any] | None = None,
     ) -> ChatReply:
-        """One request, one reply. `json_object` asks the endpoint to constrain the reply to one JSON object.
+        """One request, one reply. `json_object` asks the endpoint to constrain the reply to one JSON object, of the
+        form `schema` (JSON Schema) where it knows how to.
 
         Raises ModelTimedOut, ModelUnreachable, ModelDenied, ReplyRefused (an answer without text) and ModelError.
         """

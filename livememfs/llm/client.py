@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -45,6 +45,9 @@ _REJECTIONS = {
         r"(?:unsupported|unknown).{0,40}\btemperature|temperature.{0,40}not support", re.IGNORECASE
     ),
 }
+_JSON_OBJECT = {"type": "json_object"}
+_SCHEMA = "json_schema"
+_ABOUT_SCHEMA = re.compile(r"response_?format|json_?schema|\bschema\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -86,12 +89,20 @@ class OpenAIChat:
         )
 
     async def chat(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, temperature: float, json_object: bool = True
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int,
+        temperature: float,
+        json_object: bool = True,
+        schema: Mapping[str, Any] | None = None,
     ) -> ChatReply:
         """See `ChatModel.chat`. Sends again, at most once per parameter, without what the endpoint does not know."""
         wanted: dict[str, Any] = {"max_tokens": max_tokens, "temperature": temperature}
         if json_object:
-            wanted["response_format"] = {"type": "json_object"}
+            wanted["response_format"] = _JSON_OBJECT
+            if schema is not None and _SCHEMA not in self._without:
+                wanted["response_format"] = {"type": _SCHEMA, _SCHEMA: {"name": "reply", "schema": schema}}
         payload = [{"role": message.role, "content": message.content} for message in messages]
         try:
             with trio.fail_after(self._timeout):
@@ -149,6 +160,12 @@ class OpenAIChat:
         """Whether the failure names an optional parameter that can be left out from now on."""
         if error.status_code not in (400, 422) or _is_context_fault(error):
             return False
+        asked_for = wanted.get("response_format", _JSON_OBJECT)
+        if asked_for["type"] == _SCHEMA and (error.param == "response_format" or _ABOUT_SCHEMA.search(error.message)):
+            self._without.add(_SCHEMA)
+            wanted["response_format"] = _JSON_OBJECT
+            log.info("the model endpoint takes no JSON schema", model=self.name)
+            return True
         for name, pattern in _REJECTIONS.items():
             unsupported = error.param == name and "unsupported" in f"{error.code} {error.message}".lower()
             if name in wanted and name not in self._without and (unsupported or pattern.search(error.message)):

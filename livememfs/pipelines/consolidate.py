@@ -31,6 +31,7 @@ from livememfs.pipelines.ledger import carry_out, commit, finish_open
 from livememfs.pipelines.options import ConsolidationSettings, RunOptions
 from livememfs.pipelines.plan import MAX_FILE_BYTES, Plan, make_plan, plan_from_reply
 from livememfs.pipelines.prompts import asked_again, consolidation_prompt
+from livememfs.pipelines.reply_schema import REPLY_SCHEMA
 from livememfs.pipelines.result import Metrics, RunResult, committed, failed, finished, nothing_to_do, rehearsed
 from livememfs.pipelines.transaction import Origin, entry_of
 
@@ -131,6 +132,7 @@ class _Run:
     control: RunControl
     cost: _Cost = field(default_factory=_Cost)
     started: float = field(default_factory=trio.current_time)
+    asked_before: int = 0
     inputs: Inputs | None = None
     answered_by: str = ""
     held: Held | None = None
@@ -139,6 +141,7 @@ class _Run:
     committed: int = 0
 
     async def result(self) -> RunResult:
+        self.asked_before = self._asked()
         try:
             return await self._run()
         except LiveMemError as error:
@@ -228,7 +231,7 @@ class _Run:
         if model is None:
             notes = [live.note for live in inputs.notes]
             reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
-            return make_plan(reply, inputs)
+            return make_plan(reply, inputs, lenient=True)  # word for word, so whatever it looks like is in the notes
         return await decide(inputs, self.at.settings, lambda part: self._ask_for_plan(model, part))
 
     async def _ask_for_plan(self, model: ChatModel, inputs: Inputs) -> Plan:
@@ -250,7 +253,9 @@ class _Run:
 
     def _plan(self, reply: ChatReply, inputs: Inputs) -> Plan:
         try:
-            return plan_from_reply(reply, inputs, overlap=self.at.settings.coverage == "overlap")
+            settings = self.at.settings
+            overlap, lenient = settings.coverage == "overlap", settings.unsourced == "list"
+            return plan_from_reply(reply, inputs, overlap=overlap, lenient=lenient)
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise
@@ -265,7 +270,10 @@ class _Run:
         self.calls += 1
         with trio.move_on_after(settings.timeout):
             reply = await model.chat(
-                messages, max_tokens=min(settings.max_tokens, room), temperature=settings.temperature
+                messages,
+                max_tokens=min(settings.max_tokens, room),
+                temperature=settings.temperature,
+                schema=REPLY_SCHEMA,
             )
             self.cost.add(asdict(reply))
             self.answered_by = reply.model
@@ -273,6 +281,9 @@ class _Run:
         raise ModelTimedOut(f"{settings.timeout:g}")
 
     # --- the figures ----------------------------------------------------------------------------------------
+
+    def _asked(self) -> int:
+        return sum(self.at.replica.store.statistics().requests.values())
 
     def _metrics(self, plan: Plan | None = None, *, gone: int = 0) -> Metrics:
         """The figures so far; `gone` notes have left, or would leave, `live/`."""
@@ -292,6 +303,7 @@ class _Run:
             duration_seconds=round(trio.current_time() - self.started, 3),
             model=self.answered_by or configured,
             llm_calls=self.calls,
+            store_requests=self._asked() - self.asked_before,
             unsourced=len(plan.unsourced) if plan else 0,
             warnings=plan.warnings if plan else (),
             ledger=self.committed,

@@ -5,6 +5,7 @@ Owns what the ledger and the metrics say of a plan that passed. Refuses nothing;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from livememfs.pipelines.gather import Inputs
@@ -16,6 +17,11 @@ from livememfs.records.times import iso
 TARGET_BYTES = 65_536
 """What the model is told to keep a file under. Above it a bank gets dear to read; it is no less true."""
 _LISTED = 200
+_HARD = re.compile(
+    r"""[0-9]{4}-[0-9]{2}-[0-9]{2} | [0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4} | [0-9]\S*\s+[^\W\d]{3,}\.?(?:\s+[0-9]{4})?$
+    | ^[^\W\d]{3,}\.?\s+[0-9] | \bv[0-9] | [0-9]+\.[0-9]+\.[0-9]+ | ^\#[0-9] | / | \.[a-z][a-z0-9]{0,5}$""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def judge(
@@ -37,6 +43,13 @@ def judge(
         twice = [shown_path(path) for path in Document(new).duplicates() if path not in known]
         warnings += [f"{name} has the heading {path} more than once" for path in twice]
     return tuple(found[:_LISTED]), tuple(warnings)
+
+
+def is_hard(fact: str) -> bool:
+    """Whether a fact is of a kind that is made up or not: dates, versions, references, paths; a bare number may be a
+    count, and a name with a digit in it a common one.
+    """
+    return _HARD.search(fact) is not None
 
 
 def _said(inputs: Inputs) -> list[str]:

@@ -7,7 +7,7 @@ it was made already. Refuses to overwrite what others wrote in between: theirs i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -158,7 +158,7 @@ async def _make(replica: Replica, entry: Entry, write: Write) -> None:
     before = write.before
     for _ in range(TRIES):
         try:
-            await put_version(replica, key, data, before)
+            await put_version(replica, key, data, before, write.meta)
             return
         except PreconditionFailed:
             there = await _there(replica, key)
@@ -195,7 +195,7 @@ async def _beside(replica: Replica, entry: Entry, there: StoredObject, ours: byt
     key = there.info.key
     if key == keys.meta_key(entry.space):
         with suppress(ValueError):
-            return _joined_meta(Meta.parse(there.data), Meta.parse(ours)).render()
+            return _joined_meta(Meta.parse(there.data), Meta.parse(ours), entry).render()
         return ours
     stem, dot, suffix = key.rpartition(".")
     kept = f"{stem if dot else key}.conflict-{entry.number:08d}-{there.info.etag[:8]}{dot}{suffix if dot else ''}"
@@ -205,28 +205,31 @@ async def _beside(replica: Replica, entry: Entry, there: StoredObject, ours: byt
     return ours
 
 
-def _joined_meta(theirs: Meta, ours: Meta) -> Meta:
+def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
+    processed = max(theirs.total_notes_processed, ours.total_notes_processed)
     return replace(
         theirs,
         last_consolidation=ours.last_consolidation,
         consolidation_count=max(theirs.consolidation_count, ours.consolidation_count),
-        total_notes_processed=max(theirs.total_notes_processed, ours.total_notes_processed),
+        total_notes_processed=ours.total_notes_processed if entry.kind == "undo" else processed,
     )
 
 
-async def put_version(replica: Replica, key: str, data: bytes, etag: str | None) -> None:
+async def put_version(
+    replica: Replica, key: str, data: bytes, etag: str | None, meta: Mapping[str, str] | None = None
+) -> None:
     """Replace exactly the version `etag`, or create the object for None. Raises PreconditionFailed.
 
     A store without conditions is looked at just before: as close as it lets one come.
     """
     if etag is None:
-        await put_new(replica, key, data)
+        await put_new(replica, key, data, meta=meta)
         return
     try:
-        await replica.put(key, data, condition=IfMatch(etag))
+        await replica.put(key, data, meta=meta, condition=IfMatch(etag))
     except ConditionsUnsupported:
         await _expect(replica, key, etag)
-        await replica.put(key, data)
+        await replica.put(key, data, meta=meta)
 
 
 async def delete_version(replica: Replica, key: str, etag: str) -> None:

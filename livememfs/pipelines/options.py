@@ -26,6 +26,7 @@ class ConsolidationSettings:
     :chars_per_token: by which the length of a request is estimated
     :coverage:        `account`: a reply says of each note what became of it; `overlap`: one that does not is judged by
                       the words that a note and the files share
+    :unsourced:       `refuse`: no date, version, reference or path that no source has; `list`: the ledger lists them
     """
 
     timeout: float = 600.0
@@ -35,6 +36,7 @@ class ConsolidationSettings:
     context_window: int = 100_000
     chars_per_token: float = 4.0
     coverage: Literal["account", "overlap"] = "account"
+    unsourced: Literal["refuse", "list"] = "refuse"
 
     @property
     def reply_tokens(self) -> int:

@@ -17,7 +17,7 @@ from livememfs.llm.base import ChatReply
 from livememfs.llm.reply import extract_json
 from livememfs.pipelines.coverage import Coverage, overlap_coverage, read_coverage
 from livememfs.pipelines.gather import BankFile, Inputs
-from livememfs.pipelines.judge import judge
+from livememfs.pipelines.judge import is_hard, judge
 from livememfs.records import frontmatter
 from livememfs.records.edits import Edit, EditRefused
 from livememfs.records.ledger import Unsourced
@@ -76,19 +76,20 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False) -> Plan:
+def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
     """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
 
     :overlap: a reply without an account of the notes is judged by the words that files and notes share
+    :lenient: dates, versions, references and paths that no source has are listed like numbers, and not refused
     """
     if reply.finish_reason != "stop":
         raise ReplyRefused(
             f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
         )
-    return make_plan(extract_json(reply.text), inputs, overlap=overlap)
+    return make_plan(extract_json(reply.text), inputs, overlap=overlap, lenient=lenient)
 
 
-def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False) -> Plan:
+def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
     """The plan in a decoded reply. Raises ReplyRefused."""
     faults = _key_faults(reply, account=not overlap)
     changes, named = _read_files(reply.get("bank_files", []), inputs, faults)
@@ -109,7 +110,15 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
     written = tuple(change for change in changes if change.content != change.old)
     same = len(changes) - len(written)
     unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
+    if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
+        raise ReplyRefused(_listed(invented))
     return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, warnings)
+
+
+def _invented(one: Unsourced) -> list[str]:
+    facts = [fact for fact in one.facts if is_hard(fact)]
+    told = ", ".join(shown(fact) for fact in facts)
+    return [f"{one.file}, line {one.line}: no note, file or rule has {told}: {shown(one.text)}"] if facts else []
 
 
 def changes_by_name(changes: Iterable[FileChange]) -> dict[str, tuple[str, str]]:

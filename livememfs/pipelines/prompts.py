@@ -29,8 +29,9 @@ How to work:
 - Keep to the files and headings of the rules. Where the bank lacks a file of the rules, create it.
 - Keep what still holds. Change what a newer note corrects; take out what it makes obsolete.
 - Names, numbers, dates, versions and paths come from the notes or the bank, exactly as written there. Invent nothing.
-- Leave out of your answer every file that stays as it is. A file you return is complete, from its first to its last \
-line.
+- Leave out of your answer every file that stays as it is. A file of the bank is changed by edits, each of which names \
+a heading by its whole path; all lines that no edit names stay as they are. Only a new file is given in full.
+- Keep a file under 60,000 characters: take out what is obsolete before it gets longer.
 - Files are plain Markdown, without front matter, and each can be understood on its own.
 - Write in the language of the notes.
 """
@@ -39,13 +40,25 @@ _ANSWER = """\
 Answer with one JSON object and nothing around it:
 
 {
-  "bank_files": [{"filename": "progress.md", "action": "created" or "updated", "content": "the whole file"}],
+  "bank_files": [
+    {"filename": "progress.md", "action": "updated", "edits": [
+      {"op": "append", "heading": ["Progress", "Done"], "content": "- ..."},
+      {"op": "replace", "heading": ["Progress", "Next"], "content": "..."}
+    ]},
+    {"filename": "new.md", "action": "created", "content": "the whole file"}
+  ],
   "coverage": [{"note": 1, "files": ["progress.md"]}, {"note": 2, "skipped": "says the same as note 1"}],
   "intended_removals": [],
   "synthesis": "Markdown: what these notes came to, what to watch, what comes next"
 }
 
 - filename: relative to the bank, at most three folders deep, ending in .md.
+- edits: made in order. heading is the path of titles from the top of the file, [] is the text above all headings. \
+op: append and prepend put content at the end or the start of the heading's own text; replace puts it in place of that \
+text, with "deep": true of the headings below as well; add makes the last title of the path a new heading below the \
+others; rename gives a heading the title in content; delete takes a heading away, with "deep": true even if there are \
+others below it. content holds no heading of the same level or above.
+- content in place of edits gives the whole file: for a new one, or where the rules say that it is written anew.
 - coverage: every note, each once, by its number. files names files of this answer; a note that adds nothing is \
 skipped, with the reason. A note you leave out will be given to you again.
 - intended_removals: names of files that you shorten to less than a third on purpose; otherwise empty.

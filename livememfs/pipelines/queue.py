@@ -93,7 +93,11 @@ class _Space:
 
 
 class Consolidations:
-    """Requests in, results out. Runs live in `nursery` and end with it; `drain` ends them in good order."""
+    """Requests in, results out. Runs live in `nursery` and end with it; `drain` ends them in good order.
+
+    `on_rejected(space, reason, text)` hears of each refused reply, `on_failed(space, result)` of each run that ended in
+    an error and was not cancelled.
+    """
 
     def __init__(
         self,
@@ -105,6 +109,7 @@ class Consolidations:
         nursery: trio.Nursery,
         host: str = "",
         on_rejected: Callable[[str, str, str], None] = lambda *_: None,
+        on_failed: Callable[[str, RunResult], None] = lambda *_: None,
     ) -> None:
         self.leases = Leases(replica, clock, f"{host}/{replica.identity}", nursery)
         self._consolidator = Consolidator(
@@ -119,6 +124,7 @@ class Consolidations:
         )
         self._recovery = Recovery(replica, clock, self.leases)
         self._clock = clock
+        self._on_failed = on_failed
         self._nursery = nursery
         self._spaces: dict[str, _Space] = {}
         self._closing = False
@@ -273,6 +279,8 @@ class Consolidations:
             finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
                 self._ended[result.state] += 1
                 state.finish(run, result)
+            if result.state == "error" and not isinstance(result.error, RunCancelled):
+                self._on_failed(state.name, result)
         state.served = False  # no await since the condition: a request made now starts a new server
 
     def _drop_waiting(self, state: _Space) -> None:

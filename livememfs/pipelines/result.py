@@ -30,6 +30,7 @@ class Metrics:
     :notes_remaining: notes that this run could have been about and that are still in `live/`
     :model:           who did the work, as the endpoint names itself, or `builtin`
     :llm_calls:       requests to the model, refused replies included
+    :store_requests:  to the bucket during the run, those of others of this process included
     :unsourced:       lines that were written and state what no source has; the ledger lists them
     :warnings:        what was odd and no reason to refuse
     :ledger:          the number of its entry in the ledger, 0 when nothing was committed
@@ -47,6 +48,7 @@ class Metrics:
     duration_seconds: float = 0.0
     model: str = ""
     llm_calls: int = 0
+    store_requests: int = 0
     unsourced: int = 0
     warnings: tuple[str, ...] = ()
     ledger: int = 0

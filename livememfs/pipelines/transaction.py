@@ -84,7 +84,8 @@ def _parts(change: FileChange, plan: Plan, notes: Mapping[int, LiveNote]) -> lis
     parts: list[Part] = []
     for section in after.root.walk():
         text = own_text(after, section)
-        if text.strip() and text not in known:
+        has_own = "".join(after.lines[section.body : section.own_end]).strip()
+        if has_own and text not in known:
             parts.append(Part(change.name, section.path, _sources(words(text), used, notes)))
     return parts
 

@@ -90,6 +90,11 @@ def lease_key(space: str) -> str:
     return f"{SYSTEM}/leases/{space}.json"
 
 
+def schedule_key() -> str:
+    """`_system/schedule.json`: what the hosts of a bucket remember of their scheduled runs."""
+    return f"{SYSTEM}/schedule.json"
+
+
 def backup_stamp(moment: datetime) -> str:
     """A moment as it stands in a backup's prefix: `2026-02-20T18-00-00`, in UTC."""
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat().replace(":", "-")

@@ -30,6 +30,7 @@ class Write:
     :content: the new text; None with `copy`, and for an object that is to go
     :copy:    the key in the bucket whose bytes it is to have
     :was:     the text it replaces, where no earlier entry of the ledger has it
+    :meta:    its user metadata
     """
 
     key: str
@@ -37,6 +38,7 @@ class Write:
     content: str | None = None
     copy: str = ""
     was: str | None = None
+    meta: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def removes(self) -> bool:

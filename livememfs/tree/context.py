@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from livememfs.pipelines.queue import Consolidations
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.objectfile import ObjectFile
+    from livememfs.tree.rejected import RejectedReplies
+
+
+STATE = ".livememfs"
+"""The directory of a mount that tells how it is doing."""
 
 
 @dataclass(slots=True)
@@ -38,6 +43,7 @@ class Context:
     consolidations: Consolidations
     clock: Clock
     errors: ErrorLog
+    rejected: RejectedReplies
     agent_of: Callable[[int], str]
     status: Callable[[], dict[str, Any]]
     host: str = "localhost"

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from livememfs import errors
 from livememfs.pipelines.options import RunOptions
+from livememfs.records.times import parse_iso
+from livememfs.tree import rejected
 from livememfs.tree.computed import BytesHandle
+from livememfs.tree.context import STATE
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 
 if TYPE_CHECKING:
@@ -23,6 +27,27 @@ if TYPE_CHECKING:
 
 MAX_REQUEST = 65_536
 PROGRESS_SECONDS = 1.0
+CLOCKS_DIFFER_SECONDS = 1.0
+"""A run's end is told in whole seconds, and its length by another clock."""
+
+
+def with_refused_replies(context: Context, outcome: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a run that ended, with the paths of the replies that it refused, as far as they are kept.
+
+    A reply belongs to the run in whose time it was refused: those of one space never overlap.
+    """
+    if "finished_at" not in outcome or not outcome.get("llm_calls"):
+        return outcome
+    began = parse_iso(outcome["finished_at"]) - timedelta(seconds=outcome["duration_seconds"] + CLOCKS_DIFFER_SECONDS)
+    until = parse_iso(outcome["finished_at"]) + timedelta(seconds=CLOCKS_DIFFER_SECONDS)
+    kept = [reply for reply in context.rejected.since(outcome["space"], began) if reply.at <= until]
+    if not kept:
+        return outcome
+    paths = [f"{STATE}/{rejected.NAME}/{reply.name}" for reply in kept]
+    if outcome["state"] == "ok":
+        return {**outcome, "refused_replies": paths}
+    advice = "; ".join(filter(None, (outcome["what_to_do"], f"what the model said is in {paths[-1]}")))
+    return {**outcome, "what_to_do": advice, "refused_replies": paths}
 
 
 class Control(File):
@@ -41,7 +66,8 @@ class Control(File):
 
     def answer(self) -> bytes:
         """What `cat` shows: one JSON object."""
-        return (json.dumps(self.context.consolidations.status(self.space), ensure_ascii=False) + "\n").encode()
+        status = with_refused_replies(self.context, self.context.consolidations.status(self.space))
+        return (json.dumps(status, ensure_ascii=False) + "\n").encode()
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if not mode.write:
@@ -126,7 +152,11 @@ class Wait(File):
         if mode.write:
             raise self.refuse("writing")
         consolidations = self.context.consolidations
-        return StreamHandle(consolidations.wait(self.space, consolidations.latest(self.space)), self.path)
+        return StreamHandle(self._lines(consolidations.latest(self.space)), self.path)
+
+    async def _lines(self, ticket: int) -> AsyncIterator[dict[str, Any]]:
+        async for value in self.context.consolidations.wait(self.space, ticket):
+            yield with_refused_replies(self.context, value)
 
 
 class StreamHandle(Handle):

@@ -75,6 +75,8 @@ REGISTRY = (
     ),
     Entry(".livememfs/recovered", "directory", 0o700, "`rm` gives a file up; else EROFS", "what a crash left open"),
     Entry(".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second"),
+    Entry(".livememfs/rejected", "directory", 0o500, "EROFS", "replies of a model that were refused, for a day"),
+    Entry(".livememfs/rejected/<file>", "file", 0o400, "EROFS", "one of them: when, which space, why; then the reply"),
     Entry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one"),
     Entry("_backups/<backup path>", "directory", 0o755, "EROFS", "a space, one of its backups, or a folder in that"),
     Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made"),

@@ -21,18 +21,20 @@ from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.tree.bank import ReadOnlyDirectory
 from livememfs.tree.computed import ComputedDirectory, ComputedFile
+from livememfs.tree.context import STATE
 from livememfs.tree.control import JournalWait
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.recovered import RecoveredDirectory
+from livememfs.tree.rejected import NAME as REJECTED
+from livememfs.tree.rejected import RejectedDirectory
 from livememfs.tree.space import Space
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
-STATE = ".livememfs"
 SPECIAL = frozenset({keys.SYSTEM, keys.BACKUPS})
 """Prefixes that are no ordinary directories."""
 WHY = "it is a backup; `livememfs backup` restores and removes them"
@@ -254,5 +256,6 @@ def _state_directory(root: Root, context: Context) -> ComputedDirectory:
     for name, content in contents.items():
         state.nodes[name] = ComputedFile(state, name, context, content)
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)
+    state.nodes[REJECTED] = RejectedDirectory(state, REJECTED, context)
     state.nodes["journal.wait"] = JournalWait(state, "journal.wait", context)
     return state

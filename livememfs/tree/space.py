@@ -1,4 +1,4 @@
-"""A space: its notes, its bank, its control files, and whatever else its users keep in it.
+"""A space: its notes, its bank, its control files, its history, and whatever else its users keep in it.
 
 Owns the names that mean something in a space. Every other name is an ordinary file or directory; names that the layout
 has a meaning for but this version does not offer are refused, so that no ordinary file ever stands in their way. Trio
@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.pipelines.history import History
 from livememfs.records import keys
 from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.computed import ComputedFile
 from livememfs.tree.control import Control, Wait
 from livememfs.tree.guide import guide
+from livememfs.tree.history import WINDOW, HistoryDirectory, WhyDirectory
 from livememfs.tree.live import Live
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
 from livememfs.tree.plain import PlainDirectory
@@ -30,6 +32,8 @@ README = "README.md"
 CONTROL = ".consolidate"
 WAIT = ".consolidate.wait"
 DIFF = ".consolidate.diff"
+HISTORY = ".history"
+WHY = ".why"
 OBJECTS = (keys.META, keys.SYNTHESIS)
 RESERVED = frozenset(
     {
@@ -44,8 +48,6 @@ RESERVED = frozenset(
         ".digest.wait",
         ".recall",
         ".hooks",
-        ".history",
-        ".why",
         keys.LEDGER,
         keys.CHANGES,
         keys.KEEP,
@@ -65,12 +67,15 @@ class Space(PlainDirectory):
         self._rules: RulesFile | None = None
         self._objects: dict[str, ReadOnlyFile] = {}
         bank = ReadOnlyDirectory(self, keys.BANK, context, keys.bank_prefix(space))
+        history = History(context.replica, space, window=WINDOW)
         self._fixed: dict[str, Node] = {
             README: ComputedFile(self, README, context, self._readme),
             keys.LIVE: self.live,
             keys.BANK: bank,
             CONTROL: Control(self, CONTROL, context, space),
             WAIT: Wait(self, WAIT, context, space),
+            HISTORY: HistoryDirectory(self, HISTORY, history),
+            WHY: WhyDirectory(self, WHY, context, space, history),
         }
 
     async def _readme(self) -> bytes:

@@ -12,7 +12,7 @@ import trio
 from livememfs import errors
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.llm.client import OpenAIChat
-from livememfs.testing.llm import Scripted, ScriptedLLM
+from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 
 KEY = "sk-test-0123456789abcdef"
 MESSAGES = [ChatMessage("system", "Answer in JSON."), ChatMessage("user", "Wie geht's? \u00e9\u4e2d")]
@@ -115,6 +115,24 @@ async def test_several_unknown_parameters_are_found_out_one_after_the_other() ->
 
     assert len(llm.requests) == 4
     assert set(llm.requests[-1].body) == {"model", "messages", "max_completion_tokens"}
+
+
+async def test_a_schema_goes_to_endpoints_that_take_one_and_no_second_time_to_those_that_do_not() -> None:
+    def strict(request: LLMRequest) -> Scripted:
+        if request.body["response_format"]["type"] == "json_schema":
+            return Scripted("response_format: this model takes json_object only", status=400)
+        return Scripted("{}")
+
+    forms = []
+    for responder in (lambda _: Scripted("{}"), strict):
+        with ScriptedLLM(responder=responder) as llm:
+            model = OpenAIChat(llm.url, "", "m", 30.0)
+            for _ in range(2):
+                await model.chat([ChatMessage("user", "x")], max_tokens=1, temperature=0.0, schema={"type": "object"})
+            await model.aclose()
+        forms.append([request.body["response_format"]["type"] for request in llm.requests])
+
+    assert forms == [["json_schema"] * 2, ["json_schema", "json_object", "json_object"]]
 
 
 async def test_a_server_that_rejects_everything_is_not_asked_for_ever() -> None:

@@ -129,7 +129,7 @@ class Bucket:
         uploaded(self.name)
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         found = [item["Key"] for page in pages for item in page.get("Contents", [])]
-        return [key for key in found if "/_changes/" not in key]
+        return [key for key in found if "/_changes/" not in key and not key.startswith("_system/leases/")]
 
     def get(self, key: str) -> bytes:
         """An object's bytes, when what was accepted has been uploaded."""

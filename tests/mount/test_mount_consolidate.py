@@ -115,6 +115,8 @@ def test_a_reply_that_must_not_be_applied_leaves_the_bucket_as_it_was(
     assert reason in told["reason"]
     assert told["what_to_do"]
     assert "Input/output error" in done.stderr
+    errors = [json.loads(line) for line in (project / ".livememfs/errors.ndjson").read_text().splitlines()]
+    assert told["reason"] in [error["what"] for error in errors]
     assert everything(bucket) == before
     assert sorted(os.listdir(project.path / "project/live")) == [
         key.rpartition("/")[2] for key in bucket.keys("project/live/") if not key.endswith(".keep")

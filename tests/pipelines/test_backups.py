@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import tarfile
@@ -27,7 +28,7 @@ from livememfs.errors import (
 from livememfs.pipelines import backups, spaces
 from livememfs.pipelines.lease import Leases
 from livememfs.records import keys
-from livememfs.records.ledger import Entry
+from livememfs.records.ledger import Entry, Write
 from livememfs.records.space import Meta
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -465,6 +466,36 @@ async def test_nothing_is_replaced_while_the_present_state_cannot_be_backed_up(h
     with pytest.raises(Unreachable):
         await house.restore(replace=True)
     assert await house.below("alpha/") == before
+
+
+async def test_a_restore_over_a_space_holds_its_lease_and_one_under_a_new_name_needs_none(house: House) -> None:
+    await house.back_up()
+    house.store.forget()
+    await house.restore(replace=True)
+
+    lease = keys.lease_key("alpha")
+    writes = [asked.key for asked in house.store.requests if asked.verb in ("put", "delete", "copy")]
+    assert (writes[0], writes[-1], writes.count(lease)) == (lease, lease, 2)
+    house.store.forget()
+    await house.restore(to="beta")
+    assert not [asked for asked in house.store.requests if "leases" in asked.key]
+
+
+async def test_what_is_committed_is_carried_out_before_it_is_restored_over(house: House) -> None:
+    await house.back_up()
+    record = await house.record()
+    etag = (await house.store.head("alpha/_meta.json")).etag
+    written = dataclasses.replace(record, consolidation_count=2).render().decode()
+    writes = (Write("bank/late.md", None, "late"), Write("_meta.json", etag, written))
+    entry = Entry(number=2, space="alpha", committed_at=START, writes=writes)
+    await house.store.put(keys.ledger_key("alpha", 2), entry.render())
+
+    done = await house.restore(replace=True)
+
+    assert Entry.parse((await house.store.get(keys.ledger_key("alpha", 2))).data).state == "applied"
+    assert "bank/late.md" in await house.below(f"_backups/alpha/{done.saved}/")
+    assert "bank/late.md" not in await house.below("alpha/")
+    assert (await house.record()).consolidation_count == 2
 
 
 async def test_what_others_write_during_a_restore_is_not_removed(house: House) -> None:

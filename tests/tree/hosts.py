@@ -20,6 +20,7 @@ from livememfs.testing.store import FaultyStore
 from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
 
 SPACE = "alpha"
@@ -59,6 +60,7 @@ class Host:
             consolidations=self.consolidations,
             clock=clock,
             errors=self.errors,
+            rejected=RejectedReplies(clock),
             agent_of=lambda pid: self.agents.get(pid, "me"),
             status=lambda: {"state": "ok"},
             host=name,

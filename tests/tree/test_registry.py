@@ -20,6 +20,7 @@ from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import NOBODY, Attrs, Directory, OpenMode
 from livememfs.tree.registry import ANY, REGISTRY, find
+from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
 from livememfs.tree.space import RESERVED
 
@@ -60,6 +61,7 @@ async def _tree() -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
             consolidations=consolidations,
             clock=clock,
             errors=ErrorLog(clock),
+            rejected=RejectedReplies(clock),
             agent_of=lambda pid: "tester",
             status=dict,
         )
@@ -71,6 +73,7 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     """A space with one of everything, and what stands beside spaces."""
     root.context.replica.drafts.keep("alpha/open", b"half", 1)
     Drafts(root.context.replica._database)  # as the next process would, after a crash
+    root.context.rejected.keep(SPACE, "not JSON", "I am sorry")
     await store.put("beside/a/file.txt", b"of another program")
     await store.put("loose.txt", b"of another program")
     space = await root.mkdir(SPACE, 0o755, NOBODY)

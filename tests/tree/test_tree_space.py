@@ -69,6 +69,8 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
     assert await here.names("beta") == [
         ".consolidate",
         ".consolidate.wait",
+        ".history",
+        ".why",
         "README.md",
         "_meta.json",
         "bank",

@@ -1,0 +1,140 @@
+"""`livememfs history` and `livememfs undo`: the runs of a space, and taking them back, with or without a mount.
+
+Owns what a person is told about runs. Refuses to ask before an undo: it can be undone. Main thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from livememfs.app import open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.space import SpaceName, naming_the_space
+from livememfs.config import Settings
+from livememfs.errors import NotFound
+from livememfs.pipelines import spaces
+from livememfs.pipelines.history import runs
+from livememfs.pipelines.standing import taken_back
+from livememfs.pipelines.undo import undo as take_back
+from livememfs.records import keys
+from livememfs.records.ledger import Entry
+
+COLUMNS = ("RUN", "WHEN", "KIND", "HOST", "MODEL", "NOTES IN", "NOTES LEFT", "FILES", "UNSOURCED", "STATE")
+
+
+@command
+def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
+    """List the runs of SPACE, the newest first."""
+    settings = choice.load()
+    quiet_log(settings)
+    with naming_the_space(space):
+        found, unreadable = run(_runs, settings, space)
+    fallen = taken_back(found)
+    if as_json:
+        output.print_json([_figures(entry, fallen) for entry in found])
+    elif found:
+        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in found])
+    elif not unreadable:
+        output.say(f"{space} has had no run yet; `livememfs consolidate {space}` makes one")
+    for number, problem in sorted(unreadable.items()):
+        output.note(f"run {number} of {space} cannot be read: {problem}")
+
+
+async def _runs(settings: Settings, space: str) -> tuple[list[Entry], dict[int, str]]:
+    """The runs, and what is wrong with those that cannot be read."""
+    unreadable: dict[int, str] = {}
+    async with open_app(settings) as app:
+        await spaces.require_space(app.replica, space)
+        return await runs(app.replica, space, report=unreadable.__setitem__), unreadable
+
+
+def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
+    """One run for programs. `taken_back_by` is the undo by which it fell, null while it stands."""
+    return {
+        "run": entry.number,
+        "when": entry.committed_at,
+        "kind": entry.kind,
+        "undoes": entry.undoes or None,
+        "host": entry.host,
+        "model": str(entry.metrics.get("model") or ""),
+        "notes_in": len(entry.removes) if entry.kind == "consolidation" else 0,
+        "notes_left": entry.metrics.get("notes_remaining"),
+        "files": len(_bank_writes(entry)),
+        "unsourced": len(entry.unsourced),
+        "state": entry.state,
+        "taken_back_by": fallen.get(entry.number),
+        "backup": entry.backup,
+    }
+
+
+def _row(figures: Mapping[str, Any]) -> list[str]:
+    kind = f"undo of {figures['undoes']}" if figures["undoes"] else str(figures["kind"])
+    by = figures["taken_back_by"]
+    state = "not finished" if figures["state"] == "committed" else f"taken back by {by}" if by else "applied"
+    left = figures["notes_left"]
+    counts = [figures["notes_in"], "-" if left is None else left, figures["files"], figures["unsourced"]]
+    who = [kind, figures["host"] or "-", figures["model"] or "-"]
+    return [str(figures["run"]), output.when(figures["when"]), *who, *map(str, counts), state]
+
+
+@command
+def undo(
+    choice: Choice,
+    space: SpaceName,
+    number: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="[N]",
+            min=1,
+            help="The run, as `history` shows it.  [default: the last one that is not taken back]",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take back run N of SPACE and everything after it."""
+    settings = choice.load()
+    quiet_log(settings)
+    try:
+        with naming_the_space(space):
+            entry = run(_undo, settings, space, number)
+    except NotFound as error:
+        path = str(error.values.get("path", ""))
+        if not path.startswith("run "):
+            raise
+        raise NotFound(path=f"{path}; `livememfs history {space}` shows those there are") from None
+    if as_json:
+        output.print_json(_figures(entry, {}) | {"notes_restored": entry.metrics["notes_restored"]})
+    else:
+        _tell(entry)
+
+
+async def _undo(settings: Settings, space: str, number: int | None) -> Entry:
+    async with open_app(settings) as app:
+        with output.busy(f"taking back a run of {space}") as show:
+
+            def report(phase: str) -> None:
+                show(f"taking back a run of {space}: {phase}")
+
+            leases = app.consolidations.leases
+            return await take_back(app.replica, app.clock, leases, settings.host_name, space, number, report=report)
+
+
+def _tell(entry: Entry) -> None:
+    writes = _bank_writes(entry)
+    back = output.plural(int(entry.metrics["notes_restored"]), "note")
+    gone = f", {output.plural(len(entry.removes), 'note')} gone again" if entry.removes else ""
+    changed = f"{output.plural(len(writes), 'bank file')} changed"
+    output.say(
+        f"{entry.space}: as it was before run {entry.undoes}; {changed}, {back} back{gone}",
+        f"this is run {entry.number}; `livememfs undo {entry.space} {entry.number}` brings back what it took",
+    )
+
+
+def _bank_writes(entry: Entry) -> Sequence[str]:
+    """The bank files that a run wrote or removed."""
+    return [write.key for write in entry.writes if write.key.startswith(f"{keys.BANK}/")]

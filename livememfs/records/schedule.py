@@ -1,0 +1,115 @@
+"""Which spaces are consolidated by themselves, and when: the setting `schedule`, as a file or a variable has it.
+
+Owns its form. Refuses unknown keys, wrong types and a table that would never start anything, with one sentence. Pure;
+may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import time
+from typing import Any, Self
+
+DAILY_TOKENS = "daily_tokens"
+_MANY = 1_000_000_000
+"""Seconds that can still be added to a date."""
+_HOUR = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpaceSchedule:
+    """What starts a run of one space; at least one of the first three is there.
+
+    :after_notes: as soon as so many notes wait
+    :after_idle:  so many seconds after the last note was written
+    :at:          at these hours, by the clock on the wall of the host
+    :cooldown:    least seconds from the end of a scheduled run to the next
+    """
+
+    after_notes: int | None = None
+    after_idle: float | None = None
+    at: tuple[time, ...] = ()
+    cooldown: float = 600.0
+
+    @classmethod
+    def parse(cls, space: str, table: Mapping[str, Any]) -> Self:
+        """The schedule of a space in its table. Raises ValueError."""
+        for name, value in table.items():
+            fault = _fault(name, value)
+            if fault:
+                raise ValueError(f"{space}: {fault}")
+        if not table.keys() & {"after_notes", "after_idle", "at"} or table.get("at") == []:
+            raise ValueError(f"{space}: one of after_notes, after_idle and at says when; without, nothing would run")
+        hours = sorted({time.fromisoformat(hour) for hour in table.get("at", ())})
+        return cls(**{**table, "at": tuple(hours)})
+
+    def to_json(self) -> dict[str, Any]:
+        """The table, without what is at its default."""
+        hours = [f"{hour:%H:%M}" for hour in self.at]
+        values = {"after_notes": self.after_notes, "after_idle": self.after_idle, "at": hours or None}
+        values |= {"cooldown": self.cooldown if self.cooldown != SpaceSchedule.cooldown else None}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The schedules of all spaces, and how many tokens their runs may use in a day; 0: as many as they like."""
+
+    spaces: Mapping[str, SpaceSchedule] = field(default_factory=dict)
+    daily_tokens: int = 1_000_000
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The schedule in a table of a file, or in the JSON of a variable. Raises ValueError."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                raise ValueError('this is not JSON; write for example {"project": {"after_notes": 20}}') from None
+        if not isinstance(value, dict):
+            raise ValueError("it is a table that has a table for each space")
+        limit = value.get(DAILY_TOKENS, cls.daily_tokens)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+            raise ValueError(f"{DAILY_TOKENS} is a number, 0 for no limit")
+        spaces: dict[str, SpaceSchedule] = {}
+        for name, table in value.items():
+            if name == DAILY_TOKENS:
+                continue
+            if not isinstance(table, dict):
+                raise ValueError(f"there is no key {ascii(name)[1:-1]}{_suggestion(name, [DAILY_TOKENS])}")
+            if not name or name.startswith("_") or "/" in name:
+                raise ValueError(f"{name!a} cannot be a space")
+            spaces[name] = SpaceSchedule.parse(name, table)
+        return cls(spaces, limit)
+
+    def __str__(self) -> str:
+        """As LIVEMEMFS_SCHEDULE has it, without what is at its default."""
+        limit = {DAILY_TOKENS: self.daily_tokens} if self.daily_tokens != Schedule.daily_tokens else {}
+        return json.dumps(limit | {name: one.to_json() for name, one in self.spaces.items()}, ensure_ascii=False)
+
+
+def _fault(name: str, value: Any) -> str:
+    """What is wrong with one key of a space's table; empty when nothing is."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MANY
+    if name == "after_notes":
+        return "" if number and isinstance(value, int) and value > 0 else "after_notes is a number from 1"
+    if name == "after_idle":
+        return "" if number and value > 0 else "after_idle is a number of seconds above 0"
+    if name == "cooldown":
+        return "" if number and value >= 0 else "cooldown is a number of seconds"
+    if name == "at":
+        hours = isinstance(value, list) and all(isinstance(one, str) and _HOUR.fullmatch(one) for one in value)
+        return "" if hours else 'at is a list of hours, as ["03:00", "15:30"]'
+    known = ("after_notes", "after_idle", "at", "cooldown")
+    return f"there is no key {ascii(name)[1:-1]}{_suggestion(name, known)}"
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"

@@ -1,0 +1,125 @@
+"""What the hosts of a bucket remember of their scheduled runs: the object `_system/schedule.json`.
+
+Owns its form. Refuses nothing when reading: what cannot be understood was never remembered, and a moment that lies far
+ahead was never reached. The worst that costs is a run with nothing to do. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from livememfs.records.times import iso, parse_iso
+
+CLOCKS_DIFFER = timedelta(hours=1)
+"""How far ahead of ours another host's clock may be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Past:
+    """The last scheduled run of a space.
+
+    :started:  when a host took it on; what began since then has not ended while `ended` is earlier
+    :ended:    when a run last ended
+    :served:   hours of the schedule up to this moment need no run any more
+    :why, host, state, tokens: of the run; `state` is empty while it lasts
+    :failures: runs in a row that failed
+    """
+
+    started: datetime | None = None
+    ended: datetime | None = None
+    served: datetime | None = None
+    why: str = ""
+    host: str = ""
+    state: str = ""
+    tokens: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True)
+class Book:
+    """All spaces, and the tokens that scheduled runs have used on `day` (`2026-02-20`, in UTC)."""
+
+    day: str = ""
+    tokens: int = 0
+    spaces: Mapping[str, Past] = field(default_factory=dict)
+
+    def past(self, space: str) -> Past:
+        """What is known of a space."""
+        return self.spaces.get(space, Past())
+
+    def used(self, now: datetime) -> int:
+        """The tokens of this day."""
+        return self.tokens if self.day == day_of(now) else 0
+
+    def with_past(self, space: str, past: Past) -> Book:
+        """The same with another past of one space."""
+        return replace(self, spaces={**self.spaces, space: past})
+
+    def with_tokens(self, tokens: int, now: datetime) -> Book:
+        """The same with so many tokens more on this day."""
+        return replace(self, day=day_of(now), tokens=self.used(now) + tokens)
+
+    def render(self) -> bytes:
+        """The object: JSON."""
+        spaces = {space: _values(past) for space, past in sorted(self.spaces.items())}
+        value = {"day": self.day, "tokens": self.tokens, "spaces": spaces}
+        return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+
+    @classmethod
+    def parse(cls, data: bytes, now: datetime) -> Book:
+        """What an object remembers, as far as it can be understood."""
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            return cls()
+        if not isinstance(found, dict):
+            return cls()
+        spaces = found.get("spaces")
+        pasts = spaces.items() if isinstance(spaces, dict) else ()
+        known = {space: _past(value, now) for space, value in pasts if isinstance(value, dict)}
+        return cls(_text(found.get("day")), _count(found.get("tokens")), known)
+
+
+def day_of(moment: datetime) -> str:
+    """The day on which tokens are counted: that of UTC, which all hosts agree on."""
+    return moment.astimezone(UTC).date().isoformat()
+
+
+def _values(past: Past) -> dict[str, Any]:
+    moments = {"started": past.started, "ended": past.ended, "served": past.served}
+    values = {name: iso(moment, exact=True) if moment else None for name, moment in moments.items()}
+    figures = {"why": past.why, "host": past.host, "state": past.state}
+    return {**values, **figures, "tokens": past.tokens, "failures": past.failures}
+
+
+def _past(value: dict[str, Any], now: datetime) -> Past:
+    return Past(
+        started=_moment(value.get("started"), now),
+        ended=_moment(value.get("ended"), now),
+        served=_moment(value.get("served"), now),
+        why=_text(value.get("why")),
+        host=_text(value.get("host")),
+        state=_text(value.get("state")),
+        tokens=_count(value.get("tokens")),
+        failures=_count(value.get("failures")),
+    )
+
+
+def _moment(value: object, now: datetime) -> datetime | None:
+    try:
+        moment = parse_iso(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return moment if moment is not None and moment <= now + CLOCKS_DIFFER else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

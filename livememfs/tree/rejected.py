@@ -1,0 +1,226 @@
+"""`.livememfs/rejected/`: what a model said that was refused, as it said it.
+
+Owns the keeping of those replies, for a day and within limits, and the view of them. With a folder they outlive the
+process; what is in it that we did not write is left alone. Refuses every change by hand, and to fail: a reply that
+cannot be kept costs a line in the log, never the run that is told of it. Trio thread only; nothing that keeps awaits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import structlog
+
+from livememfs import errors
+from livememfs.records.times import iso
+from livememfs.tree.computed import BytesHandle
+from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from livememfs.clock import Clock
+    from livememfs.tree.context import Context
+
+log = structlog.get_logger("livememfs.tree")
+
+NAME = "rejected"
+KEPT = 50
+KEPT_BYTES = 20_000_000
+KEPT_FOR = timedelta(days=1)
+WHY = "it is what a model said and was refused; it goes by itself after a day"
+
+_STAMP = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)-([^/]+?)(?:~([0-9]+))?\.txt")
+_UNFINISHED = ".part"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A refused reply that is kept. `name` is its file, `size` is in bytes, the head above the reply included."""
+
+    name: str
+    space: str
+    at: datetime
+    size: int
+
+
+@dataclass(frozen=True)
+class RejectedStatistics:
+    """Replies refused since the start, those that could not be kept, and what is kept now."""
+
+    refused: int
+    lost: int
+    kept: int
+    bytes: int
+
+
+class RejectedReplies:
+    """The refused replies of one mount, in `folder` (None: in memory)."""
+
+    def __init__(self, clock: Clock, folder: Path | None = None) -> None:
+        self._clock = clock
+        self._folder = folder
+        self._contents: dict[str, bytes] = {}
+        self._refused = self._lost = 0
+        self._replies: list[Reply] = _found(folder) if folder is not None else []
+        self.forget()
+
+    def keep(self, space: str, reason: str, text: str) -> None:
+        """Keep one; `reason` says what is wrong with it."""
+        self._refused += 1
+        now = self._clock.now()
+        head = f"when: {iso(now)}\nspace: {space}\nrefused: {' '.join(reason.split())}\n\n"
+        data = (head + text).encode("utf-8", "backslashreplace")
+        name = self._free_name(now, space)
+        if len(data) > KEPT_BYTES or not self._write(name, data):
+            self._lost += 1
+            log.info("a refused reply is not kept", space=space, size=len(data))
+            return
+        self._replies.append(Reply(name, space, now, len(data)))
+        self.forget()
+
+    def kept(self) -> list[Reply]:
+        """Those that are kept, the oldest first."""
+        self.forget()
+        return list(self._replies)
+
+    def since(self, space: str, moment: datetime) -> list[Reply]:
+        """Those of one space that were refused at that moment or later."""
+        return [reply for reply in self.kept() if reply.space == space and reply.at >= moment]
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of one of them; None when it is not kept any more."""
+        if name not in {reply.name for reply in self.kept()}:
+            return None
+        if self._folder is None:
+            return self._contents.get(name)
+        try:
+            return (self._folder / name).read_bytes()
+        except OSError:  # somebody has removed it behind our back
+            return None
+
+    def forget(self) -> None:
+        """Let go of what is too old or too much."""
+        oldest = self._clock.now() - KEPT_FOR
+        while self._replies and (
+            self._replies[0].at <= oldest
+            or len(self._replies) > KEPT
+            or sum(reply.size for reply in self._replies) > KEPT_BYTES
+        ):
+            gone = self._replies.pop(0).name
+            self._contents.pop(gone, None)
+            if self._folder is not None:
+                with suppress(OSError):
+                    (self._folder / gone).unlink()
+
+    def statistics(self) -> RejectedStatistics:
+        """Counters, cheap."""
+        size = sum(reply.size for reply in self._replies)
+        return RejectedStatistics(self._refused, self._lost, len(self._replies), size)
+
+    def _free_name(self, now: datetime, space: str) -> str:
+        taken = {reply.name for reply in self._replies}
+        stem = f"{now.astimezone(UTC).strftime(_STAMP)}-{space}"
+        name, number = f"{stem}.txt", 1
+        while name in taken:
+            number += 1
+            name = f"{stem}~{number}.txt"  # which no space's name can end with
+        return name
+
+    def _write(self, name: str, data: bytes) -> bool:
+        """Whether it is kept. A file is there as a whole or not at all."""
+        if self._folder is None:
+            self._contents[name] = data
+            return True
+        part = self._folder / f"{name}{_UNFINISHED}"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+                file.write(data)
+            part.rename(self._folder / name)
+        except OSError as error:
+            log.info("a refused reply cannot be written", reason=error.strerror or str(error))
+            with suppress(OSError):
+                part.unlink()
+            return False
+        return True
+
+
+def _found(folder: Path) -> list[Reply]:
+    """What a former process left in the folder, the oldest first."""
+    found: list[tuple[tuple[datetime, int], Reply]] = []
+    try:
+        paths = list(folder.iterdir())
+    except OSError:
+        return []
+    for path in paths:
+        if path.name.endswith(f".txt{_UNFINISHED}"):
+            with suppress(OSError):
+                path.unlink()
+            continue
+        match = _NAME.fullmatch(path.name)
+        with suppress(OSError, ValueError):
+            if match is not None and path.is_file():
+                at = datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)
+                found.append(((at, int(match[3] or 1)), Reply(path.name, match[2], at, path.stat().st_size)))
+    return [reply for _, reply in sorted(found, key=lambda one: one[0])]
+
+
+# --- the view --------------------------------------------------------------------------------------------------------
+
+
+class RejectedFile(File):
+    """One refused reply."""
+
+    __slots__ = ("context", "reply")
+
+    def __init__(self, parent: Directory, context: Context, reply: Reply) -> None:
+        super().__init__(parent, reply.name)
+        self.context, self.reply = context, reply
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(WHY, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        written = int(self.reply.at.timestamp()) * 1_000_000_000
+        return Attrs(kind="file", mode=0o400, size=self.reply.size, mtime_ns=written)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        data = self.context.rejected.read(self.name)
+        if data is None:
+            raise errors.NotFound(path=self.path)
+        return BytesHandle(data)
+
+
+class RejectedDirectory(Directory):
+    """All that are kept."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, parent: Directory, name: str, context: Context) -> None:
+        super().__init__(parent, name)
+        self.context = context
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(WHY, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o500, size=0, mtime_ns=0, nlink=2)
+
+    async def child(self, name: str) -> Node:
+        for reply in self.context.rejected.kept():
+            if reply.name == name:
+                return RejectedFile(self, self.context, reply)
+        raise errors.NotFound(path=self.path_of(name))
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        return [(reply.name, RejectedFile(self, self.context, reply)) for reply in self.context.rejected.kept()]
