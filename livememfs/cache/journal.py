@@ -22,7 +22,7 @@ import trio
 from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation
 from livememfs.errors import NoSpace, StoreError
 from livememfs.records.merge import merge
-from livememfs.store.base import content_etag
+from livememfs.store.base import OP_META, content_etag
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs
@@ -212,6 +212,8 @@ class Journal:
                 self._remove(waiting)
             return None  # another host's version was joined in meanwhile, which nobody here has seen: the edit wins
         made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
+        if after is not None and base is not None and base.meta:
+            made.meta = {name: value for name, value in base.meta.items() if name == OP_META}
         with self._database.atomic():
             self._write(made, base)
         return self._enter(made)

@@ -248,6 +248,7 @@ class Uploader:
             if op.base in (ANY, FREE):
                 await self._store.delete(op.key)
             else:
+                await self._expect_writer(op)
                 await self._conditional_delete(op.key, str(op.base))
         except ObjectMissing:
             pass  # somebody was faster, or we were, and the answer was lost
@@ -262,6 +263,19 @@ class Uploader:
         self._end(op, "")
         self._outcomes.uploaded_as(op, None)
         return False
+
+    async def _expect_writer(self, op: Operation) -> None:
+        """Of a file that was moved away, the very write that was seen goes: ETags tell contents, not writes apart.
+
+        Another host may have moved it back meanwhile, with the same bytes, and removed it where we moved it to.
+        """
+        writer = op.meta.get(OP_META, "")
+        if not writer:
+            return
+        found = await self._store.head(op.key)
+        now = (found.meta or {}).get(OP_META, "")
+        if now != writer and not op.was_sent_as(now):
+            raise PreconditionFailed(key=op.key)
 
     async def _conditional_delete(self, key: str, etag: str) -> None:
         if self._conditions:

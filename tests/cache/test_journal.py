@@ -494,6 +494,24 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_ho
     assert sorted((await machine.bucket()).values()) == [b"same\n", b"theirs\n"]
 
 
+async def test_a_file_that_another_host_moves_back_while_we_move_it_away_does_not_vanish(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Its bytes, and so its ETag, are the same all the time."""
+    async with machine.running() as replica:
+        replica.save(KEY, b"same\n", meta={}, base=None)
+        await replica.uploaded()
+        machine.store.script("delete", *[Fault(before=unreachable())] * 8)  # more than one call insists
+        replica.move(await replica.stat(KEY), "space/moved", replaces=None)
+        while "space/moved" not in await machine.bucket():
+            await trio.sleep(0.1)
+        await machine.memory.put(KEY, b"same\n", meta={"livememfs-op": "theirs"})
+        await machine.memory.delete("space/moved")
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"same\n"}
+
+
 async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_overwritten_unread(
     machine: Machine, autojump_clock: Clock
 ) -> None:
