@@ -102,8 +102,8 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
         coverage = read_coverage(reply["coverage"], len(inputs.notes), named, faults)
     else:
         coverage = overlap_coverage([live.note for live in inputs.notes], changes_by_name(changes))
-        if not named and not faults:
-            faults.append("it changes no file and says of no note what became of it")
+        if not coverage.fates and not faults:
+            faults.append("it says of no note what became of it, and no file has taken up the words of one")
     if faults:
         raise ReplyRefused(_listed(faults))
     updated = sum(change.action == "updated" for change in changes)

@@ -212,6 +212,17 @@ async def test_a_reply_in_the_specified_form_is_taken_where_it_is_asked_for_and_
     assert [b"Elephants" in await world.get(key) for key in await world.live()] == [True]
 
 
+async def test_a_reply_that_has_nothing_of_any_note_is_refused_where_words_decide(world: World) -> None:
+    reply = {
+        "bank_files": [{"filename": "other.md", "action": "created", "content": "# Weather\n\nSunny.\n"}],
+        "synthesis": "Sunny.",
+    }
+    before = await world.bucket()
+    result = await run(world, reply, reply, coverage="overlap")
+    assert (result.state, "no file has taken up" in result.reason) == ("error", True)
+    assert await world.bucket() == before
+
+
 # --- many notes -------------------------------------------------------------------------------------------------------
 
 
