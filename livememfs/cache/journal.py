@@ -212,7 +212,7 @@ class Journal:
                 self._remove(waiting)
             return None  # another host's version was joined in meanwhile, which nobody here has seen: the edit wins
         made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
-        if after is not None and base is not None and base.meta:
+        if after is not None and ahead is None and base is not None and base.meta:
             made.meta = {name: value for name, value in base.meta.items() if name == OP_META}
         with self._database.atomic():
             self._write(made, base)
