@@ -14,6 +14,7 @@ import trio
 from consolidation_world import SPACE, World, asking
 from trio.testing import MockClock
 
+from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.pipelines.queue import Consolidations
 from livememfs.records import keys
@@ -70,7 +71,7 @@ class Process:
             return Fault(before=Died())  # type: ignore[arg-type]  # as above
         if self.way == "after":
             return Fault(after=Died())  # type: ignore[arg-type]  # as above
-        return Fault(after=_lost())
+        return Fault(after=errors.Unreachable("reset", endpoint="the bucket"))
 
     async def live(self) -> str:
         """One run, as far as it gets; how it ended."""
@@ -92,12 +93,6 @@ class Process:
             nursery.cancel_scope.cancel()
 
 
-def _lost() -> Exception:
-    from livememfs import errors
-
-    return errors.Unreachable("reset", endpoint="the bucket")
-
-
 async def seeded() -> World:
     world = World()
     await world.seed(notes=NOTES, bank={"progress.md": OLD, "kept.md": "# Kept\n"})
@@ -115,10 +110,6 @@ async def course() -> tuple[dict[str, bytes], dict[str, bytes], int]:
     process = Process(world)
     assert await process.live() == "ok"
     return before, await world.bucket(), process.count
-
-
-def requests_of_a_run() -> int:
-    return int(started(course)[2])
 
 
 @pytest.mark.parametrize("way", WAYS)
