@@ -29,17 +29,17 @@ class Catalog:
         self._objects: dict[str, ObjectInfo | None] = {}
         self._levels: dict[str, tuple[str, ...] | None] = {}
 
-    def load(self, prefix: str) -> tuple[dict[str, ObjectInfo], set[str]] | None:
-        """Objects by name and folders of one level; None when the whole of it was never heard."""
+    def load(self, prefix: str) -> tuple[list[tuple[str, ObjectInfo]], set[str]] | None:
+        """Objects in the order of their names and folders of one level; None when the whole of it was never heard."""
         found = self._database.rows("SELECT folders FROM level WHERE prefix = ?", (prefix,))
         if not found:
             return None
         cut = len(prefix)
         rows = self._database.rows("SELECT key, etag, size, modified, meta FROM object WHERE parent = ?", (prefix,))
-        objects = {
-            key[cut:]: ObjectInfo(key, etag, size, modified, json.loads(meta) if meta is not None else None)
-            for key, etag, size, modified, meta in rows
-        }
+        objects = [
+            (key[cut:], ObjectInfo(key, etag, size, modified, json.loads(meta) if meta is not None else None))
+            for key, etag, size, modified, meta in sorted(rows)
+        ]
         return objects, set(json.loads(found[0][0]))
 
     def heard(self, infos: Iterable[ObjectInfo]) -> None:

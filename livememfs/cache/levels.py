@@ -8,9 +8,12 @@ thread only; nothing here awaits.
 from __future__ import annotations
 
 from itertools import count
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from livememfs.cache.journal import Journal
     from livememfs.store.base import ObjectInfo
 
@@ -18,6 +21,7 @@ MAX_LEVELS = 4_096
 """Levels of names kept; the oldest are forgotten and simply asked for again."""
 
 _serials = count(1)
+_first = itemgetter(0)
 
 
 class Level:
@@ -26,14 +30,21 @@ class Level:
     `confirmed` is the moment the bucket was asked; `serial` changes with every change of a name or a version.
     """
 
-    __slots__ = ("_endings", "confirmed", "folders", "objects", "serial")
+    __slots__ = ("_endings", "_sorted", "confirmed", "folders", "objects", "serial")
 
-    def __init__(self, objects: dict[str, ObjectInfo], folders: set[str], confirmed: float) -> None:
-        self.objects = objects
+    def __init__(self, objects: Sequence[tuple[str, ObjectInfo]], folders: set[str], confirmed: float) -> None:
+        self.objects = dict(objects)
         self.folders = folders
         self.confirmed = confirmed
         self.serial = next(_serials)
         self._endings: dict[str, set[str]] | None = None
+        self._sorted: Sequence[tuple[str, ObjectInfo]] | None = objects
+
+    def items(self) -> Sequence[tuple[str, ObjectInfo]]:
+        """The objects in the order of their names: made when first asked, kept while nothing changes."""
+        if self._sorted is None:
+            self._sorted = sorted(self.objects.items(), key=_first)
+        return self._sorted
 
     def ending(self, characters: str) -> set[str]:
         """The names whose last characters before the suffix `.md` are these eight: an index, made when first asked."""
@@ -45,6 +56,7 @@ class Level:
 
     def set(self, name: str, info: ObjectInfo | None) -> None:
         """Put an object under a name, or take it out."""
+        self._sorted = None
         if info is None:
             self.objects.pop(name, None)
             if self._endings is not None:
@@ -81,8 +93,13 @@ class Levels:
         """The prefixes of the known levels below a prefix, itself included."""
         return [known for known in self._levels if known.startswith(prefix)]
 
-    def replace(self, prefix: str, objects: dict[str, ObjectInfo], folders: set[str], confirmed: float) -> Level | None:
-        """Take over what the bucket said of a whole level, under what the journal has; returns what was known."""
+    def replace(
+        self, prefix: str, objects: Sequence[tuple[str, ObjectInfo]], folders: set[str], confirmed: float
+    ) -> Level | None:
+        """Take over what the bucket said of a whole level, under what the journal has; returns what was known.
+
+        `objects` are in the order of their names.
+        """
         before = self._levels.pop(prefix, None)
         level = self._levels[prefix] = Level(objects, folders - {""}, confirmed)
         cut, emptied = len(prefix), set()
@@ -110,7 +127,7 @@ class Levels:
         Known to be empty, they stay away although the bucket will go on listing them until the removals arrive.
         """
         for known in {prefix, *folders, *self.below(prefix)}:
-            self._levels[known] = Level({}, set(), confirmed)
+            self._levels[known] = Level((), set(), confirmed)
         self._show_folders(prefix, there=False)
 
     def show(self, key: str, info: ObjectInfo | None) -> list[str]:

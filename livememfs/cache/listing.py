@@ -7,69 +7,148 @@ saves time: a level of a few pages is listed in order. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import trio
 
 from livememfs.concurrency import for_each
 from livememfs.records import keys
-from livememfs.store.base import MAX_PAGE, Listing, ObjectInfo, Page, Store
+from livememfs.store.base import MAX_PAGE, ObjectInfo, Page, Store
+
+Named = tuple[str, ObjectInfo]
+"""An object by its name on the level."""
+Heard = Callable[[Sequence[Named]], None]
+"""Told of a page of objects while more pages are to come."""
 
 STREAMS = 4
 WORTH_IT = 20
-"""From this many pages on. Each stream may ask for a page of which it needs only a part."""
+"""From this many pages on."""
+WORTH_DIVIDING = 2
+"""What is left of one stream, in pages, before another one takes half of it: the cut costs each a part of a page."""
 
 
-async def list_level(store: Store, prefix: str, heard: Callable[[], None] = lambda: None) -> Listing:
-    """The objects and folders directly below `prefix`; `heard` is called for each page. Raises the store's errors."""
+def _nobody(_: Sequence[Named]) -> None:
+    """Nobody wants to know before the end."""
+
+
+async def list_level(store: Store, prefix: str, heard: Heard = _nobody) -> tuple[list[Named], set[str]]:
+    """The objects in the order of their names, and the folders, directly below `prefix`. Raises the store's errors.
+
+    Where there is more than one page, `heard` is called with the objects of each as it arrives, in no certain order.
+    """
     first = await store.list_page(prefix, delimiter="/")
-    if first.next_token is None:
-        return Listing(first.objects, first.prefixes)
-    bounds = _bounds(prefix, first)
-    if bounds:
-        return await _side_by_side(store, prefix, first, bounds, heard)
-    objects, prefixes = list(first.objects), list(first.prefixes)
-    token: str | None = first.next_token
-    while token is not None:
-        heard()
-        page = await store.list_page(prefix, delimiter="/", token=token)
-        objects += page.objects
-        prefixes += page.prefixes
-        token = page.next_token
-    return Listing(tuple(objects), tuple(prefixes))
+    streams = _Streams(store, prefix, first, heard)
+    if first.next_token is not None:
+        heard(streams.first.objects)
+        at_once = STREAMS if streams.worth_it() else 1
+        await for_each(range(at_once), streams.work, at_once=at_once)
+    return streams.found()
 
 
-def _bounds(prefix: str, first: Page) -> list[str]:
-    """Keys that divide what comes after the first page into equal times; none when that is not worth it."""
-    stamps = [parsed.timestamp for info in first.objects if (parsed := keys.NoteName.parse(info.key[len(prefix) :]))]
-    if first.prefixes or len(stamps) < MAX_PAGE // 2:
-        return []
-    last, end = stamps[-1], datetime.now(UTC)
-    span = max(last - stamps[0], timedelta(seconds=1))
-    if (end - last) / span < WORTH_IT:
-        return []
-    step = (end - last) / STREAMS
-    return [f"{prefix}{last + step * number:%Y%m%dT%H%M%S}" for number in range(1, STREAMS)]
+@dataclass(slots=True)
+class _Part:
+    """The keys above `start`, up to `end` (None: of the level), which is the moment `until`."""
+
+    objects: list[Named]
+    start: str
+    end: str | None
+    until: datetime
+    token: str | None = None
 
 
-async def _side_by_side(
-    store: Store, prefix: str, first: Page, bounds: list[str], heard: Callable[[], None]
-) -> Listing:
-    starts = [first.objects[-1].key, *bounds]
-    found: dict[str, list[ObjectInfo]] = {start: [] for start in starts}
-    prefixes = set(first.prefixes)
+class _Streams:
+    """One level, in parts that are listed side by side. Whoever has no part takes half of what is left of another's.
 
-    async def stream(number: int) -> None:
-        start, end = starts[number], starts[number + 1] if number + 1 < len(starts) else None
-        page = await store.list_page(prefix, delimiter="/", start_after=start)
+    Nobody knows how notes are spread over time, so a part may turn out to be empty: then it costs one request, and the
+    other's end has come nearer by half.
+    """
+
+    def __init__(self, store: Store, prefix: str, first: Page, heard: Heard) -> None:
+        self._store, self._prefix, self._heard = store, prefix, heard
+        self._cut = len(prefix)
+        self._prefixes = set(first.prefixes)
+        self.first = _Part(self._named(first.objects), "", None, datetime.now(UTC), first.next_token)
+        self._new: list[_Part] = [self.first]
+        self._active: list[_Part] = []
+        self._parts = [self.first]
+        self._news = trio.Event()
+
+    def worth_it(self) -> bool:
+        """Whether there seem to be very many, and notes only."""
+        stamped = sum(_moment(name) is not None for name, _ in self.first.objects)
+        return not self._prefixes and stamped >= MAX_PAGE // 2 and _left(self.first) >= WORTH_IT
+
+    def found(self) -> tuple[list[Named], set[str]]:
+        """Everything that was heard."""
+        parts = sorted(self._parts, key=lambda part: part.start)
+        folders = {prefix[self._cut :].rstrip("/") for prefix in self._prefixes}
+        return [named for part in parts for named in part.objects], folders
+
+    async def work(self, _: int) -> None:
+        """Take part after part until nothing is left to take."""
         while True:
-            heard()
-            found[start] += [info for info in page.objects if end is None or info.key <= end]
-            prefixes.update(page.prefixes)
-            beyond = end is not None and bool(page.objects) and page.objects[-1].key > end
-            if page.next_token is None or beyond:
+            part = self._new.pop() if self._new else self._half()
+            if part is not None:
+                await self._list(part)
+            elif self._active:
+                await self._news.wait()
+            else:
                 return
-            page = await store.list_page(prefix, delimiter="/", start_after=start, token=page.next_token)
 
-    await for_each(range(len(starts)), stream, at_once=STREAMS)
-    objects = [*first.objects, *(info for start in starts for info in found[start])]
-    return Listing(tuple(objects), tuple(sorted(prefixes)))
+    async def _list(self, part: _Part) -> None:
+        self._active.append(part)
+        token, more = part.token, True
+        while more:
+            page = await self._store.list_page(self._prefix, delimiter="/", start_after=part.start, token=token)
+            end, token = part.end, page.next_token  # the end may have come nearer meanwhile
+            mine = self._named(page.objects if end is None else [info for info in page.objects if info.key <= end])
+            more = token is not None and len(mine) == len(page.objects)
+            part.objects += mine
+            self._prefixes.update(page.prefixes)
+            self._heard(mine)
+            self._tell()
+        self._active.remove(part)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Wake whoever waits for something to take."""
+        self._news.set()
+        self._news = trio.Event()
+
+    def _half(self) -> _Part | None:
+        """The second half of what takes longest, as a part of its own; None while nothing is worth it."""
+        part = max(self._active, key=_left, default=None)
+        if part is None or _left(part) < WORTH_DIVIDING:
+            return None
+        last, info = part.objects[-1]
+        at = _moment(last) or part.until
+        middle = at + (part.until - at) / 2
+        cut = f"{self._prefix}{middle:%Y%m%dT%H%M%S}"
+        if cut <= info.key or (part.end is not None and cut >= part.end):
+            return None  # all in one second
+        half = _Part([], cut, part.end, part.until)
+        part.end, part.until = cut, middle
+        self._parts.append(half)
+        return half
+
+    def _named(self, infos: Sequence[ObjectInfo]) -> list[Named]:
+        cut = self._cut
+        return [(info.key[cut:], info) for info in infos]
+
+
+def _left(part: _Part) -> float:
+    """How many more pages a part seems to have, if it goes on as it did."""
+    # The sentinel comes before all notes and tells no time.
+    began = next(filter(None, (_moment(name) for name, _ in part.objects[:2])), None)
+    at = _moment(part.objects[-1][0]) if part.objects else None
+    if began is None or at is None:
+        return 0.0
+    density = len(part.objects) / max((at - began).total_seconds(), 1.0)
+    return density * (part.until - at).total_seconds() / MAX_PAGE
+
+
+def _moment(name: str) -> datetime | None:
+    parsed = keys.NoteName.parse(name)
+    return parsed.timestamp if parsed else None

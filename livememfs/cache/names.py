@@ -7,6 +7,7 @@ true. Trio thread only; the store is awaited with no lock held, and who asks the
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import trio
@@ -15,12 +16,12 @@ from livememfs import errors
 from livememfs.cache.asking import Asking
 from livememfs.cache.changes import Change, Changes
 from livememfs.cache.levels import Level, Levels, split_key
-from livememfs.cache.listing import list_level
+from livememfs.cache.listing import Heard, Named, list_level
 from livememfs.concurrency import for_each
 from livememfs.store.base import ObjectInfo, Store, list_all
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from livememfs.cache.catalog import Catalog
     from livememfs.cache.journal import Journal
@@ -87,6 +88,7 @@ class Names:
         self._levels = Levels(journal)
         self._ttl = ttl
         self._loose: dict[str, ObjectInfo] = {}
+        self._overhearing: dict[str, list[Heard]] = {}
         self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
         self._counts = {"listings": 0, "hits": 0, "writes": 0, "deletes": 0}
 
@@ -125,6 +127,22 @@ class Names:
             if fresh or level is None:
                 raise
             return level
+
+    @contextmanager
+    def overhear(self, prefix: str, heard: Heard) -> Iterator[None]:
+        """Around a question for a level: `heard` is told of each page while more are to come, as the store says it.
+
+        Only what `listing` returns in the end counts. Whoever has work to do for each of very many objects can do it
+        while the store is at work as well.
+        """
+        hearing = self._overhearing.setdefault(prefix, [])
+        hearing.append(heard)
+        try:
+            yield
+        finally:
+            hearing.remove(heard)
+            if not hearing:
+                self._overhearing.pop(prefix, None)
 
     def known(self, prefix: str) -> Level | None:
         """What is known of a level, without asking."""
@@ -180,18 +198,21 @@ class Names:
         """Ask the store for one level. What our own hand does while the store answers is applied on top."""
         asked = trio.current_time()
         self._counts["listings"] += 1
+
+        def page_heard(objects: Sequence[Named]) -> None:
+            self.asking.answered()
+            for heard in self._overhearing.get(prefix, ()):
+                heard(objects)
+
         with self._listen() as meanwhile:
-            found = await self.asking.call(lambda: list_level(self.store, prefix, self.asking.answered))
+            named, folders = await self.asking.call(lambda: list_level(self.store, prefix, page_heard))
         if self._levels.get(prefix) is None:
             self._from_catalog(prefix)  # the metadata that was heard once saves a question for each object
-        cut = len(prefix)
         before = self._levels.get(prefix)
         known = dict(before.objects) if before is not None else {}
-        objects = {info.key[cut:]: info for info in found.objects}
         if known or self._loose:
-            objects = {name: self._merged(info, known.get(name)) for name, info in objects.items()}
-        folders = {folder[cut:].rstrip("/") for folder in found.prefixes}
-        self._levels.replace(prefix, objects, folders, asked)
+            named = [(name, self._merged(info, known.get(name))) for name, info in named]
+        self._levels.replace(prefix, named, folders, asked)
         for key, info in meanwhile:
             self._show(key, info)
         level = self._levels.get(prefix)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import pyfuse3
 import trio
@@ -21,11 +20,10 @@ import trio
 from livememfs import errors
 from livememfs.fuse import translate
 from livememfs.fuse.guard import handler
-from livememfs.fuse.inodes import Held, Inodes, InodeStatistics
+from livememfs.fuse.inodes import Inodes, InodeStatistics
+from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
-from livememfs.store.base import ObjectInfo
 from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
-from livememfs.tree.objectfile import shown_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,14 +50,10 @@ class _OpenFile:
     handle: Handle
 
 
-_Listed = tuple[bytes, Held, pyfuse3.EntryAttributes]
-"""One name of a listing, ready for the kernel."""
-
-
 @dataclass(slots=True)
 class _OpenDirectory:
     node: Directory
-    names: Sequence[_Listed]
+    names: Sequence[Listed]
 
 
 class Operations(pyfuse3.Operations):
@@ -78,7 +72,7 @@ class Operations(pyfuse3.Operations):
         self._inodes = Inodes(root)
         self._files: dict[int, _OpenFile] = {}
         self._directories: dict[int, _OpenDirectory] = {}
-        self._prepared: WeakKeyDictionary[Directory, tuple[object, list[_Listed]]] = WeakKeyDictionary()
+        self._listings = Listings(self._inodes)
         self.notifier: Notifier | None = None
         self._handles = count(1)
 
@@ -307,7 +301,7 @@ class Operations(pyfuse3.Operations):
     @handler
     async def opendir(self, ino: int, ctx: pyfuse3.RequestContext) -> int:
         directory = self._directory(ino)
-        names = await self._listed(directory)
+        names = await self._listings.of(directory)
         fh = next(self._handles)
         self._directories[fh] = _OpenDirectory(directory, names)
         return fh
@@ -316,7 +310,7 @@ class Operations(pyfuse3.Operations):
     async def readdir(self, fh: int, start: int, token: pyfuse3.ReaddirToken) -> None:
         opened = self._directories[fh]
         if start == 0:  # opened, or rewound: `rewinddir` asks for what is there now
-            opened.names = await self._listed(opened.node)
+            opened.names = await self._listings.of(opened.node)
         inodes, position = self._inodes, start
         for name, held, entry in opened.names[start:] if start else opened.names:
             position += 1
@@ -325,40 +319,6 @@ class Operations(pyfuse3.Operations):
             if not pyfuse3.readdir_reply(token, name, entry, position):
                 break
             held.lookups += 1
-
-    async def _listed(self, directory: Directory) -> list[_Listed]:
-        """The names of a directory, ready to be given out; made anew only when something on it has changed."""
-        await directory.look()
-        known = self._prepared.get(directory)
-        stamp = directory.stamp()
-        if known is not None and stamp is not None and known[0] == (stamp, directory.steady()):
-            return known[1]
-        entries = await directory.entries()
-        stamp, steady = directory.stamp(), directory.steady()
-        found = await self._prepare(directory, entries)
-        if stamp is not None and directory.stamp() == stamp:
-            self._prepared[directory] = ((stamp, steady), found)
-        return found
-
-    async def _prepare(self, directory: Directory, entries: Sequence[tuple[str, Node | ObjectInfo]]) -> list[_Listed]:
-        found: list[_Listed] = []
-        steady = directory.steady()
-        infos = ((name, info) for name, info in entries if isinstance(info, ObjectInfo))
-        promises = self._inodes.promise(directory, infos)
-        fsencode, file_entry = os.fsencode, translate.file_entry  # a hundred thousand times each
-        for name, node in entries:
-            if isinstance(node, ObjectInfo):
-                held = next(promises)
-                found.append((fsencode(name), held, file_entry(held.ino, *shown_of(node), steady=steady)))
-                continue
-            try:
-                attrs = node.listed_attrs() or await node.attrs()
-            except (errors.NotFound, errors.Stale):
-                continue  # gone since the names were taken
-            held = self._inodes.hold(node)
-            held.told = None if attrs.volatile else attrs.version
-            found.append((os.fsencode(name), held, translate.entry(node.ino, attrs, steady=steady)))
-        return found
 
     @handler
     async def fsyncdir(self, fh: int, datasync: bool) -> None:

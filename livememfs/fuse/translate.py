@@ -56,7 +56,7 @@ def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -
     found = pyfuse3.EntryAttributes()
     found.st_ino = pyfuse3.InodeT(ino)
     found.entry_timeout = KERNEL_SECONDS
-    found.attr_timeout = STEADY_SECONDS if steady else KERNEL_SECONDS
+    found.attr_timeout = file_seconds(steady=steady)
     found.st_mode = pyfuse3.ModeT(stat.S_IFREG | mode)
     found.st_nlink = 1
     found.st_uid, found.st_gid = _UID, _GID
@@ -65,6 +65,11 @@ def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -
     found.st_blocks = -(-size // _DISK_BLOCK)
     found.st_atime_ns = found.st_mtime_ns = found.st_ctime_ns = max(mtime_ns, 0)
     return found
+
+
+def file_seconds(*, steady: bool) -> float:
+    """For how long the kernel may believe the attributes of a file."""
+    return STEADY_SECONDS if steady else KERNEL_SECONDS
 
 
 def caller(context: pyfuse3.RequestContext) -> Caller:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import md5
 from typing import Protocol
 
@@ -256,4 +256,5 @@ def content_etag(data: bytes) -> str:
 
 def nanoseconds(moment: datetime) -> int:
     """An aware datetime as nanoseconds since the epoch, exact to the microsecond."""
-    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000

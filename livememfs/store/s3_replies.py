@@ -253,7 +253,8 @@ def moment_of(moment: str | None) -> int:
     """Nanoseconds since the epoch for a date as headers or XML write it, 0 when the server does not say."""
     if not moment:
         return 0
-    with suppress(ValueError):
+    try:  # not `suppress`, which would be a third of the time this takes, and a listing has very many
         read = datetime.fromisoformat(moment) if moment[0].isdigit() else parsedate_to_datetime(moment)
-        return nanoseconds(read if read.tzinfo else read.replace(tzinfo=UTC))
-    return 0
+    except ValueError:
+        return 0
+    return nanoseconds(read if read.tzinfo else read.replace(tzinfo=UTC))

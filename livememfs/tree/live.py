@@ -22,6 +22,9 @@ from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, chec
 from livememfs.tree.note import NoteFile
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from livememfs.cache.listing import Heard
     from livememfs.cache.replica import Listing
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
@@ -78,14 +81,18 @@ class Live(Directory):
         return sorted(shown.items())
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
-        objects, known = (await self._listing()).objects, self._notes
-        shown: dict[str, Node | ObjectInfo] = {**objects}
-        for name in [name for name in known if name in objects]:
-            shown[name] = self._note(name, objects[name])
-        shown.update(self._local)
-        for hidden in ("", keys.KEEP):
-            shown.pop(hidden, None)
-        return [(name, shown[name]) for name in sorted(shown)]
+        listing = await self._listing()
+        nodes: dict[str, Node] = {
+            name: self._note(name, listing.objects[name]) for name in list(self._notes) if name in listing.objects
+        }
+        nodes |= self._local
+        if not nodes:
+            return [named for named in listing.items() if _shown(named[0])]
+        shown: dict[str, Node | ObjectInfo] = {**dict(listing.items()), **nodes}
+        return [(name, shown[name]) for name in sorted(shown) if _shown(name)]
+
+    def overhear(self, heard: Heard) -> AbstractContextManager[None]:
+        return self.context.replica.overhear(keys.live_prefix(self.space), heard)
 
     def appear(self, name: str) -> Node | None:
         level = self.context.replica.known(keys.live_prefix(self.space))

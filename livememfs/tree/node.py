@@ -7,6 +7,7 @@ handler). Refuses FUSE types and errno numbers. Trio thread only.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -14,7 +15,9 @@ from livememfs import errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    from livememfs.cache.listing import Heard
     from livememfs.store.base import ObjectInfo
 
 MAX_NAME_BYTES = 255
@@ -191,6 +194,10 @@ class Directory(Node):
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         """As `children`, with the bare version where nobody needs a node yet: `appear` makes it when somebody does."""
         return await self.children()
+
+    def overhear(self, heard: Heard) -> AbstractContextManager[None]:
+        """Around `look` and `entries`: told of versions, as they arrive, that `entries` will most likely give."""
+        return nullcontext()
 
     def appear(self, name: str) -> Node | None:
         """The node for a name that `entries` gave without one; None when it is gone. Asks nobody."""

@@ -29,6 +29,9 @@ from livememfs.tree.objectfile import META_MODE, META_MTIME, number, replaced
 from livememfs.tree.plainfile import META_TYPE, SYMLINK, PlainFile, PlainSymlink
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from livememfs.cache.listing import Heard
     from livememfs.cache.replica import Listing
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
@@ -160,6 +163,9 @@ class PlainDirectory(Directory):
                 else:
                     found.append((name, self._unsaved.get(name) or self._listed(name, listing)))
         return found
+
+    def overhear(self, heard: Heard) -> AbstractContextManager[None]:
+        return self.context.replica.overhear(self.prefix, heard)
 
     def appear(self, name: str) -> Node | None:
         level = self.context.replica.known(self.prefix)

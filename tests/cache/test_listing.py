@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import trio
 from trio.abc import Clock
 
-from livememfs.cache.listing import STREAMS, list_level
-from livememfs.store.base import list_all
+from livememfs.cache.listing import STREAMS, Named, list_level
+from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
@@ -17,10 +18,12 @@ from livememfs.testing.store import FaultyStore
 PREFIX = "space/live/"
 
 
-async def filled(count: int, *, span: timedelta, more: tuple[str, ...] = ()) -> FaultyStore:
-    """A bucket with notes spread evenly over the time until now."""
+async def filled(
+    count: int, *, span: timedelta, ago: timedelta = timedelta(0), more: tuple[str, ...] = ()
+) -> FaultyStore:
+    """A bucket with notes spread evenly over a time that ended `ago`."""
     memory = MemoryStore(ManualClock())
-    start = datetime.now(UTC) - span
+    start = datetime.now(UTC) - ago - span
     for number in range(count):
         stamp = start + span * number / count
         await memory.put(f"{PREFIX}{stamp:%Y%m%dT%H%M%S}_me_todo_{number:08x}.md", b"")
@@ -29,16 +32,22 @@ async def filled(count: int, *, span: timedelta, more: tuple[str, ...] = ()) -> 
     return FaultyStore(memory)
 
 
+async def in_order(store: FaultyStore) -> list[ObjectInfo]:
+    """What one LIST after the other tells."""
+    return list((await list_all(store.inner, PREFIX, delimiter="/")).objects)
+
+
 @pytest.mark.parametrize("count", [0, 1, 999, 1_000, 1_001, 2_500, 25_000])
 async def test_everything_is_listed_once_and_in_order(count: int) -> None:
     more = (f"{PREFIX}.keep", f"{PREFIX}zz.md", f"{PREFIX}folder/x", "space/other", "space/mive/x")
     store = await filled(count, span=timedelta(days=300), more=more)
 
-    found = await list_level(store, PREFIX)
+    objects, folders = await list_level(store, PREFIX)
 
-    expected = await list_all(store.inner, PREFIX, delimiter="/")
-    assert found == expected
-    assert len(found.objects) == count + 2
+    assert [info for _, info in objects] == await in_order(store)
+    assert all(info.key == PREFIX + name for name, info in objects)
+    assert len(objects) == count + 2
+    assert folders == {"folder"}
 
 
 async def test_ten_thousand_notes_and_the_sentinel_cost_eleven_requests(autojump_clock: Clock) -> None:
@@ -47,19 +56,39 @@ async def test_ten_thousand_notes_and_the_sentinel_cost_eleven_requests(autojump
     assert dict(store.counts) == {"list": 11}
 
 
-async def test_very_many_are_asked_for_side_by_side(autojump_clock: Clock) -> None:
-    store = await filled(40_000, span=timedelta(days=300))
+@pytest.mark.parametrize("ago", [timedelta(0), timedelta(days=300), timedelta(days=3_000)])
+async def test_very_many_are_asked_for_side_by_side_wherever_they_are_in_time(
+    ago: timedelta, autojump_clock: Clock
+) -> None:
+    store = await filled(40_000, span=timedelta(days=30), ago=ago, more=(f"{PREFIX}.keep",))
     store.latency("list", 1.0)
     started = trio.current_time()
 
-    await list_level(store, PREFIX)
+    objects, _ = await list_level(store, PREFIX)
 
     assert trio.current_time() - started < 40 / 2
-    assert store.counts["list"] <= 40 + STREAMS
+    assert store.counts["list"] <= 40 * 1.3
+    assert [info for _, info in objects] == await in_order(store)
+
+
+async def test_pages_are_heard_as_they_come_and_each_object_once(autojump_clock: Clock) -> None:
+    """Whoever has work for each name does it while the store is at work as well."""
+    store = await filled(30_000, span=timedelta(days=30))
+    store.latency("list", 1.0)
+    heard: list[tuple[float, str]] = []
+
+    def hear(named: Sequence[Named]) -> None:
+        heard.extend((trio.current_time(), name) for name, _ in named)
+
+    objects, _ = await list_level(store, PREFIX, hear)
+
+    assert sorted(name for _, name in heard) == [name for name, _ in objects]
+    assert len({moment for moment, _ in heard}) >= 30 / STREAMS
 
 
 async def test_many_notes_of_one_busy_day_are_all_there(autojump_clock: Clock) -> None:
     """The guess of how they are spread is then all wrong, which costs time and nothing else."""
     store = await filled(30_000, span=timedelta(days=1))
     await store.inner.put(f"{PREFIX}20200101T000000_me_todo_00000000.md", b"")
-    assert await list_level(store, PREFIX) == await list_all(store.inner, PREFIX, delimiter="/")
+    objects, _ = await list_level(store, PREFIX)
+    assert [info for _, info in objects] == await in_order(store)

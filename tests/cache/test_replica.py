@@ -65,6 +65,33 @@ async def test_a_listing_is_one_level(bucket: Bucket) -> None:
     assert [info.key for info in await bucket.replica.walk("a/sub/")] == ["a/sub/deeper/z", "a/sub/z"]
 
 
+async def test_pages_are_overheard_only_while_somebody_listens(bucket: Bucket) -> None:
+    for number in range(1_500):
+        await bucket.memory.put(f"a/{number:04}", b"")
+    pages: list[int] = []
+    with bucket.replica.overhear("a/", lambda named: pages.append(len(named))):
+        await bucket.replica.listing("b/", fresh=True)
+        assert pages == []
+        await bucket.replica.listing("a/", fresh=True)
+    assert pages == [1_000, 500]
+
+    await bucket.replica.listing("a/", fresh=True)
+    assert pages == [1_000, 500]
+
+
+async def test_the_items_of_a_level_are_in_the_order_of_names_whatever_happens_to_it(bucket: Bucket) -> None:
+    for name in ("b", "d"):
+        await bucket.memory.put(f"a/{name}", b"")
+    level = await bucket.replica.listing("a/")
+    assert [name for name, _ in level.items()] == ["b", "d"]
+
+    await bucket.replica.put("a/c", b"1")
+    await bucket.replica.put("a/b", b"22")
+    assert [(name, info.size) for name, info in level.items()] == [("b", 2), ("c", 1), ("d", 0)]
+    bucket.replica.remove("a/b", base=level.objects["b"])
+    assert [name for name, _ in level.items()] == ["c", "d"]
+
+
 async def test_a_listing_is_believed_for_its_time_and_then_asked_for_again(
     bucket: Bucket, autojump_clock: trio.abc.Clock
 ) -> None:

@@ -1,0 +1,98 @@
+"""What a directory shows, in the form the kernel takes, and kept while nothing in it changes.
+
+Owns the work that is done for each name, of which there may be a hundred thousand: it begins while the store is still
+sending names. Refuses to decide what is shown: `Directory.entries` does, and what was prepared of anything else is
+left aside. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import pyfuse3
+
+from livememfs import errors
+from livememfs.fuse import translate
+from livememfs.fuse.inodes import Held
+from livememfs.store.base import ObjectInfo
+from livememfs.tree.objectfile import shown_of
+
+if TYPE_CHECKING:
+    from livememfs.fuse.inodes import Inodes
+    from livememfs.tree.node import Directory, Node
+
+Listed = tuple[bytes, Held, pyfuse3.EntryAttributes]
+"""One name of a listing, ready for the kernel."""
+
+
+class Listings:
+    """The listings of one mount's directories."""
+
+    def __init__(self, inodes: Inodes) -> None:
+        self._inodes = inodes
+        self._kept: WeakKeyDictionary[Directory, tuple[object, list[Listed]]] = WeakKeyDictionary()
+
+    async def of(self, directory: Directory) -> list[Listed]:
+        """The names of a directory, ready to be given out; made anew only when something on it has changed."""
+        kept, ready = self._kept.get(directory), _Ready(directory, self._inodes)
+        with directory.overhear(ready.add):
+            await directory.look()
+            stamp = directory.stamp()
+            if kept is not None and stamp is not None and kept[0] == (stamp, directory.steady()):
+                return kept[1]
+            entries = await directory.entries()
+        stamp, steady = directory.stamp(), directory.steady()
+        ready.settle(steady=steady)
+        ready.add(
+            [(name, node) for name, node in entries if isinstance(node, ObjectInfo) and not ready.has(name, node)]
+        )
+        files, found = ready.files, list[Listed]()
+        for name, node in entries:
+            listed = files[name][1] if isinstance(node, ObjectInfo) else await self._listed(name, node, steady=steady)
+            if listed is not None:
+                found.append(listed)
+        if stamp is not None and directory.stamp() == stamp:
+            self._kept[directory] = ((stamp, steady), found)
+        return found
+
+    async def _listed(self, name: str, node: Node, *, steady: bool) -> Listed | None:
+        """What is shown of a node; None when it has gone since the names were taken."""
+        try:
+            attrs = node.listed_attrs() or await node.attrs()
+        except (errors.NotFound, errors.Stale):
+            return None
+        held = self._inodes.hold(node)
+        held.told = None if attrs.volatile else attrs.version
+        return os.fsencode(name), held, translate.entry(node.ino, attrs, steady=steady)
+
+
+class _Ready:
+    """Files of one directory of which nothing is known but what the store's LIST says."""
+
+    def __init__(self, directory: Directory, inodes: Inodes) -> None:
+        self.files: dict[str, tuple[ObjectInfo, Listed]] = {}
+        self._directory = directory
+        self._inodes = inodes
+        self._steady = directory.steady()
+
+    def has(self, name: str, info: ObjectInfo) -> bool:
+        """Whether this very version is ready."""
+        known = self.files.get(name)
+        return known is not None and known[0] is info
+
+    def add(self, shown: Sequence[tuple[str, ObjectInfo]]) -> None:
+        """Make some more of them ready."""
+        fsencode, file_entry, steady = os.fsencode, translate.file_entry, self._steady
+        for (name, info), held in zip(shown, self._inodes.promise(self._directory, shown), strict=True):
+            entry = file_entry(held.ino, *shown_of(info), steady=steady)
+            self.files[name] = info, (fsencode(name), held, entry)
+
+    def settle(self, *, steady: bool) -> None:
+        """Have the kernel believe them for as long as can be said now that the store has answered."""
+        if steady != self._steady:
+            self._steady = steady
+            for _, (_, _, entry) in self.files.values():
+                entry.attr_timeout = translate.file_seconds(steady=steady)
