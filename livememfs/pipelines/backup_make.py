@@ -65,7 +65,7 @@ async def copy_aside(
 
     async def copy(item: ObjectInfo) -> None:
         with suppress(ObjectMissing):
-            sizes.append((await replica.copy(item.key, prefix + item.key[len(space) + 1 :])).size)
+            sizes.append((await replica.copy(item.key, prefix + item.key[len(space) + 1 :], known=item)).size)
 
     await each(sources, copy, progress)
     kept = dict(record.meta or {})

@@ -143,11 +143,13 @@ class Store(Protocol):
         *,
         meta: Mapping[str, str] | None = None,
         condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """Copy inside the store. `meta` None keeps the source's metadata, a mapping replaces it.
 
-        A copy onto itself with `meta` changes the metadata alone. The condition is on the target. Raises ObjectMissing
-        for the source and PreconditionFailed for the target.
+        A copy onto itself with `meta` changes the metadata alone. The condition is on the target. `known` is what was
+        last heard of the source and may be outdated: it saves asking, and what is copied is what is there. Raises
+        ObjectMissing for the source and PreconditionFailed for the target.
         """
         ...
 

@@ -81,6 +81,7 @@ class DirectoryStore:
         *,
         meta: Mapping[str, str] | None = None,
         condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """See Store.copy."""
         with self._tally.request("copy"):

@@ -81,6 +81,7 @@ class MemoryStore:
         *,
         meta: Mapping[str, str] | None = None,
         condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """See Store.copy."""
         await trio.lowlevel.checkpoint()

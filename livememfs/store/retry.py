@@ -159,16 +159,18 @@ class RetryingStore:
         *,
         meta: Mapping[str, str] | None = None,
         condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """See Store.copy. A conditional copy that keeps the metadata is known again by the content's etag."""
         if condition is None:
-            return await self._repeat("copy", target, lambda: self.inner.copy(source, target, meta=meta))
+            return await self._repeat("copy", target, lambda: self.inner.copy(source, target, meta=meta, known=known))
         signed = None if meta is None else _signed(meta)
+        # Not `known`: by an outdated etag, our own copy would pass for another's.
         is_ours = _has_etag((await self.head(source)).etag) if signed is None else _carries(signed[OP_META])
         return await self._settled_write(
             "copy",
             target,
-            lambda: self.inner.copy(source, target, meta=signed, condition=condition),
+            lambda: self.inner.copy(source, target, meta=signed, condition=condition, known=known),
             lambda: self._find_ours(target, condition, is_ours),
         )
 

@@ -110,12 +110,13 @@ class S3Store:
         *,
         meta: Mapping[str, str] | None = None,
         condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """See Store.copy."""
         replaced = None if meta is None else check_meta(meta)
         for key in (source, target):
             check_key(key)
-        origin = await self.head(source)
+        origin = known if known is not None else await self.head(source)
         if condition is not None:
             looked = self._asked("head", target)
             current = await self._ask(looked, lambda: self._etag_now(looked))

@@ -139,10 +139,11 @@ class FaultyStore:
         *,
         meta: Mapping[str, str] | None = None,
         condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """See Store.copy."""
         return await self._through(
-            "copy", target, lambda: self.inner.copy(source, target, meta=meta, condition=condition)
+            "copy", target, lambda: self.inner.copy(source, target, meta=meta, condition=condition, known=known)
         )
 
     async def list_page(

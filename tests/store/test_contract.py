@@ -272,6 +272,24 @@ async def test_a_copy_keeps_bytes_and_metadata(store: Store) -> None:
     assert await keys_below(store, "") == ["a b/é.md", "c/d+e.md"]
 
 
+async def test_what_is_known_of_the_source_changes_nothing_about_a_copy(store: Store) -> None:
+    """It saves a question, and may be outdated: what is copied is what is there."""
+    await store.put("a", b"1", meta={"m": "1"})
+    (listed,) = (await store.list_page("a")).objects
+    copied = await store.copy("a", "b", known=listed)
+    assert ((await store.get("b")).data, copied.etag, copied.size) == (b"1", listed.etag, 1)
+
+    await store.put("a", b"22", meta={"m": "2"})
+    outdated = await store.copy("a", "c", known=listed)
+    found = await store.get("c")
+    assert (found.data, found.info.meta) == (b"22", {"m": "2"})
+    assert (outdated.etag, outdated.size) == (found.info.etag, 2)
+
+    await store.delete("a")
+    with pytest.raises(ObjectMissing):
+        await store.copy("a", "d", known=listed)
+
+
 async def test_a_copy_can_replace_the_metadata(store: Store) -> None:
     await store.put("a", b"1", meta={"old": "1"})
     await store.copy("a", "b", meta={"new": "é"})

@@ -25,7 +25,7 @@ from livememfs.errors import (
     TooLarge,
     Unreachable,
 )
-from livememfs.store.base import IfAbsent, IfMatch
+from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo
 from livememfs.store.s3 import S3Options, S3Store
 
 if TYPE_CHECKING:
@@ -253,6 +253,12 @@ async def test_metadata_that_others_wrote_plainly_is_taken_as_it_is(
     s3_admin.put_object(Bucket=options.bucket, Key="k", Body=b"1", Metadata={"Mixed-Case": "100% plain text"})
 
     assert (await S3Store(options).head("k")).meta == {"mixed-case": "100% plain text"}
+
+
+async def test_a_copy_of_what_is_known_is_one_request(s3_double: S3Double) -> None:
+    await S3Store(s3_double.options()).copy("a", "b", known=ObjectInfo("a", ETAG, 3, 0))
+
+    assert [sent.verb for sent in s3_double.sent] == ["PUT"]
 
 
 async def test_a_copy_whose_etag_differs_is_looked_at_again(s3_double: S3Double) -> None:
