@@ -25,6 +25,8 @@ Heard = Callable[[Sequence[Named]], None]
 STREAMS = 4
 WORTH_IT = 20
 """From this many pages on."""
+SURE_FROM = 5
+"""Pages that were heard before anything is divided: most levels that look endless after one page end soon."""
 WORTH_DIVIDING = 2
 """What is left of one stream, in pages, before another one takes half of it: the cut costs each a part of a page."""
 
@@ -74,6 +76,7 @@ class _Streams:
         self._active: list[_Part] = []
         self._parts = [self.first]
         self._news = trio.Event()
+        self._pages = 1
 
     def worth_it(self) -> bool:
         """Whether there seem to be very many, and notes only."""
@@ -102,6 +105,7 @@ class _Streams:
         token, more = part.token, True
         while more:
             page = await self._store.list_page(self._prefix, delimiter="/", start_after=part.start, token=token)
+            self._pages += 1
             end, token = part.end, page.next_token  # the end may have come nearer meanwhile
             mine = self._named(page.objects if end is None else [info for info in page.objects if info.key <= end])
             more = token is not None and len(mine) == len(page.objects)
@@ -120,7 +124,7 @@ class _Streams:
     def _half(self) -> _Part | None:
         """The second half of what takes longest, as a part of its own; None while nothing is worth it."""
         part = max(self._active, key=_left, default=None)
-        if part is None or _left(part) < WORTH_DIVIDING:
+        if part is None or self._pages < SURE_FROM or _left(part) < WORTH_DIVIDING:
             return None
         last, info = part.objects[-1]
         at = _moment(last) or part.until

@@ -56,6 +56,13 @@ async def test_ten_thousand_notes_and_the_sentinel_cost_eleven_requests(autojump
     assert dict(store.counts) == {"list": 11}
 
 
+async def test_a_few_pages_of_long_ago_cost_no_more_than_their_pages(autojump_clock: Clock) -> None:
+    """By the first page alone, a busy week of last year looks like the beginning of very many."""
+    store = await filled(3_500, span=timedelta(days=7), ago=timedelta(days=300))
+    await list_level(store, PREFIX)
+    assert dict(store.counts) == {"list": 4}
+
+
 @pytest.mark.parametrize("ago", [timedelta(0), timedelta(days=300), timedelta(days=3_000)])
 async def test_very_many_are_asked_for_side_by_side_wherever_they_are_in_time(
     ago: timedelta, autojump_clock: Clock
