@@ -26,6 +26,7 @@ from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
+from livememfs.recall.service import Recall
 from livememfs.records.times import iso
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
@@ -39,7 +40,11 @@ from livememfs.tree.writer import agent_of
 
 if TYPE_CHECKING:
     from livememfs.llm.client import OpenAIChat
+    from livememfs.recall.embed.base import Embedder
 
+INDEX = "index"
+"""The folder of the search index in the local state of a bucket."""
+BUILTIN = "builtin"
 SHOWN_UNSAVED = 5
 DRAFT_SECONDS = 1.0
 """How much of what is written to an open file a crash may take."""
@@ -63,6 +68,7 @@ class App:
     consolidations: Consolidations
     tree: Root
     errors: ErrorLog
+    recall: Recall
     scheduler: Scheduler | None = None
 
 
@@ -109,6 +115,19 @@ def open_model(settings: Settings) -> OpenAIChat | None:
     )
 
 
+async def open_embedder(settings: Settings) -> Embedder | None:
+    """The configured model for meanings, loaded; None where words have to do. Raises ModelError."""
+    if settings.embed_model == "none":
+        return None
+    if settings.embed_model == BUILTIN:
+        from livememfs.recall.embed.builtin import Builtin
+
+        return await trio.to_thread.run_sync(Builtin.load)
+    from livememfs.recall.embed.endpoint import EndpointEmbedder
+
+    return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
+
+
 @asynccontextmanager
 async def open_app(
     settings: Settings,
@@ -133,8 +152,12 @@ async def open_app(
             folder = cache_folder(settings.cache_path, store.label) if mountpoint is not None else None
             replica = _open_replica(settings, store, clock, errors, folder)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
-            app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected)
+            index = (folder or cache_folder(settings.cache_path, store.label)) / INDEX
+            recall = Recall(replica, clock, index, _vectors(settings), lambda: open_embedder(settings))
+            app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, recall)
             await nursery.start(replica.run)
+            await nursery.start(recall.run)
+            replica.subscribe(recall.heard)
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
                 replica.subscribe(app.consolidations.heard)
@@ -181,6 +204,15 @@ def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorL
     )
 
 
+def _vectors(settings: Settings) -> str:
+    """The name under which vectors are kept: those of two models must never meet."""
+    if settings.embed_model == BUILTIN:
+        from livememfs.recall.embed.builtin import NAME
+
+        return NAME
+    return f"{settings.embed_model} at {settings.embed_url}"
+
+
 def _usable(host: str) -> str:
     """A host's name as a part of a key."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", host).strip(".-") or "host"
@@ -212,6 +244,7 @@ def _assemble(
     replica: Replica,
     errors: ErrorLog,
     rejected: RejectedReplies,
+    recall: Recall,
 ) -> App:
     runs = ConsolidationSettings(
         timeout=settings.consolidation_timeout,
@@ -253,13 +286,14 @@ def _assemble(
         rejected=rejected,
         agent_of=lambda pid: agent_of(pid, settings.agent or user),
         status=status,
+        recall=recall,
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,
         fsync_remote=settings.fsync == "remote",
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
-    app = App(settings, clock, store, replica, consolidations, Root(context), errors, scheduler)
+    app = App(settings, clock, store, replica, consolidations, Root(context), errors, recall, scheduler)
     return app  # `status` refers to it by this name
 
 
@@ -301,6 +335,7 @@ def _status(app: App) -> dict[str, Any]:
             "tree": asdict(tree),
             "consolidations": asdict(app.consolidations.statistics()),
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
+            "recall": asdict(app.recall.statistics()),
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),

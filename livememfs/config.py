@@ -87,6 +87,10 @@ class Settings(BaseModel):
     consolidation_timeout: float = Field(600.0, gt=0, description="seconds one model call may take")
     consolidation_max_notes: int = Field(500, gt=0, description="notes one consolidation takes, the oldest first")
 
+    embed_model: str = Field("builtin", description="model for search by meaning; none: words alone; else of embed_url")
+    embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
+    embed_key: str = Field("", repr=False, description="key of that endpoint")
+
     schedule: Annotated[Schedule, PlainValidator(Schedule.parse)] = Field(
         Schedule(), description="which spaces a mount consolidates by itself; see [below](#by-itself)"
     )

@@ -328,6 +328,13 @@ class ReplyRefused(ModelError):
     what_to_do = "the notes were kept; touch .consolidate to try again"
 
 
+class EmbeddingUnavailable(ModelError):
+    """The built-in embedding model cannot be loaded."""
+
+    message = "the built-in embedding model cannot be used: {detail}"
+    what_to_do = "install livememfs and its dependencies again"
+
+
 class LeaseLost(LiveMemError):
     """The right to change a space went to another host while a run was at work; nothing was changed."""
 

@@ -13,7 +13,21 @@ from typing import Annotated
 import typer
 
 from livememfs import __version__
-from livememfs.cli import backup, consolidate, demo, doctor, gc, history, mount, note, output, space, status, umount
+from livememfs.cli import (
+    backup,
+    consolidate,
+    demo,
+    doctor,
+    gc,
+    history,
+    mount,
+    note,
+    output,
+    search,
+    space,
+    status,
+    umount,
+)
 from livememfs.errors import LiveMemError
 
 app = typer.Typer(
@@ -33,6 +47,7 @@ app.command("demo")(demo.demo)
 app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
+app.command("search")(search.search)
 app.command("consolidate")(consolidate.consolidate)
 app.command("history")(history.history)
 app.command("undo")(history.undo)

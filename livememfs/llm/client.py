@@ -1,4 +1,4 @@
-"""A chat model behind an OpenAI-compatible endpoint (consolidation 6).
+"""Models behind an OpenAI-compatible endpoint: chat (consolidation 6) and embeddings.
 
 Owns the HTTP client, the deadline of a call, and what each way of failing means. Remembers which optional parameters
 the endpoint rejected, so that only the first call pays for finding out. Refuses retries, which belong to whoever knows
@@ -47,6 +47,8 @@ _REJECTIONS = {
 }
 _JSON_OBJECT = {"type": "json_object"}
 _SCHEMA = "json_schema"
+_FAILURES = (openai.OpenAIError, json.JSONDecodeError, UnicodeError)
+"""What the library raises."""
 _ABOUT_SCHEMA = re.compile(r"response_?format|json_?schema|\bschema\b", re.IGNORECASE)
 
 
@@ -61,7 +63,7 @@ class ChatStatistics:
     without: tuple[str, ...]
 
 
-class OpenAIChat:
+class _Endpoint:
     """One model at one endpoint.
 
     :base_url: the endpoint up to and including `/v1`
@@ -74,8 +76,6 @@ class OpenAIChat:
         self._key = api_key
         self._timeout = timeout
         self._host = urlsplit(base_url).hostname or "?"
-        self._without: set[str] = set()
-        self._counts = {"requests": 0, "failures": 0, "prompt": 0, "completion": 0}
         limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT))
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
@@ -87,6 +87,53 @@ class OpenAIChat:
                 timeout=limits, follow_redirects=False, trust_env=not _is_loopback(self._host)
             ),
         )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _raise(self, error: Exception) -> NoReturn:
+        """Raise what an exception of the library means to us."""
+        if isinstance(error, openai.APIStatusError):
+            self._raise_status(error)
+        if isinstance(error, openai.APITimeoutError):
+            if type(error.__cause__).__name__ == "ConnectTimeout":
+                raise errors.ModelUnreachable(f"no connection to {self._host}") from None
+            raise errors.ModelTimedOut(f"{self._timeout:g}") from None
+        if isinstance(error, openai.APIConnectionError):
+            cause = error.__cause__ or error
+            raise errors.ModelUnreachable(f"{self._host}: {self._clean(str(cause)) or type(cause).__name__}") from None
+        raise errors.ModelError(f"{self._host}: {self._clean(str(error))}") from None
+
+    def _raise_status(self, error: openai.APIStatusError) -> NoReturn:
+        status, said = error.status_code, self._clean(error.message)
+        if status == 401:
+            raise errors.ModelDenied("status 401, the key is wrong or missing") from None  # its text may echo the key
+        if status in (403, 404):
+            raise errors.ModelDenied(f"status {status} for model {self.name}: {said}") from None
+        if _is_context_fault(error):
+            raise errors.ContextOverflow(said) from None
+        if status == 429 or status >= 500:
+            raise errors.ModelUnreachable(f"status {status}: {said}") from None
+        if status < 400:
+            raise errors.ModelError(f"status {status}, {self._host} sends us elsewhere; set the final URL") from None
+        raise errors.ModelError(f"status {status}: {said}") from None
+
+    def _clean(self, text: str) -> str:
+        """A server's words, short, in one line and without our key."""
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        text = re.sub(r"\bsk-[A-Za-z0-9*_-]{4,}", "[key]", text)
+        return " ".join(text.split())[:_SHOWN_CHARS]
+
+
+class OpenAIChat(_Endpoint):
+    """See `ChatModel`."""
+
+    def __init__(self, base_url: str, api_key: str, model: str, timeout: float) -> None:
+        super().__init__(base_url, api_key, model, timeout)
+        self._without: set[str] = set()
+        self._counts = {"requests": 0, "failures": 0, "prompt": 0, "completion": 0}
 
     async def chat(
         self,
@@ -115,10 +162,6 @@ class OpenAIChat:
             self._counts["failures"] += 1
             raise
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.close()
-
     def statistics(self) -> ChatStatistics:
         """Counters, cheap."""
         counts = self._counts
@@ -137,17 +180,8 @@ class OpenAIChat:
             except openai.APIStatusError as error:
                 if not self._learns_from(error, wanted):
                     self._raise_status(error)
-            except openai.APITimeoutError as error:
-                if type(error.__cause__).__name__ == "ConnectTimeout":
-                    raise errors.ModelUnreachable(f"no connection to {self._host}") from None
-                raise errors.ModelTimedOut(f"{self._timeout:g}") from None
-            except openai.APIConnectionError as error:
-                cause = error.__cause__ or error
-                raise errors.ModelUnreachable(
-                    f"{self._host}: {self._clean(str(cause)) or type(cause).__name__}"
-                ) from None
-            except (openai.OpenAIError, json.JSONDecodeError, UnicodeError) as error:
-                raise errors.ModelError(f"{self._host}: {self._clean(str(error))}") from None
+            except _FAILURES as error:
+                self._raise(error)
 
     def _accepted(self, wanted: dict[str, Any]) -> dict[str, Any]:
         """The parameters without those that the endpoint has rejected before."""
@@ -174,29 +208,6 @@ class OpenAIChat:
                 return True
         return False
 
-    # --- what a failure means -------------------------------------------------------------------------------
-
-    def _raise_status(self, error: openai.APIStatusError) -> NoReturn:
-        status, said = error.status_code, self._clean(error.message)
-        if status == 401:
-            raise errors.ModelDenied("status 401, the key is wrong or missing") from None  # its text may echo the key
-        if status in (403, 404):
-            raise errors.ModelDenied(f"status {status} for model {self.name}: {said}") from None
-        if _is_context_fault(error):
-            raise errors.ContextOverflow(said) from None
-        if status == 429 or status >= 500:
-            raise errors.ModelUnreachable(f"status {status}: {said}") from None
-        if status < 400:
-            raise errors.ModelError(f"status {status}, {self._host} sends us elsewhere; set the final URL") from None
-        raise errors.ModelError(f"status {status}: {said}") from None
-
-    def _clean(self, text: str) -> str:
-        """A server's words, short, in one line and without our key."""
-        if self._key:
-            text = text.replace(self._key, "[key]")
-        text = re.sub(r"\bsk-[A-Za-z0-9*_-]{4,}", "[key]", text)
-        return " ".join(text.split())[:_SHOWN_CHARS]
-
     # --- reading --------------------------------------------------------------------------------------------
 
     def _read(self, completion: object) -> ChatReply:
@@ -222,6 +233,24 @@ class OpenAIChat:
             why = f"the model declined: {self._clean(str(refusal))}" if refusal else _why_empty(choice, finish)
             raise errors.ReplyRefused(why, **tokens)
         return ChatReply(text, finish, str(completion.model or self.name), **tokens)
+
+
+class OpenAIEmbeddings(_Endpoint):
+    """The vectors of texts. Sends the model and the texts and no optional parameter: none is known to every server."""
+
+    async def embed(self, texts: Sequence[str]) -> object:
+        """The reply as it came, unread: any JSON, or text where the endpoint did not say that it is JSON.
+
+        Raises ModelTimedOut, ModelUnreachable, ModelDenied, ContextOverflow and ModelError.
+        """
+        body = {"model": self.name, "input": list(texts)}
+        try:
+            with trio.fail_after(self._timeout):
+                return await self._client.post("/embeddings", cast_to=object, body=body)
+        except trio.TooSlowError:
+            raise errors.ModelTimedOut(f"{self._timeout:g}") from None
+        except _FAILURES as error:
+            self._raise(error)
 
 
 def _why_empty(choice: object, finish: str) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
     from livememfs.pipelines.queue import Consolidations
+    from livememfs.recall.service import Recall
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.objectfile import ObjectFile
     from livememfs.tree.rejected import RejectedReplies
@@ -46,6 +47,7 @@ class Context:
     rejected: RejectedReplies
     agent_of: Callable[[int], str]
     status: Callable[[], dict[str, Any]]
+    recall: Recall | None = None
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26

@@ -15,6 +15,8 @@ Files are the interface. Nothing here needs a tool other than reading and writin
   `echo "we chose S3 because ..." > live/decision-storage.md`. Any name will do. A name that begins with decision, todo,
   insight, question, progress, issue or observation sets the note's category; front matter (`category`, `agent`, `tags`)
   is honoured. The note gets its final name when you close it; the name you wrote goes on working.
+- **To find something**, `cat "search/which database.md"`: the question is the file's name. `type:decision`,
+  `agent:NAME`, `file:NAME`, `after:2026-02-01`, `in:bank`, "quoted words" and `-word` narrow it down.
 - **After a piece of work**, `touch .consolidate` has the notes folded into `bank/`.
   `touch .consolidate && cat .consolidate.wait` waits for it; `cat .consolidate` shows how the last one went.
 - `bank/` is read-only. `_rules.md` says which files it has; it can be written once, before the first consolidation.

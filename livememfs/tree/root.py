@@ -29,13 +29,15 @@ from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedDirectory
+from livememfs.tree.search import NAME as SEARCH
+from livememfs.tree.search import SearchDirectory
 from livememfs.tree.space import Space
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
-SPECIAL = frozenset({keys.SYSTEM, keys.BACKUPS})
+SPECIAL = frozenset({keys.SYSTEM, keys.BACKUPS, SEARCH})
 """Prefixes that are no ordinary directories."""
 WHY = "it is a backup; `livememfs backup` restores and removes them"
 LISTED_AT_ONCE = 16
@@ -55,13 +57,20 @@ class TreeStatistics:
 class Root(PlainDirectory):
     """The mount's top directory."""
 
-    __slots__ = ("_backups", "_spaces", "state")
+    __slots__ = ("_backups", "_search", "_spaces", "state")
 
     def __init__(self, context: Context) -> None:
         super().__init__(None, "", context, "")
         self._spaces: dict[str, Space] = {}
         self._backups = ReadOnlyDirectory(self, keys.BACKUPS, context, f"{keys.BACKUPS}/", WHY)
+        self._search = SearchDirectory(self, SEARCH, context, "", self._readable)
         self.state = _state_directory(self, context)
+
+    async def _readable(self) -> Sequence[str]:
+        """The spaces there are."""
+        listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
+        names = [name for name in sorted(listing.folders) if self.shows(name) and not name.startswith("_")]
+        return [name for name in names if isinstance(await self.child(name), Space)]
 
     # --- looking ----------------------------------------------------------------------------------------------
 
@@ -74,6 +83,8 @@ class Root(PlainDirectory):
     async def child(self, name: str) -> Node:
         if name == STATE:
             return self.state
+        if name == SEARCH:
+            return self._search
         known = self._spaces.get(name)
         listing = await self.context.replica.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
@@ -98,6 +109,8 @@ class Root(PlainDirectory):
         return None
 
     def met(self, name: str) -> Node | None:
+        if name == SEARCH:
+            return self._search
         return self._backups if name == keys.BACKUPS else self._spaces.get(name) or super().met(name)
 
     async def meet(self, at_most: int) -> None:
@@ -113,7 +126,7 @@ class Root(PlainDirectory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
-        found: dict[str, Node] = {STATE: self.state}
+        found: dict[str, Node] = {STATE: self.state, SEARCH: self._search}
 
         async def look(name: str) -> None:
             try:

@@ -22,6 +22,8 @@ from livememfs.tree.live import Live
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.rules import RulesFile
+from livememfs.tree.search import NAME as SEARCH
+from livememfs.tree.search import SearchDirectory
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -43,7 +45,6 @@ RESERVED = frozenset(
         "goals",
         "observations",
         "sessions",
-        "search",
         ".digest",
         ".digest.wait",
         ".recall",
@@ -76,7 +77,11 @@ class Space(PlainDirectory):
             WAIT: Wait(self, WAIT, context, space),
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
+            SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
+
+    async def _itself(self) -> Sequence[str]:
+        return (self.space,)
 
     async def _readme(self) -> bytes:
         return guide(self.space)

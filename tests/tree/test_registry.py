@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import docs_tables
 import pytest
@@ -14,6 +15,7 @@ from livememfs.cache.replica import Replica
 from livememfs.pipelines import backups
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
+from livememfs.recall.service import Recall
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.tree.context import Context
@@ -49,13 +51,15 @@ async def _walk(directory: Directory, prefix: str = "") -> Shown:
 
 
 @asynccontextmanager
-async def _tree() -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
+async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
     clock = ManualClock()
     store = MemoryStore(clock)
     replica = Replica(store, listing_ttl=0)  # what is put behind its back is seen at once
     async with trio.open_nursery() as nursery:
         await nursery.start(replica.run)
         consolidations = Consolidations(replica, clock, None, nursery=nursery)
+        recall = Recall(replica, clock, folder, "none", open_nothing)
+        await nursery.start(recall.run)
         context = Context(
             replica=replica,
             consolidations=consolidations,
@@ -64,6 +68,7 @@ async def _tree() -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
             rejected=RejectedReplies(clock),
             agent_of=lambda pid: "tester",
             status=dict,
+            recall=recall,
         )
         yield Root(context), consolidations, store
         nursery.cancel_scope.cancel()
@@ -93,11 +98,34 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     await backups.create(root.context.replica, root.context.clock, SPACE, automatic=False)
 
 
+async def open_nothing() -> None:
+    """Words have to do."""
+
+
+async def _ask(root: Root) -> Shown:
+    """What is below a search, which no listing shows."""
+    found: Shown = {}
+    for prefix in ("", f"{SPACE}/"):
+        above = await root.child(SPACE) if prefix else root
+        assert isinstance(above, Directory)
+        search = await above.child("search")
+        assert isinstance(search, Directory)
+        for name in ("second note", "second note.md", ".explain"):
+            node = await search.child(name)
+            found[f"{prefix}search/{name}"] = await node.attrs()
+            if name == ".explain":
+                assert isinstance(node, Directory)
+                found[f"{prefix}search/.explain/note.md"] = await (await node.child("note.md")).attrs()
+            elif isinstance(node, Directory):
+                found |= await _walk(node, f"{prefix}search/{name}/")
+    return found
+
+
 @pytest.fixture
-async def shown() -> Shown:
-    async with _tree() as (root, consolidations, store):
+async def shown(tmp_path: Path) -> Shown:
+    async with _tree(tmp_path) as (root, consolidations, store):
         await _furnish(root, consolidations, store)
-        return {"": await root.attrs(), **await _walk(root)}
+        return {"": await root.attrs(), **await _walk(root), **await _ask(root)}
 
 
 async def test_every_path_shown_is_described_once_with_its_mode(shown: Shown) -> None:

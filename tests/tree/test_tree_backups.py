@@ -39,7 +39,7 @@ async def test_without_a_backup_there_is_no_such_directory(here: Host) -> None:
 
 
 async def test_a_backup_is_browsed_like_a_directory(backed_up: Host) -> None:
-    assert await backed_up.names("") == [".livememfs", "_backups", "alpha"]
+    assert await backed_up.names("") == [".livememfs", "_backups", "alpha", "search"]
     assert await backed_up.names("_backups") == ["alpha"]
     assert await backed_up.names("_backups/alpha") == [STAMP]
     assert await backed_up.names(BACKUP) == ["_meta.json", "_synthesis.md", "bank", "live"]

@@ -65,7 +65,7 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
     assert set(found) == {"_meta.json", "live/.keep", "bank/.keep"}
     meta = Meta.parse(found["_meta.json"])
     assert (meta.space_id, meta.owner, meta.created_at) == ("beta", "me", world.clock.now())
-    assert await here.names("") == [".livememfs", "alpha", "beta"]
+    assert await here.names("") == [".livememfs", "alpha", "beta", "search"]
     assert await here.names("beta") == [
         ".consolidate",
         ".consolidate.wait",
@@ -75,6 +75,7 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
         "_meta.json",
         "bank",
         "live",
+        "search",
     ]
 
 
@@ -116,14 +117,14 @@ async def test_the_root_takes_nothing_but_spaces(here: Host) -> None:
         await here.rename("alpha", "beta")
     with pytest.raises(errors.NotPermitted):
         await here.rename("alpha/plain.txt", "file.txt")
-    assert await here.names("") == [".livememfs", "alpha"]
+    assert await here.names("") == [".livememfs", "alpha", "search"]
 
 
 async def test_internal_prefixes_are_hidden_and_others_are_ordinary_directories(world: World, here: Host) -> None:
     for key in ("_system/tokens.json", "photos/cat.jpg", "top.txt"):
         await world.memory.put(key, b"bytes")
 
-    assert await here.names("") == [".livememfs", "alpha", "photos", "top.txt"]
+    assert await here.names("") == [".livememfs", "alpha", "photos", "search", "top.txt"]
     for hidden in ("_system", "_system/tokens.json"):
         with pytest.raises(errors.NotFound):
             await here.node(hidden)
@@ -348,7 +349,7 @@ async def test_a_bank_file_rewritten_while_it_is_open_is_never_mixed(
 # --- names with a meaning ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["context.md", "memories", "search", ".recall", "_ledger", ".keep", "sessions"])
+@pytest.mark.parametrize("name", ["context.md", "memories", ".recall", "_ledger", ".keep", "sessions"])
 async def test_names_that_are_reserved_in_a_space_stay_free(world: World, here: Host, name: str) -> None:
     await here.write("alpha/own.txt", "x")
     with pytest.raises(errors.NotPermitted):

@@ -1,0 +1,92 @@
+"""`livememfs search`: a question to one space or to all of them, without a mount.
+
+Owns what is printed. The index is that of a mount of the same bucket while none is running, else one of its own: both
+are made from the bucket, and kept. Main thread only.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from livememfs.app import open_app
+from livememfs.cache.replica import Replica
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.config import Settings
+from livememfs.pipelines import spaces
+from livememfs.recall.page import DEFAULT_BUDGET, page, tokens
+from livememfs.recall.service import Answer
+from livememfs.records import keys
+from livememfs.records.times import iso
+
+INDEXED_WITHIN = 600.0
+"""How long the first question waits for a bucket to be indexed; what is not by then is left out, and said."""
+
+
+@command
+def search(
+    choice: Choice,
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.", show_default=False)],
+    space: Annotated[
+        list[str] | None, typer.Option("--space", metavar="SPACE", help="Only in this space; repeat for more.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=100, help="At most so many hits.", show_default=False)] = None,
+    budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,
+    as_json: JsonFlag = False,
+) -> None:
+    """Search notes and banks by words and by meaning. Filters stand in QUESTION, like type:decision after:2026-02."""
+    settings = choice.load()
+    quiet_log(settings)
+    answer = run(_ask, settings, question, space or [], limit)
+    if as_json:
+        output.print_json(_figures(answer))
+        return
+    paths = [hit.record.key for hit in answer.found.hits]
+    output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
+
+
+async def _ask(settings: Settings, question: str, wanted: list[str], limit: int | None) -> Answer:
+    async with open_app(settings) as app:
+        for name in wanted:
+            await spaces.require_space(app.replica, name)
+        asked = wanted or await _all(app.replica)
+        await app.recall.prepare(asked, INDEXED_WITHIN)
+        return await app.recall.ask(question, asked, limit=limit)
+
+
+async def _all(replica: Replica) -> list[str]:
+    """The spaces there are."""
+    folders = (await replica.listing("")).folders
+    named = [name for name in sorted(folders) if not name.startswith("_")]
+    return [name for name in named if keys.META in (await replica.listing(f"{name}/")).objects]
+
+
+def _figures(answer: Answer) -> dict[str, Any]:
+    """The answer for programs."""
+    return {
+        "query": answer.query.typed or answer.query.describe(),
+        "read_as": list(answer.query.read_as),
+        "strategy": answer.found.strategy,
+        "notes": [*answer.notes, *answer.found.remarks],
+        "hits": [
+            {
+                "rank": rank,
+                "score": round(hit.score, 4),
+                "key": hit.record.key,
+                "ref": hit.record.ref,
+                "space": hit.record.space,
+                "kind": hit.record.kind,
+                "type": hit.record.type,
+                "agent": hit.record.agent,
+                "created": iso(datetime.fromtimestamp(hit.record.created, UTC)),
+                "title": hit.record.title,
+                "text": hit.record.pieces[hit.piece],
+                "tokens": tokens(hit.record.pieces[hit.piece]),
+                "reasons": dict(hit.reasons),
+            }
+            for rank, hit in enumerate(answer.found.hits, 1)
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Finding what was remembered, and never generating any of it."""

@@ -1,0 +1,57 @@
+"""multilingual-e5-small on this machine's processor: texts in, vectors out.
+
+Owns the session of onnxruntime, which uses one thread: the one that calls. Refuses to know of passages and questions
+(`builtin` does) and to wait for anybody. Blocking; any thread, several at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from livememfs.errors import EmbeddingUnavailable
+from livememfs.recall.embed import encoder
+from livememfs.recall.embed.tokens import Tokenizer
+from livememfs.recall.embed.weights import Weights, unpacked
+
+_ERRORS_ONLY = 3
+
+
+class Model:
+    """The model, loaded. Takes about half a second. Raises EmbeddingUnavailable.
+
+    :dim: how long a vector is
+    """
+
+    def __init__(self, weights: Weights | None = None) -> None:
+        weights = weights or Weights()
+        self.dim = int(weights.hidden)
+        self._tokenizer = Tokenizer(weights.pieces, weights.scores.tolist())
+        self._words = weights.packed("emb.word", self.dim)
+        # Every text is of the first kind, so what stands for that is added to the places once.
+        self._places = weights.plain("emb.pos").reshape(-1, self.dim) + weights.plain("emb.type")[: self.dim]
+        try:
+            self._session = onnxruntime.InferenceSession(
+                encoder.build(weights), _options(), providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # its exceptions have no base of their own
+            raise EmbeddingUnavailable(f"onnxruntime {onnxruntime.__version__} refuses the model: {error}") from error
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """The vector of a text, of length 1. The same text always has the same."""
+        numbers = self._tokenizer.numbers(text)
+        words = unpacked(self._words[numbers]) + self._places[: len(numbers)]
+        [mean] = self._session.run(None, {"words": words[None]})[0]
+        return np.asarray(mean / np.linalg.norm(mean), np.float32)
+
+
+def _options() -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    # Both keep memory for the shapes seen so far; texts come in all lengths.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.log_severity_level = _ERRORS_ONLY
+    return options

@@ -1,0 +1,224 @@
+"""From the stream of changes to the index: what is written is found, what is removed is gone.
+
+Owns which spaces are indexed, what is known to differ, and the reading of it. A space is indexed from the first time
+somebody searches it, since reading all of a bucket is not free; from then on, changes alone feed the index, and a new
+process compares names and versions once instead of reading anything again. Refuses to search. Trio thread only; what
+blocks runs in one worker thread after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.cache.changes import Change
+from livememfs.cache.replica import Replica
+from livememfs.concurrency import for_each
+from livememfs.errors import LiveMemError, ObjectMissing
+from livememfs.recall.embed.base import Embedder
+from livememfs.recall.index import Index, Read
+from livememfs.recall.prior import TEXTS
+from livememfs.recall.reader import is_indexed, records_in, space_of
+from livememfs.recall.record import Record
+from livememfs.recall.table import Text
+from livememfs.records import keys
+from livememfs.store.base import ObjectInfo, StoredObject
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+log = structlog.get_logger("livememfs.recall")
+
+READ_AT_ONCE = 16
+APPLIED_AT_ONCE = 256
+"""Objects in one step: what is found by its words comes in such portions."""
+EMBEDDED_AT_ONCE = 64
+AGAIN_SECONDS = 5.0
+"""After a failure of the store, the disk or the model."""
+
+
+class Feeder:
+    """Feeds one index. `heard` takes changes from any layer; `run` does the work."""
+
+    def __init__(self, replica: Replica, index: Index) -> None:
+        self._replica, self._index = replica, index
+        self._spaces: dict[str, trio.Event] = {}
+        self._dirty: dict[str, None] = {}
+        self._reading = 0
+        self._work, self._texts = trio.Event(), trio.Event()
+        self._idle, self._meant = trio.Event(), trio.Event()
+        self._limiter = trio.CapacityLimiter(1)
+        self.last_error = ""
+
+    def heard(self, change: Change) -> None:
+        """Take note of a change: a subscriber of `changes`."""
+        if is_indexed(change.key) and space_of(change.key) in self._spaces:
+            self._mark([change.key])
+
+    def knows(self, space: str) -> bool:
+        """Whether a space's names have been compared."""
+        begun = self._spaces.get(space)
+        return begun is not None and begun.is_set()
+
+    @property
+    def waiting(self) -> int:
+        """Objects that differ from what the index has."""
+        return len(self._dirty) + self._reading
+
+    def _mark(self, found: list[str]) -> None:
+        self._dirty.update(dict.fromkeys(found))
+        if self._dirty:
+            self._idle = trio.Event() if self._idle.is_set() else self._idle
+            self._work.set()
+
+    # --- spaces ---------------------------------------------------------------------------------------------------
+
+    async def ensure(self, space: str) -> None:
+        """Have a space indexed; returns when its names were compared. Raises what the store fails with."""
+        begun = self._spaces.get(space)
+        if begun is not None:
+            await begun.wait()
+            if space in self._spaces:
+                return
+        ready = self._spaces[space] = trio.Event()
+        try:
+            self._mark(await self._differences(space))
+        except BaseException:
+            del self._spaces[space]
+            raise
+        finally:
+            ready.set()
+
+    async def _differences(self, space: str) -> list[str]:
+        """The keys whose versions in the bucket are not those of the index."""
+        there = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
+        known = await trio.to_thread.run_sync(self._index.table.objects, f"{space}/")
+        # In the order of time: what was said before stands in the index before what came after it is understood.
+        return sorted(key for key in there.keys() | known.keys() if there.get(key) != known.get(key))
+
+    async def _objects_of(self, space: str) -> list[ObjectInfo]:
+        live = await self._replica.listing(keys.live_prefix(space))
+        bank = await self._replica.walk(keys.bank_prefix(space), local=True)
+        top = await self._replica.listing(f"{space}/")
+        return [*live.objects.values(), *bank, *top.objects.values()]
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait until everything that was heard is found by its words; False when that takes longer."""
+        with trio.move_on_after(seconds):
+            while self.waiting:
+                await self._idle.wait()
+            return True
+        return not self.waiting
+
+    async def understood(self, seconds: float) -> bool:
+        """Wait until everything that is found by its words is found by its meaning as well."""
+        with trio.move_on_after(seconds):
+            while self.waiting or not self._meant.is_set():
+                await (self._idle if self.waiting else self._meant).wait()
+            return True
+        return False
+
+    # --- working --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Bring what differs to the index, until cancelled."""
+        while True:
+            await self._work.wait()
+            batch = list(self._dirty)[:APPLIED_AT_ONCE]
+            try:
+                await self._apply(batch)
+            except Exception as error:  # whatever an index can suffer must not cost the mount
+                self._failed(error)
+                await trio.sleep(AGAIN_SECONDS)
+                continue
+            self._meant = trio.Event() if self._meant.is_set() else self._meant
+            self._texts.set()
+            if not self._dirty:
+                self._work = trio.Event()
+                self._idle.set()
+
+    async def _apply(self, batch: list[str]) -> None:
+        for key in batch:
+            del self._dirty[key]  # what changes while it is read is heard again
+        self._reading = len(batch)
+        read: list[Read] = []
+        gone: list[str] = []
+
+        async def one(key: str) -> None:
+            try:
+                found = await self._replica.read(key)
+            except ObjectMissing:
+                gone.append(key)
+                return
+            read.append((key, found.info.etag, space_of(key), _records(found)))
+
+        try:
+            await for_each(batch, one, at_once=READ_AT_ONCE)
+            await trio.to_thread.run_sync(self._index.apply, gone, read, limiter=self._limiter)
+        except Exception:
+            self._dirty.update(dict.fromkeys(batch))
+            raise
+        finally:
+            self._reading = 0
+        self.last_error = ""
+
+    async def embed(self, embedder: Embedder) -> None:
+        """Compute what vectors are missing, until cancelled."""
+        await self._expect(embedder)
+        while True:
+            texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
+            if not texts:
+                self._texts = trio.Event()
+                self._meant.set()
+                await self._texts.wait()
+                continue
+            try:
+                vectors = await vectors_of(embedder, texts)
+                meanings = [text.meaning for text in texts]
+                await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
+            except Exception as error:  # as in `run`
+                self._failed(error)
+                await trio.sleep(AGAIN_SECONDS)
+
+    async def _expect(self, embedder: Embedder) -> None:
+        """Have the index know what any text looks like to this model, before the first of ours is compared."""
+        while self._index.prior is None:
+            try:
+                vectors = await embedder.passages(TEXTS)
+                await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
+            except Exception as error:  # as in `run`
+                self._failed(error)
+                await trio.sleep(AGAIN_SECONDS)
+
+    def _failed(self, error: Exception) -> None:
+        if not isinstance(error, LiveMemError):
+            log.error("the index failed", exc_info=error)
+        elif str(error) != self.last_error:
+            log.info("the index waits", reason=str(error))
+        self.last_error = str(error) or type(error).__name__
+
+
+def _records(found: StoredObject) -> list[Record]:
+    """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
+    info = found.info
+    try:
+        return records_in(info.key, found.data, info.etag, info.modified_ns // 1_000_000_000)
+    except Exception:
+        log.exception("an object cannot be indexed", key=info.key)
+        return []
+
+
+async def vectors_of(embedder: Embedder, texts: Sequence[Text]) -> NDArray[np.float32]:
+    """One vector for each text: half of what it says, half of what it says in its place."""
+    import numpy as np
+
+    own = await embedder.passages([text.own for text in texts])
+    beside = [row for row, text in enumerate(texts) if text.around]
+    if beside:
+        own[beside] += await embedder.passages([texts[row].around for row in beside])
+    lengths = np.linalg.norm(own, axis=1, keepdims=True)
+    return np.asarray(own / np.maximum(lengths, 1e-9), np.float32)

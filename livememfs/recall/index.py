@@ -1,0 +1,260 @@
+"""The index: records, text and meaning in one place, derived from the bucket and rebuilt from it at any time.
+
+Owns the folder `index/` and the order of its three parts. The records come first, and say which pieces the other two
+lack; so a crash anywhere is healed by doing the last steps again, and a part that is damaged, missing or another's is
+made anew from the records. Refuses to read a bucket (`feeder` does) and to rank (`search` does). Blocking: for worker
+threads. One may write at a time, any may ask.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+
+from livememfs.errors import CacheInUse
+from livememfs.recall.columns import Columns
+from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
+from livememfs.recall.record import Record
+from livememfs.recall.table import Delta, Stored, Table, Text
+from livememfs.recall.vectors import Floats, Vectors, packed
+
+Read = tuple[str, str, str, Sequence[Record]]
+"""An object that was read: key, etag, space, what can be found in it."""
+
+FED_AT_ONCE = 2_000
+"""Pieces handed to the text index in one commit when it is made anew."""
+_MARK = "incarnation"
+
+
+@dataclass(frozen=True)
+class IndexStatistics:
+    """What is there, and what was repaired since it was opened: parts made anew, steps done again."""
+
+    objects: int
+    records: int
+    pieces: int
+    vectors: int
+    embedded: int
+    rebuilt: tuple[str, ...]
+    redone: int
+
+
+class Index:
+    """The index in one folder. `model` names the vectors that count; those of others are kept aside."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self.folder, self.model = folder, model
+        self.rebuilt: list[str] = []
+        self.redone = 0
+        self._writing = threading.RLock()
+        self._near = threading.Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder)
+        try:
+            self.table = self._open_table()
+            self._lexical = self._open_lexical()
+            self._columns, self._vectors = Columns(), dict[str, Vectors]()
+            self._spaces: dict[int, str] = {}
+            self._catch_up()
+            self._load_columns()
+            self._load_vectors(None)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def close(self) -> None:
+        """Give the folder to the next process. Nobody may be asking any more."""
+        with self._writing:
+            self._lexical.close()
+            self.table.close()
+            os.close(self._lock)
+
+    # --- opening and healing --------------------------------------------------------------------------------------
+
+    def _open_table(self) -> Table:
+        path = self.folder / "records.db"
+        try:
+            return Table(path)
+        except Damaged:
+            self.rebuilt.append("records")
+            for old in self.folder.glob("records.db*"):
+                old.unlink()
+            return Table(path)
+
+    def _open_lexical(self) -> Lexical:
+        """The text index that belongs to these records; a fresh one, at step 0, in place of any other."""
+        folder, mark = self.folder / "text", self.folder / "text" / _MARK
+        known = self.table.state(_MARK)
+        try:
+            if known is not None and mark.read_text() == known:
+                return Lexical(folder)
+        except (OSError, ValueError, Damaged):
+            pass
+        if known is not None:
+            self.rebuilt.append("text")
+        return self._fresh_lexical()
+
+    def _fresh_lexical(self) -> Lexical:
+        folder, mark = self.folder / "text", uuid4().hex
+        shutil.rmtree(folder, ignore_errors=True)
+        self.table.remember(_MARK, mark)
+        self.table.remember("text", "0")
+        found = Lexical(folder)
+        (folder / _MARK).write_text(mark)
+        return found
+
+    def _catch_up(self) -> None:
+        """Bring the text index to the step of the records."""
+        delta = self._delta()
+        if delta.pieces or delta.gone:
+            self.redone += 1
+            self._feed(delta)
+        if len(self._lexical) != self.table.counts()["pieces"]:
+            self.rebuilt.append("text")
+            self._lexical.close()
+            self._lexical = self._fresh_lexical()
+            self._feed(self._delta())
+
+    def _delta(self) -> Delta:
+        return self.table.lacking(int(self.table.state("text") or 0))
+
+    def _feed(self, delta: Delta) -> None:
+        pieces = delta.pieces
+        for start in range(0, max(len(pieces), 1), FED_AT_ONCE):
+            self._lexical.apply(delta.gone if not start else (), pieces[start : start + FED_AT_ONCE])
+        self.table.settled(delta.step)
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
+        """Forget objects and take others in; found by their words when this returns. NoSpace, Damaged."""
+        with self._writing:
+            self.table.apply(gone, read)
+            delta = self._delta()
+            self._feed(delta)
+            for piece in delta.pieces:
+                self._columns.put(piece.number, piece.space, piece.kind, piece.type, piece.agent, piece.created)
+            with self._near:
+                for number in delta.gone:
+                    if (space := self._spaces.pop(number, None)) is not None:
+                        self._vectors[space].remove((number,))
+            # What has no vector of its new meaning yet keeps the old one until then.
+            self._load_vectors(self.table.meanings([piece.number for piece in delta.pieces]))
+
+    def unembedded(self, limit: int) -> list[Text]:
+        """Texts that have no vector yet, newest first."""
+        return self.table.unembedded(self.model, limit)
+
+    def take_vectors(self, meanings: Sequence[bytes], vectors: Floats) -> None:
+        """Take in vectors, of length 1, by the meanings of their texts; found when this returns. NoSpace, Damaged."""
+        with self._writing:
+            self.table.keep_vectors(self.model, zip(meanings, (row.tobytes() for row in packed(vectors)), strict=True))
+            self._load_vectors(meanings)
+
+    @property
+    def prior(self) -> Floats | None:
+        """The mean of any texts by this model, None when it has to be computed."""
+        kept = self.table.state(f"prior {self.model}")
+        return np.frombuffer(bytes.fromhex(kept), np.float32) if kept is not None else None
+
+    def expect(self, prior: Floats) -> None:
+        """Keep the mean of any texts. NoSpace, Damaged."""
+        with self._writing:
+            self.table.remember(f"prior {self.model}", np.asarray(prior, np.float32).tobytes().hex())
+            with self._near:
+                for vectors in self._vectors.values():
+                    if vectors.dim == len(prior):
+                        vectors.expect(prior)
+
+    def _load_columns(self) -> None:
+        for number, values in self.table.columns():
+            self._columns.put(number, *values)
+
+    def _load_vectors(self, meanings: Sequence[bytes] | None) -> None:
+        by_space: dict[str, tuple[list[int], list[bytes]]] = {}
+        for space, number, eight in self.table.vectors(self.model, meanings):
+            numbers, rows = by_space.setdefault(space, ([], []))
+            if not rows or len(rows[0]) == len(eight):
+                numbers.append(number)
+                rows.append(eight)
+        if not by_space:
+            return
+        prior = self.prior
+        with self._near:
+            for space, (numbers, rows) in by_space.items():
+                dim = len(rows[0])
+                known = prior if prior is not None and len(prior) == dim else None
+                vectors = self._vectors.setdefault(space, Vectors(dim, known))
+                if vectors.dim == dim:
+                    vectors.put(numbers, np.frombuffer(b"".join(rows), np.int8).reshape(-1, dim))
+                    self._spaces.update(dict.fromkeys(numbers, space))
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def text(self, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+        """Pieces that have the words, best first, and what one would score that had them all."""
+        return self._lexical.search(asked, where, limit), self._lexical.ceiling(asked)
+
+    def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
+        """Pieces near a question by meaning, with their cosines, best first."""
+        wanted = next((values for name, values in where.fields if name == "space"), tuple(self._vectors))
+        mask = self._columns.mask(where, but="space")
+        found: list[tuple[int, float]] = []
+        with self._near:
+            for space in wanted:
+                if space in self._vectors and self._vectors[space].dim == len(question):
+                    found += self._vectors[space].search(question, limit, mask)
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def strict(self, where: Restriction, limit: int) -> list[Stored]:
+        """The records that fit a filter, newest first."""
+        return self.table.select(where, limit)
+
+    def of_pieces(self, numbers: Sequence[int]) -> dict[int, tuple[int, Stored]]:
+        """The record of each piece, and which of its pieces it is."""
+        return self.table.of_pieces(numbers)
+
+    # --- looking after it -----------------------------------------------------------------------------------------
+
+    def verify(self) -> list[str]:
+        """What is wrong with the index as it stands, in words; empty when nothing is."""
+        found: list[str] = []
+        with self._writing:
+            self.table.check(found.append)
+            pieces, there = set(self.table.piece_numbers()), self._lexical.numbers()
+            if there - pieces:
+                found.append(f"{len(there - pieces)} pieces of the text index belong to no record")
+            if pieces - there:
+                found.append(f"{len(pieces - there)} pieces are not in the text index")
+            with self._near:
+                near = {number for vectors in self._vectors.values() for number in vectors.numbers()}
+            if near - pieces:
+                found.append(f"{len(near - pieces)} vectors belong to no piece")
+        return found
+
+    def statistics(self) -> IndexStatistics:
+        """Counts, by a few queries."""
+        counts = self.table.counts()
+        counts.pop("gone")
+        with self._near:
+            embedded = sum(len(vectors) for vectors in self._vectors.values())
+        return IndexStatistics(**counts, embedded=embedded, rebuilt=tuple(self.rebuilt), redone=self.redone)
+
+
+def _locked(folder: Path) -> int:
+    """The folder's lock, for this process."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise CacheInUse(path=str(folder)) from None
+    return lock

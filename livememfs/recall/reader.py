@@ -1,0 +1,123 @@
+"""From an object of the bucket to what can be found in it.
+
+Owns the decision which objects are indexed, and how they are cut: a note stays whole, a bank file is cut at its
+headings. Refuses to fail on an object: what is no text, or has nothing to say, holds no records. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from livememfs.errors import NotText
+from livememfs.recall.record import Record, files_in
+from livememfs.records import keys
+from livememfs.records.names import is_litter
+from livememfs.records.note import Note
+from livememfs.records.outline import Outline
+
+TITLE_CHARACTERS = 80
+LABELS_READ = 64
+"""Values of one field of a note's front matter."""
+IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "question": 0.5, "progress": 0.4}
+"""What a note weighs by its category; those of memories say it themselves."""
+_BANK_IMPORTANCE, _OTHER_IMPORTANCE = 0.7, 0.3
+_LABELS = {"tags": "tag", "concepts": "concept", "subjects": "subject", "files": "file"}
+
+
+def is_indexed(key: str) -> bool:
+    """Whether something in this object may be found."""
+    parsed = keys.parse(key)
+    if parsed.kind == "note":
+        return not is_litter(parsed.name)
+    return parsed.kind == "synthesis" or (parsed.kind == "bank" and key.endswith(".md"))
+
+
+def space_of(key: str) -> str:
+    """The space of an object."""
+    return keys.parse(key).space
+
+
+def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
+    """What can be found in an object; `modified` is the time of its version in seconds."""
+    parsed = keys.parse(key)
+    if parsed.kind == "note":
+        return _note(key, parsed, data, etag)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return []
+    if "\0" in text:
+        return []
+    return list(_sections(key, parsed, text, etag, modified))
+
+
+def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    try:
+        note = Note.parse(data, path=key, name=parsed.name)
+    except NotText:
+        return []
+    body = note.body.strip()
+    if not body:
+        return []
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind="live",
+        space=parsed.space,
+        type=note.category,
+        agent=note.agent,
+        title=_first_line(body),
+        created=int(note.timestamp.timestamp()),
+        importance=IMPORTANCE.get(note.category, _OTHER_IMPORTANCE),
+        labels=tuple(_labels(note, body)),
+        pieces=(body,),
+    )
+    return [record]
+
+
+def _labels(note: Note, body: str) -> Iterator[tuple[str, str]]:
+    for tag in note.tags[:LABELS_READ]:
+        yield "tag", tag
+    for name, label in _LABELS.items():
+        yield from ((label, value) for value in _texts(note.extra.get(name)))
+    yield from (("file", name) for name in files_in(body))
+
+
+def _texts(value: Any) -> list[str]:
+    """What a foreign writer put into a field: one text or several."""
+    given = value if isinstance(value, list | tuple) else [value]
+    return [item for item in given if isinstance(item, str) and item][:LABELS_READ]
+
+
+def _sections(key: str, parsed: keys.ParsedKey, text: str, etag: str, modified: int) -> Iterator[Record]:
+    """One record for each heading that has text of its own, and one for what stands above the first."""
+    outline = Outline(text)
+    seen: dict[str, int] = {}
+    for section in outline.root.walk():
+        own = "".join(outline.lines[section.body : section.own_end]).strip()
+        if not own:
+            continue
+        path = " / ".join(section.path)
+        seen[path] = seen.get(path, 0) + 1
+        anchor = path if seen[path] == 1 else f"{path} ({seen[path]})"
+        yield Record(
+            ref=f"{key}#{anchor}" if anchor else key,
+            key=key,
+            etag=etag,
+            kind="bank" if parsed.kind == "bank" else "synthesis",
+            space=parsed.space,
+            type="",
+            agent="",
+            title=path or _first_line(own),
+            created=modified,
+            importance=_BANK_IMPORTANCE,
+            labels=tuple(("file", name) for name in files_in(own)),
+            pieces=(f"{path}\n{own}" if path else own,),
+        )
+
+
+def _first_line(text: str) -> str:
+    line = text.lstrip("#-* \t\r\n").partition("\n")[0].strip()
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"

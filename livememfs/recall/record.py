@@ -1,0 +1,66 @@
+"""What can be found: a note, a section of a bank file, later a memory or an observation.
+
+Owns the shape of a record and the pieces in which its text is indexed. Refuses to read a bucket and to decide what is
+relevant. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+FILES_READ = 64
+"""File names taken from one record's text; the rest is found by its words."""
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,12}[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])")
+_NOT_A_FILE = re.compile(r"(?i)(?:^|\.)(?:com|org|net|io|fr|e\.g|i\.e|etc)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing that can be found.
+
+    :ref:     what it is called everywhere: the object's key, and `#` with the path of headings for a part of one
+    :etag:    the object's version that was read
+    :kind:    `live`, `bank`, `synthesis`
+    :type:    the note's category
+    :created: seconds since 1970
+    :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`
+    :pieces:  texts that are found one by one, the whole first
+    """
+
+    ref: str
+    key: str
+    etag: str
+    kind: str
+    space: str
+    type: str
+    agent: str
+    title: str
+    created: int
+    importance: float
+    labels: tuple[tuple[str, str], ...]
+    pieces: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole of it."""
+        return self.pieces[0] if self.pieces else ""
+
+
+def digest(text: str) -> bytes:
+    """What a text is known by: two records with the same text share a vector."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def files_in(text: str) -> Iterator[str]:
+    """The names in a text that look like files, each once, as they are written there."""
+    seen: set[str] = set()
+    for match in _FILE.finditer(text):
+        name = match[0].removeprefix("./")
+        if name not in seen and not _NOT_A_FILE.search(name):
+            seen.add(name)
+            yield name
+            if len(seen) == FILES_READ:
+                return

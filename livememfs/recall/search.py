@@ -1,0 +1,282 @@
+"""Which records answer a question, in which order, and why.
+
+Owns the lists (words, meaning, hints, links), how they become one, and the choice between the three strategies
+(claude-mem 4.1): strict when there is nothing to search by but filters, semantic for free text, hybrid for both. Words
+and meaning are merged by their calibrated scores, since ranks alone forget how well something fits; that list is fused
+with the others by reciprocal ranks. Refuses to generate and to read the bucket. Blocking; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from typing import Literal, TypeVar
+
+from livememfs.recall.hints import Hints, hints_in
+from livememfs.recall.index import Index
+from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.query import Query
+from livememfs.recall.record import Record
+from livememfs.recall.table import SITTING_SECONDS, Stored
+from livememfs.recall.vectors import Floats
+from livememfs.recall.words import fold
+
+T = TypeVar("T")
+Strategy = Literal["strict", "words", "semantic", "hybrid"]
+
+DEFAULT_LIMIT = 10
+CANDIDATES = 400
+"""Pieces taken of each list."""
+SITTING_BEST = 3
+_KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The weights of the lists, measured (docs/recall.md).
+
+    :meaning:  of a cosine, beside a text score of at most about 1
+    :author:   factor for what somebody wrote whom the question names; 1 for none
+    :question: factor for what asks, since it seldom answers
+    :sitting:  what a hit gains from the best of what was written in the same sitting
+    :damping:  k of the reciprocal rank fusion
+    :hints:    weight of the list of what fits the question's hints, beside 1 for words and meaning
+    """
+
+    meaning: float = 0.3
+    author: float = 1.4
+    question: float = 0.9
+    sitting: float = 0.15
+    damping: int = 60
+    hints: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was found.
+
+    :piece:   which of its pieces fits best
+    :reasons: its rank in each list that has it, from 1
+    """
+
+    record: Record
+    piece: int
+    score: float
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer: hits, best first, and how they were found."""
+
+    hits: tuple[Hit, ...]
+    strategy: Strategy
+    candidates: int = 0
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Candidate:
+    stored: Stored
+    piece: int
+    score: float = 0.0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def order(self) -> tuple[float, int, str]:
+        """Best first; of equals the newest, so that the order is always the same."""
+        return -self.score, -self.stored.record.created, self.stored.record.ref
+
+
+def search(
+    index: Index,
+    query: Query,
+    question: Floats | None,
+    spaces: Sequence[str],
+    *,
+    limit: int | None = None,
+    ranking: Ranking | None = None,
+) -> Found:
+    """Search some spaces; `question` is the vector of the query's text, None when there is none to be had."""
+    limit = query.limit or limit or DEFAULT_LIMIT
+    where = restriction(index, query, spaces)
+    if where is None:
+        return Found((), "strict", remarks=("nobody and nothing here fits the filters",))
+    if query.is_filter_only:
+        hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(index.strict(where, limit))]
+        return Found(tuple(hits), "strict", len(hits))
+    found = _ranked(index, query, question, where, spaces, ranking or Ranking())
+    remarks: tuple[str, ...] = ()
+    quoted = fold(" ".join(query.phrases))
+    free = any(fold(word) not in quoted for word in query.words)
+    if query.phrases and len(found) < limit and (free or not found):
+        # A question that quotes a title wants an answer; somebody who typed nothing but the quote wants that alone.
+        remarks = (
+            f"{len(found) or 'none'} of them {'has' if len(found) == 1 else 'have'} the phrase; then by the words",
+        )
+        known = {one.stored.id for one in found}
+        others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking or Ranking())
+        found += [one for one in others if one.stored.id not in known]
+    hits = [Hit(one.stored.record, one.piece, one.score, one.reasons) for one in found[:limit]]
+    filtered = bool(query.filters) or query.after is not None or query.before is not None
+    strategy: Strategy = "words" if question is None else "hybrid" if filtered else "semantic"
+    if filtered and len(hits) < limit:
+        hits += _completed(index, where, query, hits, limit)
+    return Found(tuple(hits), strategy, len(found), remarks)
+
+
+def _completed(index: Index, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """What else fits the filters, the newest first (claude-mem 4.4): never what the query says it does not want."""
+    if query.phrases or query.without:
+        return []
+    known = {hit.record.ref for hit in hits}
+    others = [one.record for one in index.strict(where, limit + len(known)) if one.record.ref not in known]
+    return [Hit(record, 0, 0.0, {"date": rank}) for rank, record in _numbered(others[: limit - len(hits)])]
+
+
+# --- what may be found --------------------------------------------------------------------------------------------
+
+
+def restriction(index: Index, query: Query, spaces: Sequence[str]) -> Restriction | None:
+    """The query's filters and the spaces as the index knows them; None when nothing can fit them."""
+    fields: dict[str, tuple[str, ...]] = {}
+    without: list[tuple[str, tuple[str, ...]]] = []
+    allowed = tuple(space for space in spaces if not query.spaces or space in query.spaces)
+    fields["space"] = tuple(space for space in allowed if space not in query.unwanted("space"))
+    for name in ("type", "agent"):
+        for negative in (False, True):
+            values = query.unwanted(name) if negative else query.wanted(name)
+            if values:
+                there = _as_written(index, name, values, allowed)
+                if negative:
+                    without.append((name, there))
+                else:
+                    fields[name] = there
+    for label in ("tag", "concept"):
+        if query.wanted(label):
+            fields[f"label {label}"] = tuple(f"{label}:{value.casefold()}" for value in query.wanted(label))
+        if query.unwanted(label):
+            without.append(("label", tuple(f"{label}:{value.casefold()}" for value in query.unwanted(label))))
+    for negative in (False, True):
+        values = query.unwanted("in") if negative else query.wanted("in")
+        kinds = tuple(kind for value in values for kind in _KINDS.get(value, (value,)))
+        if kinds and "all" not in kinds:
+            if negative:
+                without.append(("kind", kinds))
+            else:
+                fields["kind"] = kinds
+    if not all(fields.values()):
+        return None
+    where = Restriction(
+        fields=tuple((name.partition(" ")[0], values) for name, values in fields.items()),
+        without=tuple(one for one in without if one[1]),
+        after=_seconds(query.after),
+        before=_seconds(query.before),
+    )
+    if query.wanted("file") or query.unwanted("file"):
+        numbers = index.table.numbers(where, files=query.wanted("file"), not_files=query.unwanted("file"))
+        where = replace(where, numbers=tuple(numbers))
+        return where if numbers else None
+    return where
+
+
+def _as_written(index: Index, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:
+    """The values as records spell them: people do not remember capitals."""
+    wanted = {fold(value) for value in values}
+    return tuple(value for value in index.table.spelt(name, spaces) if fold(value) in wanted)
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return int(moment.timestamp()) if moment is not None else None
+
+
+# --- the lists and their fusion -----------------------------------------------------------------------------------
+
+
+def _ranked(
+    index: Index, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
+) -> list[_Candidate]:
+    asked = Asked(query.text, query.phrases, query.without)
+    words, ceiling = index.text(asked, where, CANDIDATES)
+    meant = index.near(question, where, CANDIDATES) if question is not None and not query.phrases else []
+    if query.without:
+        unwanted = {number for number, _ in index.text(Asked("", query.without), where, 10 * CANDIDATES)[0]}
+        meant = [hit for hit in meant if hit[0] not in unwanted]
+    known = index.of_pieces(list({number for number, _ in (*words, *meant)}))
+    hints = hints_in(query.text, index.table.spelt("agent", spaces))
+    found: dict[int, _Candidate] = {}
+    _add(found, known, words, "words", 1 / max(ceiling, 1e-9))
+    _add(found, known, meant, "meaning", ranking.meaning)
+    for candidate in found.values():
+        candidate.score *= _factor(candidate.stored.record, hints, ranking)
+    _gain_by_sitting(list(found.values()), ranking.sitting)
+    merged = sorted(found.values(), key=_Candidate.order)
+    return _fused(merged, hints, ranking)
+
+
+def _factor(record: Record, hints: Hints, ranking: Ranking) -> float:
+    factor = ranking.author if hints.author and fold(record.agent) == hints.author else 1.0
+    return factor * (ranking.question if record.kind == "live" and record.text.endswith("?") else 1.0)
+
+
+def _gain_by_sitting(candidates: list[_Candidate], weight: float) -> None:
+    """Where several things that fit were written in one sitting, the subject was this one."""
+    live = [one for one in candidates if one.stored.record.kind == "live"]
+    live.sort(key=lambda one: (one.stored.record.space, one.stored.record.created))
+    sittings: list[list[_Candidate]] = []
+    for one in live:
+        record = one.stored.record
+        last = sittings[-1][-1].stored.record if sittings else None
+        if last is not None and last.space == record.space and record.created - last.created <= SITTING_SECONDS:
+            sittings[-1].append(one)
+        else:
+            sittings.append([one])
+    for sitting in sittings:
+        best = sorted((one.score for one in sitting), reverse=True)[:SITTING_BEST]
+        for one in sitting:
+            one.score += weight * sum(best) / SITTING_BEST
+
+
+def _add(
+    found: dict[int, _Candidate],
+    known: Mapping[int, tuple[int, Stored]],
+    hits: Iterable[tuple[int, float]],
+    name: str,
+    weight: float,
+) -> None:
+    """Add the scores of one list, the best piece of a record standing for it."""
+    best: dict[int, tuple[float, int]] = {}
+    for number, raw in hits:
+        if number in known:
+            part, stored = known[number]
+            value = weight * max(raw, 0.0)
+            if stored.id not in best or value > best[stored.id][0]:
+                best[stored.id] = (value, part)
+                if stored.id not in found:
+                    found[stored.id] = _Candidate(stored, part)
+    for rank, (record, (value, part)) in _numbered(sorted(best.items(), key=lambda item: (-item[1][0], item[0]))):
+        candidate = found[record]
+        candidate.reasons[name] = rank
+        if value > candidate.score:
+            candidate.piece = part
+        candidate.score += value
+
+
+def _fused(merged: list[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
+    """Reciprocal rank fusion of the merged list with that of what fits the hints."""
+    fitting = [(hints.fit(one.stored.record), rank, one) for rank, one in _numbered(merged)]
+    fitting = [item for item in fitting if item[0] > 0]
+    if not fitting or not ranking.hints:
+        return merged
+    for rank, (_, _, one) in _numbered(sorted(fitting, key=lambda item: (-item[0], item[1]))):
+        one.reasons["hints"] = rank
+    for rank, one in _numbered(merged):
+        one.score = 1 / (ranking.damping + rank)
+        if "hints" in one.reasons:
+            one.score += ranking.hints / (ranking.damping + one.reasons["hints"])
+    return sorted(merged, key=_Candidate.order)
+
+
+def _numbered(items: Iterable[T]) -> Iterator[tuple[int, T]]:
+    return zip(count(1), items, strict=False)

@@ -1,0 +1,231 @@
+"""Recall as the rest of livememfs uses it: a question in, an answer out, whatever state the index is in.
+
+Owns when the index and the model are loaded (with the first question, since most mounts never ask one), how long an
+answer may take, and for how long it stays the same. Refuses to fail for a reason of the index's own: then the answer is
+empty and says why. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.clock import Clock
+from livememfs.errors import LiveMemError
+from livememfs.recall.query import Query, parse
+
+if TYPE_CHECKING:
+    from livememfs.cache.changes import Change
+    from livememfs.cache.replica import Replica
+    from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.feeder import Feeder
+    from livememfs.recall.index import Index, IndexStatistics
+    from livememfs.recall.search import Found, Ranking
+    from livememfs.recall.vectors import Floats
+
+log = structlog.get_logger("livememfs.recall")
+
+STABLE_SECONDS = 3.0
+"""For so long the same question gets the same answer: a listing and its files must fit each other."""
+PATIENCE = 2.0
+"""How long the first question to a space waits for the space to be indexed."""
+FRESH = 0.25
+"""How long any question waits for what was just written."""
+KEPT = 256
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was asked, what was found, and remarks on what is still missing."""
+
+    query: Query
+    found: Found
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecallStatistics:
+    """Questions since the start, those answered from memory, objects not yet indexed, and the index if it is open."""
+
+    questions: int
+    repeated: int
+    waiting: int
+    last_error: str
+    index: IndexStatistics | None
+
+
+class Recall:
+    """Searching over one bucket. `model` is the name of the vectors that `open_embedder` makes."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        clock: Clock,
+        folder: Path,
+        model: str,
+        open_embedder: Callable[[], Awaitable[Embedder | None]],
+    ) -> None:
+        self._replica, self._clock, self._folder, self._model = replica, clock, folder, model
+        self._open_embedder = open_embedder
+        self._embedder: Embedder | None = None
+        self._index: Index | None = None
+        self._feeder: Feeder | None = None
+        self._nursery: trio.Nursery | None = None
+        self._opening = trio.Lock()
+        self._loaded = trio.Event()
+        self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, Answer]] = {}
+        self._counts = {"questions": 0, "repeated": 0}
+        self._last_error = ""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be there for questions until cancelled; closes what was opened."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = self._feeder = None
+            with trio.CancelScope(shield=True):
+                if self._embedder is not None:
+                    await self._embedder.aclose()
+                if self._index is not None:
+                    await trio.to_thread.run_sync(self._index.close)
+                    self._index = None
+
+    def heard(self, change: Change) -> None:
+        """A subscriber of `changes`."""
+        if self._feeder is not None:
+            self._feeder.heard(change)
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self, text: str, spaces: Sequence[str], *, limit: int | None = None, ranking: Ranking | None = None
+    ) -> Answer:
+        """The answer to a question about some spaces. Raises nothing of the index's, the model's or the store's.
+
+        `limit` counts where the question does not say one.
+        """
+        query = parse(text, now=self._clock.now())
+        if query.limit is None and limit is not None:
+            query = replace(query, limit=limit)
+        key = (query.canonical(), tuple(spaces))
+        known = self._answers.get(key)
+        self._counts["questions"] += 1
+        if known is not None and trio.current_time() - known[0] < STABLE_SECONDS:
+            self._counts["repeated"] += 1
+            return known[1]
+        answer = await self._answer(query, key[1], ranking)
+        self._answers.pop(key, None)
+        self._answers[key] = trio.current_time(), answer
+        while len(self._answers) > KEPT:
+            self._answers.pop(next(iter(self._answers)))
+        return answer
+
+    async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> Answer:
+        from livememfs.recall.search import Found, search
+
+        notes: list[str] = []
+        try:
+            index = await self._ready(spaces, notes)
+            vector = await self._vector(query, notes)
+            found = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
+            self._last_error = ""
+            return Answer(query, found, tuple(notes))
+        except Exception as error:  # whatever an index can suffer must not cost more than the answer
+            if not isinstance(error, LiveMemError):
+                log.exception("a search failed")
+            self._last_error = str(error) or type(error).__name__
+            return Answer(query, Found((), "strict"), (*notes, f"the search failed: {self._last_error}"))
+
+    async def _ready(self, spaces: Sequence[str], notes: list[str]) -> Index:
+        """The index, with these spaces in it as far as that can be waited for."""
+        async with self._opening:
+            if self._index is None or self._feeder is None:
+                await self._open()
+        assert self._index is not None
+        assert self._feeder is not None
+        feeder, first = self._feeder, [space for space in spaces if not self._feeder.knows(space)]
+        with trio.move_on_after(PATIENCE) as patience:
+            for space in first:
+                try:
+                    await feeder.ensure(space)
+                except LiveMemError as error:
+                    notes.append(f"{space} may have more than was found: {error}")
+        if patience.cancelled_caught or not await feeder.settled(PATIENCE if first else FRESH):
+            notes.append(f"{feeder.waiting:,} objects are still being indexed")
+        elif first:
+            with trio.move_on_after(PATIENCE):
+                await self._loaded.wait()
+                await feeder.understood(PATIENCE)
+        return self._index
+
+    async def _open(self) -> None:
+        from livememfs.recall.feeder import Feeder
+        from livememfs.recall.index import Index
+
+        if self._nursery is None:
+            raise LiveMemError("the search has not been started")
+        if self._index is None:
+            self._index = await trio.to_thread.run_sync(Index, self._folder, self._model)
+        self._feeder = Feeder(self._replica, self._index)
+        self._nursery.start_soon(self._feeder.run)
+        self._nursery.start_soon(self._load, self._feeder)
+
+    async def _load(self, feeder: Feeder) -> None:
+        """Load the model; until then, and where there is none, words have to do."""
+        try:
+            self._embedder = await self._open_embedder()
+        except LiveMemError as error:
+            self._last_error = str(error)
+            log.warning("searching by words alone", reason=str(error))
+            return
+        finally:
+            self._loaded.set()
+        if self._embedder is not None:
+            await feeder.embed(self._embedder)
+
+    async def _vector(self, query: Query, notes: list[str]) -> Floats | None:
+        if query.is_filter_only:
+            return None
+        if self._embedder is None:
+            notes.append("by words alone: the model that knows meanings is not loaded")
+            return None
+        with suppress(LiveMemError):
+            return await self._embedder.question(query.text)
+        notes.append("by words alone: the model that knows meanings does not answer")
+        return None
+
+    # --- looking after it -----------------------------------------------------------------------------------------
+
+    async def prepare(self, spaces: Sequence[str], seconds: float) -> None:
+        """Wait until some spaces are indexed, by words and by meaning, for callers who would rather wait than miss
+        something. Whatever keeps it from being done, the next question tells.
+        """
+        with trio.move_on_after(seconds), suppress(LiveMemError):
+            await self._ready(spaces, [])
+            await self._loaded.wait()
+            while self._feeder is not None and not await self._feeder.settled(seconds):
+                pass
+            if self._embedder is not None:
+                await self.understood(seconds)
+
+    async def understood(self, seconds: float) -> bool:
+        """Wait until everything known of is found by meaning; False when it takes longer."""
+        return self._feeder is not None and await self._feeder.understood(seconds)
+
+    def statistics(self) -> RecallStatistics:
+        """Counters, cheap but for those of an open index."""
+        return RecallStatistics(
+            **self._counts,
+            waiting=self._feeder.waiting if self._feeder is not None else 0,
+            last_error=self._last_error or (self._feeder.last_error if self._feeder is not None else ""),
+            index=self._index.statistics() if self._index is not None else None,
+        )

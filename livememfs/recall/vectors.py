@@ -1,0 +1,171 @@
+"""Meaning: which pieces lie near a question, by the angle between vectors.
+
+Owns the vectors of one space in memory: one bit for each number to scan, eight bits to score. Both are relative to
+the mean of the space, without which every text of these models looks like every other; the mean of few texts is drawn
+to that of any texts (see `prior`). Refuses to compute vectors and to keep them over a restart. Callers serialise
+changes; a search may run beside them, and sees the rows that were complete when it began. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livememfs.recall.prior import WEIGHT
+
+Floats = NDArray[np.float32]
+RESCORED = 2_000
+"""Rows that the scan by bits hands on."""
+EXACT_UP_TO = 3_000
+"""Rows that are all scored where a filter leaves no more than these."""
+GROWN = 1.2
+"""By how much a space grows before its mean is taken again."""
+_ONE = 127.0
+
+
+def packed(vectors: Floats) -> NDArray[np.int8]:
+    """Unit vectors in eight bits a number, as they are kept."""
+    eight: NDArray[np.int8] = np.rint(np.clip(vectors, -1.0, 1.0) * _ONE).astype(np.int8)
+    return eight
+
+
+class Vectors:
+    """The vectors of one space, by the numbers of their pieces."""
+
+    def __init__(self, dim: int, prior: Floats | None = None) -> None:
+        self.dim = dim
+        self._prior = prior
+        self._row: dict[int, int] = {}
+        self._used = self._measured = 0
+        self._sum = np.zeros(dim, np.float64)
+        self._mean = np.zeros(dim, np.float32)
+        self._allocate(1_024)
+
+    def _allocate(self, rows: int) -> None:
+        def grown(old: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+            new = np.zeros(shape, dtype)
+            if old is not None:
+                new[..., : self._used] = old[..., : self._used]
+            return new
+
+        words = -(-self.dim // 64)
+        fresh = not hasattr(self, "_numbers")
+        self._bits: NDArray[np.uint64] = grown(None if fresh else self._bits, (words, rows), np.uint64)
+        self._length: Floats = grown(None if fresh else self._length, (rows,), np.float32)
+        old = None if fresh else self._eight
+        self._eight: NDArray[np.int8] = np.zeros((rows, self.dim), np.int8)
+        if old is not None:
+            self._eight[: self._used] = old[: self._used]
+        self._numbers: NDArray[np.int64] = grown(None if fresh else self._numbers, (rows,), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def numbers(self) -> list[int]:
+        """The pieces that have a vector here."""
+        return list(self._row)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._row
+
+    def put(self, numbers: Sequence[int], eight: NDArray[np.int8]) -> None:
+        """Put in vectors as `packed` made them; a number that is there gets the new one."""
+        self.remove(numbers)
+        start, end = self._used, self._used + len(numbers)
+        if end > len(self._numbers):
+            self._allocate(max(end, 2 * len(self._numbers)))
+        self._eight[start:end] = eight
+        self._numbers[start:end] = numbers
+        self._sum += eight.sum(axis=0, dtype=np.float64) / _ONE
+        self._row.update(zip(numbers, range(start, end), strict=True))
+        self._encode(start, end)
+        self._used = end
+        if len(self._row) > self._measured * GROWN:
+            self._measure()
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Take out some of them; the others need not be there."""
+        rows = [row for number in numbers if (row := self._row.pop(number, None)) is not None]
+        if rows:
+            self._sum -= self._eight[rows].sum(axis=0, dtype=np.float64) / _ONE
+            self._numbers[rows] = 0  # no piece has this number
+        if self._used > 1_024 and len(self._row) < self._used // 2:
+            self._compact()
+
+    def search(
+        self, question: Floats, limit: int, allowed: NDArray[np.bool_] | Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """Numbers and cosines, best first. `allowed`: the numbers that may be found, as a list or by a mask of them."""
+        used = self._used
+        numbers, asked = self._numbers[:used], question - self._mean
+        length = float(np.linalg.norm(asked))
+        if not used or not length:
+            return []
+        asked = (asked / length).astype(np.float32)
+        valid = numbers > 0
+        if isinstance(allowed, np.ndarray):
+            valid &= allowed[numbers]
+        elif allowed is not None:
+            valid &= np.isin(numbers, np.asarray(allowed, np.int64))
+        rows = np.flatnonzero(valid)
+        if len(rows) > max(EXACT_UP_TO, limit):
+            rows = self._near(asked, rows, max(RESCORED, limit))
+        cosines = self._cosines(asked, rows)
+        best = np.argpartition(-cosines, limit - 1)[:limit] if len(rows) > limit else np.arange(len(rows))
+        best = best[np.lexsort((numbers[rows[best]], -cosines[best]))]
+        return [(int(numbers[rows[i]]), float(cosines[i])) for i in best]
+
+    def _near(self, asked: Floats, rows: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+        """Those of the rows whose signs agree with the question's most often."""
+        code = _bits_of(asked[None, :])[:, 0]
+        different = np.zeros(self._used, np.uint16)
+        for word, bits in zip(code, self._bits[:, : self._used], strict=True):
+            different += np.bitwise_count(bits ^ word)
+        if len(rows) < self._used:
+            chosen = different[rows]
+            return rows[np.argpartition(chosen, limit)[:limit]] if len(rows) > limit else rows
+        return np.argpartition(different, limit)[:limit]
+
+    def _cosines(self, asked: Floats, rows: NDArray[np.intp]) -> Floats:
+        dots = self._eight[rows].astype(np.float32) @ asked / np.float32(_ONE) - np.float32(self._mean @ asked)
+        return np.asarray(dots / np.maximum(self._length[rows], 1e-6), np.float32)
+
+    def expect(self, prior: Floats) -> None:
+        """Take note of the mean of any texts, to which that of few texts is drawn."""
+        self._prior = prior
+        self._measure()
+
+    def _measure(self) -> None:
+        self._measured = max(len(self._row), 1)
+        total, weight = self._sum, len(self._row)
+        if self._prior is not None:
+            total, weight = total + WEIGHT * self._prior, weight + WEIGHT
+        self._mean = (total / max(weight, 1)).astype(np.float32)
+        self._encode(0, self._used)
+
+    def _encode(self, start: int, end: int, step: int = 65_536) -> None:
+        for first in range(start, end, step):
+            last = min(first + step, end)
+            centred = self._eight[first:last].astype(np.float32) / np.float32(_ONE) - self._mean
+            self._length[first:last] = np.linalg.norm(centred, axis=1)
+            self._bits[:, first:last] = _bits_of(centred)
+
+    def _compact(self) -> None:
+        rows = np.flatnonzero(self._numbers[: self._used] > 0)
+        self._eight[: len(rows)] = self._eight[rows]
+        self._numbers[: len(rows)] = self._numbers[rows]
+        self._used = len(rows)
+        self._row = {int(number): row for row, number in enumerate(self._numbers[: self._used])}
+        self._measure()
+
+
+def _bits_of(vectors: Floats) -> NDArray[np.uint64]:
+    """The signs of the numbers, 64 a word; words first, so that a scan reads memory in order."""
+    rows, dim = vectors.shape
+    padded = np.zeros((rows, -(-dim // 64) * 64), np.bool_)
+    padded[:, :dim] = vectors > 0
+    words: NDArray[np.uint64] = np.packbits(padded, axis=1).view(np.uint64).T.copy()
+    return words

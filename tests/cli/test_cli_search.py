@@ -1,0 +1,87 @@
+"""`livememfs search`: the answer of the mount's search, on a terminal and for programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def livememfs(home: Path, *arguments: str, status: int = 0) -> str:
+    """Run the command on a folder of its own; its standard output."""
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(home),
+        "LIVEMEMFS_STORE": str(home / "bucket"),
+        "LIVEMEMFS_CACHE": str(home / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "livememfs", *arguments], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bucket with two spaces and three notes."""
+    made = tmp_path_factory.mktemp("search")
+    for space, name, text in (
+        ("alpha", "decision-db", "We chose PostgreSQL for the orders service."),
+        ("alpha", "todo-x", "Renouveler le certificat avant le 3 mars."),
+        ("beta", "other", "PostgreSQL is slow here."),
+    ):
+        if not (made / "bucket" / space).exists():
+            livememfs(made, "space", "create", space)
+        category = name.partition("-")[0]
+        subject = ["--category", category] if category in ("decision", "todo") else []
+        livememfs(made, "note", space, text, *subject)
+    return made
+
+
+def test_the_page_is_printed_with_keys(home: Path) -> None:
+    page = livememfs(home, "search", "which database PostgreSQL", "--space", "alpha")
+
+    assert page.startswith("# which database PostgreSQL\n")
+    assert "1. [We chose PostgreSQL for the orders service.](<alpha/live/" in page
+
+
+def test_programs_get_the_texts_with_their_tokens_and_reasons(home: Path) -> None:
+    answer = json.loads(livememfs(home, "search", "PostgreSQL", "--json"))
+
+    assert {hit["space"] for hit in answer["hits"][:2]} == {"alpha", "beta"}
+    first = answer["hits"][0]
+    assert first["text"] in ("We chose PostgreSQL for the orders service.", "PostgreSQL is slow here.")
+    assert first["reasons"]["words"] == 1
+    assert 0 < first["tokens"] < 20
+    assert answer["strategy"] == "semantic"
+    assert answer["notes"] == []
+
+
+def test_meaning_is_there_at_once_since_the_command_waits_for_it(home: Path) -> None:
+    answer = json.loads(livememfs(home, "search", "quand expire le TLS", "--space", "alpha", "--json"))
+
+    assert answer["hits"][0]["text"].startswith("Renouveler le certificat")
+
+
+def test_filters_limits_and_budgets(home: Path) -> None:
+    assert len(json.loads(livememfs(home, "search", "type:decision", "--json"))["hits"]) == 1
+    assert len(json.loads(livememfs(home, "search", "PostgreSQL", "--limit", "1", "--json"))["hits"]) == 1
+    assert "left out to stay under 200" in livememfs(home, "search", "PostgreSQL service here", "--budget", "200")
+
+
+def test_a_space_that_is_not_there_is_said(home: Path) -> None:
+    livememfs(home, "search", "x", "--space", "nowhere", status=1)
+
+
+def test_who_never_searches_loads_nothing_for_it() -> None:
+    """The libraries take as long to load as a mount takes to start, and as much memory as one needs."""
+    code = (
+        "import sys, livememfs.cli.main, livememfs.app;"
+        "print({'numpy', 'tantivy', 'onnxruntime', 'openai'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,247 @@
+"""Recall over a bucket: what feeds the index, what it costs, and what an answer says when something is missing.
+
+Threads do the work, so these tests live in real time; none waits longer than what it waits for takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from livememfs import errors
+from livememfs.cache.replica import Replica
+from livememfs.pipelines import spaces
+from livememfs.recall.embed.base import Embedder
+from livememfs.recall.index import Index
+from livememfs.recall.service import Answer, Recall
+from livememfs.records import keys
+from livememfs.records.note import Note, canonical_name, uid8
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.store import FaultyStore
+
+SPACE = "alpha"
+DONE_WITHIN = 20.0
+
+
+class Bucket:
+    """A bucket with a space, and mounts of it that search."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock()
+        self.memory = MemoryStore(self.clock)
+        self.store = FaultyStore(self.memory)
+        self.models: list[FakeEmbedder] = []
+        self.folder = folder
+
+    @property
+    def model(self) -> FakeEmbedder:
+        """The one of the last mount; the first mount's before there is any."""
+        if not self.models:
+            self.models.append(FakeEmbedder())
+        return self.models[-1]
+
+    @property
+    def embedded(self) -> int:
+        """Texts embedded by all mounts."""
+        return sum(len(model.embedded) for model in self.models)
+
+    async def write(self, name: str, text: str) -> str:
+        """Another host writes a note; its key."""
+        note = Note(self.clock.now(), "me", "observation", (), SPACE, text)
+        key = keys.live_key(SPACE, canonical_name(note, uid8(SPACE, name)))
+        await self.memory.put(key, note.render())
+        return key
+
+    @asynccontextmanager
+    async def mount(self, open_model: Callable[[], Awaitable[Embedder | None]] | None = None) -> AsyncIterator[Mount]:
+        replica = Replica(self.store)
+
+        async def own() -> Embedder:
+            self.models.append(FakeEmbedder())
+            return self.models[-1]
+
+        recall = Recall(replica, self.clock, self.folder, self.model.name, open_model or own)
+        replica.subscribe(recall.heard)
+        with trio.fail_after(DONE_WITHIN):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(replica.run)
+                await nursery.start(recall.run)
+                yield Mount(replica, recall)
+                nursery.cancel_scope.cancel()
+        replica.close()
+
+
+class Mount:
+    def __init__(self, replica: Replica, recall: Recall) -> None:
+        self.replica, self.recall = replica, recall
+
+    async def ask(self, question: str) -> Answer:
+        return await self.recall.ask(question, (SPACE,))
+
+    async def texts(self, question: str) -> list[str]:
+        return [hit.record.text for hit in (await self.ask(question)).found.hits]
+
+
+@pytest.fixture
+async def bucket(tmp_path: Path) -> Bucket:
+    made = Bucket(tmp_path / "index")
+    await spaces.create(Replica(made.memory), made.clock, SPACE)
+    return made
+
+
+async def test_nothing_is_read_or_loaded_before_the_first_question(bucket: Bucket) -> None:
+    await bucket.write("one", "apples are red")
+
+    async with bucket.mount() as mount:
+        await mount.replica.listing(f"{SPACE}/live/")
+        bucket.store.forget()
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert mount.recall.statistics().index is None
+        assert not bucket.folder.exists()
+        assert bucket.store.requests == []
+
+
+async def test_the_first_question_indexes_a_space_and_a_second_mount_reads_nothing_again(bucket: Bucket) -> None:
+    for number in range(40):
+        await bucket.write(f"n{number}", f"note {number} about apples and number{number}")
+
+    async with bucket.mount() as mount:
+        assert (await mount.texts("number17"))[0].startswith("note 17 ")
+        assert await mount.recall.understood(DONE_WITHIN)
+        embedded = bucket.embedded
+    bucket.store.forget()
+
+    async with bucket.mount() as mount:
+        assert (await mount.texts("number18"))[0].startswith("note 18 ")
+        assert await mount.recall.understood(DONE_WITHIN)
+        assert bucket.store.counts["get"] == 0
+        assert bucket.embedded == embedded
+        assert (await mount.ask("number19")).notes == ()
+
+
+async def test_what_another_host_writes_and_removes_while_nobody_looks_is_noticed_by_the_next_mount(
+    bucket: Bucket,
+) -> None:
+    key = await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        assert await mount.texts("apples") == ["apples are red"]
+
+    await bucket.memory.delete(key)
+    await bucket.write("two", "pears are green")
+
+    async with bucket.mount() as mount:
+        assert await mount.texts("apples pears") == ["pears are green"]
+
+
+async def test_what_is_written_here_is_found_by_the_next_question(bucket: Bucket) -> None:
+    async with bucket.mount() as mount:
+        assert await mount.texts("unicorn") == []
+        key = await bucket.write("one", "seen a unicorn")
+        note = (await bucket.memory.get(key)).data
+        await bucket.memory.delete(key)
+
+        await mount.replica.put(key, note)
+        assert await mount.texts("the unicorn") == ["seen a unicorn"]
+
+        await mount.replica.delete(key)
+        assert await mount.texts("any unicorn") == []
+
+
+async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then(bucket: Bucket) -> None:
+    await bucket.write("one", "apples are red")
+    there = trio.Event()
+
+    async def slowly() -> Embedder:
+        await there.wait()
+        return bucket.model
+
+    async with bucket.mount(slowly) as mount:
+        answer = await mount.ask("apples")
+        assert (answer.found.strategy, len(answer.found.hits)) == ("words", 1)
+        assert "by words alone: the model that knows meanings is not loaded" in answer.notes
+
+        there.set()
+        while (await mount.ask(f"apples {trio.current_time()}")).found.strategy != "semantic":
+            await trio.sleep(0.01)
+
+
+async def test_a_mount_without_a_model_searches_by_words(bucket: Bucket, expect_log) -> None:
+    async def missing() -> Embedder:
+        raise errors.EmbeddingUnavailable("no such file")
+
+    await bucket.write("one", "apples are red")
+    async with bucket.mount(missing) as mount:
+        answer = await mount.ask("apples")
+
+    assert answer.found.strategy == "words"
+    expect_log("searching by words alone")
+
+
+async def test_a_model_that_fails_in_between_costs_meaning_and_not_the_answer(bucket: Bucket) -> None:
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        await mount.ask("apples")
+        assert await mount.recall.understood(DONE_WITHIN)
+        bucket.model.failure = errors.ModelUnreachable("reset")
+
+        answer = await mount.ask("red apples")
+
+    assert answer.found.strategy == "words"
+    assert "by words alone: the model that knows meanings does not answer" in answer.notes
+    assert len(answer.found.hits) == 1
+
+
+async def test_an_index_that_somebody_else_uses_is_no_reason_to_fail(bucket: Bucket) -> None:
+    held = Index(bucket.folder, bucket.model.name)
+    async with bucket.mount() as mount:
+        answer = await mount.ask("apples")
+        assert answer.found.hits == ()
+        assert any(note.startswith("the search failed") for note in answer.notes)
+        held.close()
+
+        await bucket.write("one", "apples are red")
+        assert await mount.texts("red apples") == ["apples are red"]
+
+
+async def test_a_store_that_is_away_is_told_of_and_asked_again_by_the_next_question(bucket: Bucket) -> None:
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        bucket.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+        answer = await mount.ask("apples")
+        assert answer.found.hits == ()
+        assert any("may have more than was found" in note for note in answer.notes)
+
+        bucket.store.fail_all = None
+        mount.replica.asking.remember_error("")
+        assert await mount.texts("red apples") == ["apples are red"]
+
+
+async def test_an_unmount_while_indexing_leaves_an_index_that_is_right_as_far_as_it_goes(bucket: Bucket) -> None:
+    for number in range(300):
+        await bucket.write(f"n{number}", f"note about number{number}")
+    async with bucket.mount() as mount:
+        with trio.move_on_after(0.15):
+            await mount.ask("number7")
+
+    index = Index(bucket.folder, bucket.model.name)
+    assert index.verify() == []
+    index.close()
+    async with bucket.mount() as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        assert (await mount.texts("number299"))[0] == "note about number299"
+
+
+async def test_the_same_question_is_answered_from_memory_for_a_moment(bucket: Bucket) -> None:
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        first = await mount.ask("apples  type:observation")
+        assert await mount.ask("type:observation apples") is first
+        assert mount.recall.statistics().repeated == 1
