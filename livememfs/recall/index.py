@@ -118,10 +118,20 @@ class Index:
             self.redone += 1
             self._feed(delta)
         if len(self._lexical) != self.table.counts()["pieces"]:
+            self._reconcile()
+
+    def _reconcile(self) -> None:
+        """Put right what the text index has too much and too little: a merge that a kill cut short can leave either."""
+        there, wanted = self._lexical.numbers(), set(self.table.piece_numbers())
+        extra, missing = there - wanted, wanted - there
+        if len(missing) > len(there):
             self.rebuilt.append("text")
             self._lexical.close()
             self._lexical = self._fresh_lexical()
             self._feed(self._delta())
+            return
+        self.redone += 1
+        self._lexical.apply(extra, self.table.pieces(sorted(missing)))
 
     def _delta(self) -> Delta:
         return self.table.lacking(int(self.table.state("text") or 0))

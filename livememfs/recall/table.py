@@ -262,6 +262,10 @@ class Table:
         ).fetchall()
         return Delta(upto, gone, tuple(self._piece(row[0], row[1], _stored(row[2:])) for row in rows))
 
+    def pieces(self, numbers: Sequence[int]) -> list[Piece]:
+        """Some pieces, as the text index takes them."""
+        return [self._piece(number, part, stored) for number, (part, stored) in self.of_pieces(numbers).items()]
+
     def _piece(self, number: int, part: int, stored: Stored) -> Piece:
         record = stored.record
         text = record.pieces[part]
