@@ -60,8 +60,7 @@ class Hints:
 def hints_in(text: str, agents: Iterable[str]) -> Hints:
     """The hints in a question, `agents` being everybody who wrote what may be found."""
     folded = fold(text)
-    words = set(re.findall(r"\w+", folded))
-    named = [agent for agent in map(fold, agents) if agent and (agent in words or (" " in agent and agent in folded))]
+    named = [agent for agent in map(fold, agents) if agent and _stands_in(agent, folded)]
     months = frozenset(
         (int(found["year"]) if found["year"] else None, _MONTH[found["month"]], _day(found["day"] or found["other"]))
         for found in _WHEN.finditer(folded)
@@ -69,6 +68,11 @@ def hints_in(text: str, agents: Iterable[str]) -> Hints:
     )
     types = frozenset(name for name, pattern in _TYPE.items() if pattern.search(folded))
     return Hints(named[0] if len(set(named)) == 1 else "", types, months)
+
+
+def _stands_in(name: str, text: str) -> bool:
+    """Whether a name is in a text as a whole; many agents' names have a hyphen or a dot in them."""
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _day(text: str | None) -> int | None:

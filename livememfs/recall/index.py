@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -104,7 +104,10 @@ class Index:
 
     def _fresh_lexical(self) -> Lexical:
         folder, mark = self.folder / "text", uuid4().hex
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            folder.unlink(missing_ok=True)
         self.table.remember(_MARK, mark)
         self.table.remember("text", "0")
         found = Lexical(folder)
@@ -216,6 +219,8 @@ class Index:
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
         """Pieces near a question by meaning, with their cosines, best first."""
         wanted = next((values for name, values in where.fields if name == "space"), tuple(self._vectors))
+        if any(name == "label" for name, _ in (*where.fields, *where.without)):
+            where = replace(where, numbers=tuple(self.table.numbers(where)))
         mask = self._columns.mask(where, but="space")
         found: list[tuple[int, float]] = []
         with self._near:

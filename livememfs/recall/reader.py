@@ -7,6 +7,7 @@ headings. Refuses to fail on an object: what is no text, or has nothing to say, 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from livememfs.errors import NotText
@@ -94,14 +95,14 @@ def _texts(value: Any) -> list[str]:
 def _sections(key: str, parsed: keys.ParsedKey, text: str, etag: str, modified: int) -> Iterator[Record]:
     """One record for each heading that has text of its own, and one for what stands above the first."""
     outline = Outline(text)
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for section in outline.root.walk():
         own = "".join(outline.lines[section.body : section.own_end]).strip()
         if not own:
             continue
         path = " / ".join(section.path)
-        seen[path] = seen.get(path, 0) + 1
-        anchor = path if seen[path] == 1 else f"{path} ({seen[path]})"
+        anchor = next(name for name in _names(path) if name not in seen)
+        seen.add(anchor)
         yield Record(
             ref=f"{key}#{anchor}" if anchor else key,
             key=key,
@@ -116,6 +117,12 @@ def _sections(key: str, parsed: keys.ParsedKey, text: str, etag: str, modified: 
             labels=tuple(("file", name) for name in files_in(own)),
             pieces=(f"{path}\n{own}" if path else own,),
         )
+
+
+def _names(path: str) -> Iterator[str]:
+    """What a section may be called: by its path, or with a number where that is taken."""
+    yield path
+    yield from (f"{path} ({number})" for number in count(2))
 
 
 def _first_line(text: str) -> str:

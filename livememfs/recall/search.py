@@ -30,6 +30,7 @@ DEFAULT_LIMIT = 10
 CANDIDATES = 400
 """Pieces taken of each list."""
 SITTING_BEST = 3
+MOST_UNWANTED = 10_000
 _KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
 
 
@@ -104,7 +105,9 @@ def search(
     if where is None:
         return Found((), "strict", remarks=("nobody and nothing here fits the filters",))
     if query.is_filter_only:
-        hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(index.strict(where, limit))]
+        unwanted = {stored.id for _, stored in index.of_pieces(list(_unwanted(index, query, where))).values()}
+        fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
+        hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
         return Found(tuple(hits), "strict", len(hits))
     found = _ranked(index, query, question, where, spaces, ranking or Ranking())
     remarks: tuple[str, ...] = ()
@@ -201,7 +204,7 @@ def _ranked(
     words, ceiling = index.text(asked, where, CANDIDATES)
     meant = index.near(question, where, CANDIDATES) if question is not None and not query.phrases else []
     if query.without:
-        unwanted = {number for number, _ in index.text(Asked("", query.without), where, 10 * CANDIDATES)[0]}
+        unwanted = _unwanted(index, query, where)
         meant = [hit for hit in meant if hit[0] not in unwanted]
     known = index.of_pieces(list({number for number, _ in (*words, *meant)}))
     hints = hints_in(query.text, index.table.spelt("agent", spaces))
@@ -213,6 +216,14 @@ def _ranked(
     _gain_by_sitting(list(found.values()), ranking.sitting)
     merged = sorted(found.values(), key=_Candidate.order)
     return _fused(merged, hints, ranking)
+
+
+def _unwanted(index: Index, query: Query, where: Restriction) -> set[int]:
+    """The pieces that have any of the words that a hit must not have."""
+    found: set[int] = set()
+    for words in query.without:
+        found |= {number for number, _ in index.text(Asked("", (words,)), where, MOST_UNWANTED)[0]}
+    return found
 
 
 def _factor(record: Record, hints: Hints, ranking: Ranking) -> float:

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ NEIGHBOURS = 2
 """Notes before and after one that were written in the same sitting, and count as its context."""
 SITTING_SECONDS = 1_800
 """Two notes further apart than this have nothing to say about each other."""
+AT_ONCE = 64
+"""Notes of one second that are looked at anew when one of them comes or goes."""
 _CHUNK = 500
 
 _SCHEMA = """
@@ -85,11 +87,12 @@ class Text:
 
     own: str
     around: str = ""
+    meaning: bytes = b""
+    """What the vector is kept under."""
 
-    @property
-    def meaning(self) -> bytes:
-        """What the vector is kept under."""
-        return digest(f"{self.own}\0{self.around}")
+    def known(self) -> Text:
+        """With the meaning that follows from the texts."""
+        return replace(self, meaning=digest(f"{self.own}\0{self.around}"))
 
 
 class _Connection(sqlite3.Connection):
@@ -129,6 +132,7 @@ class Table:
                 check_same_thread=False,
                 factory=_Connection,
             )
+            found.create_function("fold", 1, str.casefold, deterministic=True)  # SQLite's lower() knows ASCII alone
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "temp_store=MEMORY", "cache_size=-16000"):
                 found.execute(f"PRAGMA {pragma}")
             self._local.db = found
@@ -224,6 +228,7 @@ class Table:
         for space, kind, created in places:
             if kind == "live":
                 touched.update({one.id: one for one in self.beside(space, kind, created, NEIGHBOURS + 1)})
+                touched.update({one.id: one for one in self._at_once(space, created)})
         new = self._db.execute("SELECT * FROM record WHERE id IN (SELECT record FROM piece WHERE meaning = x'')")
         touched.update({one.id: one for one in map(_stored, new.fetchall())})
         self._db.executemany(
@@ -235,21 +240,34 @@ class Table:
             ],
         )
 
+    def _at_once(self, space: str, created: int) -> list[Stored]:
+        """The notes of one second, and those that come next: an import may write many with one time."""
+        rows = self._db.execute(
+            "SELECT * FROM record WHERE space = ? AND kind = 'live' AND created = ? ORDER BY id DESC LIMIT ?",
+            (space, created, AT_ONCE),
+        ).fetchall()
+        rows += self._db.execute(
+            "SELECT * FROM record WHERE space = ? AND kind = 'live' AND created BETWEEN ? AND ? ORDER BY created, id"
+            " LIMIT ?",
+            (space, created + 1, created + SITTING_SECONDS, NEIGHBOURS + 1),
+        ).fetchall()
+        return [_stored(row) for row in rows]
+
     def text(self, stored: Stored, part: int) -> Text:
         """What the vector of a piece is made of."""
         record = stored.record
         own = spoken(record, record.pieces[part])
         if record.kind != "live":
-            return Text(own)
+            return Text(own).known()
         row = self._db.execute(
             "SELECT * FROM record WHERE space = ? AND kind = 'live' AND created >= ? AND (created, id) < (?, ?)"
             " ORDER BY created DESC, id DESC LIMIT 1",
             (record.space, record.created - SITTING_SECONDS, record.created, stored.id),
         ).fetchone()
         if row is None:
-            return Text(own)
+            return Text(own).known()
         before = _stored(row).record
-        return Text(own, f"{spoken(before, before.text)}\n{own}")
+        return Text(own, f"{spoken(before, before.text)}\n{own}").known()
 
     # --- what the text index lacks --------------------------------------------------------------------------------
 
@@ -309,12 +327,13 @@ class Table:
     def unembedded(self, model: str, limit: int) -> list[Text]:
         """Texts without a vector of this model, newest first."""
         rows = self._db.execute(
-            "SELECT p.part, r.* FROM piece p JOIN record r ON r.id = p.record WHERE NOT EXISTS"
+            "SELECT p.meaning, p.part, r.* FROM piece p JOIN record r ON r.id = p.record WHERE NOT EXISTS"
             " (SELECT 1 FROM vector v WHERE v.model = ? AND v.meaning = p.meaning) ORDER BY p.number DESC LIMIT ?",
             (model, limit),
         ).fetchall()
-        texts = (self.text(_stored(rest), part) for part, *rest in rows)
-        return list({text.meaning: text for text in texts}.values())
+        # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
+        texts = {meaning: self.text(_stored(rest), part) for meaning, part, *rest in rows}
+        return [replace(text, meaning=meaning) for meaning, text in texts.items()]
 
     def keep_vectors(self, model: str, vectors: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep vectors by digest. NoSpace, Damaged."""
@@ -441,7 +460,7 @@ def _clauses(where: Restriction, files: Sequence[str] = (), not_files: Sequence[
         for name, options in pairs:
             marks = ",".join("?" * len(options))
             if name == "label":
-                inner = f"SELECT 1 FROM label l WHERE l.record = r.id AND l.field || ':' || lower(l.value) IN ({marks})"
+                inner = f"SELECT 1 FROM label l WHERE l.record = r.id AND l.field || ':' || fold(l.value) IN ({marks})"
                 parts.append(f"{'' if wanted else 'NOT '}EXISTS ({inner})")
             else:
                 parts.append(f"r.{name} {'' if wanted else 'NOT '}IN ({marks})")
@@ -452,10 +471,10 @@ def _clauses(where: Restriction, files: Sequence[str] = (), not_files: Sequence[
             values.append(moment)
     for wanted, names in ((True, files), (False, not_files)):
         if names:
-            either = " OR ".join(["instr(lower(l.value), ?)"] * len(names))
+            either = " OR ".join(["instr(fold(l.value), ?)"] * len(names))
             inner = f"SELECT 1 FROM label l WHERE l.record = r.id AND l.field = 'file' AND ({either})"
             parts.append(f"{'' if wanted else 'NOT '}EXISTS ({inner})")
-            values += [name.lower() for name in names]
+            values += [name.casefold() for name in names]
     if where.numbers is not None:
         parts.append("EXISTS (SELECT 1 FROM piece q JOIN json_each(?) j ON j.value = q.number WHERE q.record = r.id)")
         values.append(json.dumps(where.numbers))

@@ -107,24 +107,25 @@ class Vectors:
         asked = (asked / length).astype(np.float32)
         valid = numbers > 0
         if isinstance(allowed, np.ndarray):
-            valid &= allowed[numbers]
+            # A vector may be here before what one may filter its piece by.
+            valid &= (numbers < len(allowed)) & allowed[np.minimum(numbers, len(allowed) - 1)]
         elif allowed is not None:
             valid &= np.isin(numbers, np.asarray(allowed, np.int64))
         rows = np.flatnonzero(valid)
         if len(rows) > max(EXACT_UP_TO, limit):
-            rows = self._near(asked, rows, max(RESCORED, limit))
+            rows = self._near(asked, rows, used, max(RESCORED, limit))
         cosines = self._cosines(asked, rows)
         best = np.argpartition(-cosines, limit - 1)[:limit] if len(rows) > limit else np.arange(len(rows))
         best = best[np.lexsort((numbers[rows[best]], -cosines[best]))]
         return [(int(numbers[rows[i]]), float(cosines[i])) for i in best]
 
-    def _near(self, asked: Floats, rows: NDArray[np.intp], limit: int) -> NDArray[np.intp]:
+    def _near(self, asked: Floats, rows: NDArray[np.intp], used: int, limit: int) -> NDArray[np.intp]:
         """Those of the rows whose signs agree with the question's most often."""
         code = _bits_of(asked[None, :])[:, 0]
-        different = np.zeros(self._used, np.uint16)
-        for word, bits in zip(code, self._bits[:, : self._used], strict=True):
+        different = np.zeros(used, np.uint16)
+        for word, bits in zip(code, self._bits[:, :used], strict=True):
             different += np.bitwise_count(bits ^ word)
-        if len(rows) < self._used:
+        if len(rows) < used:
             chosen = different[rows]
             return rows[np.argpartition(chosen, limit)[:limit]] if len(rows) > limit else rows
         return np.argpartition(different, limit)[:limit]

@@ -42,7 +42,6 @@ _FRENCH = """
 STOP_WORDS: dict[Language, frozenset[str]] = {"en": frozenset(_ENGLISH.split()), "fr": frozenset(_FRENCH.split())}
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
-_MIXED = re.compile(r"[^\W_]*(?:[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z])[^\W_]*")
 _ONLY_ONE = {language: words - STOP_WORDS["fr" if language == "en" else "en"] for language, words in STOP_WORDS.items()}
 
 
@@ -63,7 +62,8 @@ def language_of(text: str) -> Language:
 
 def spelt_out(text: str) -> str:
     """The parts of names like `UserRepository` and `utf8`, so that they are found by a part as well as whole."""
-    return " ".join(part for name in _MIXED.findall(text) for part in _CAMEL.split(name) if len(part) > 1)
+    names = (word for word in _WORD.findall(text) if len(word) <= LONGEST_WORD and _CAMEL.search(word))
+    return " ".join(part for name in names for part in _CAMEL.split(name) if len(part) > 1)
 
 
 def analyser(language: Language) -> tantivy.TextAnalyzer:

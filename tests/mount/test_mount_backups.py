@@ -37,7 +37,7 @@ def test_a_backup_is_listed_read_and_copied_out(
     backup = folder_mounted / f"_backups/project/{stamp}"
     [note] = os.listdir(folder_mounted / "project/live")
 
-    assert sorted(os.listdir(folder_mounted.path)) == [".livememfs", "_backups", "project"]
+    assert sorted(os.listdir(folder_mounted.path)) == [".livememfs", "_backups", "project", "search"]
     assert sh("ls", cwd=backup).stdout.split() == ["_meta.json", "bank", "live"]
     assert (backup / "bank/progress.md").stat().st_size == len(BANK)
     assert sh("cat bank/progress.md", cwd=backup).stdout == BANK

@@ -104,7 +104,7 @@ def test_the_root_holds_spaces_only(mounted: Mount, bucket: Bucket) -> None:
         assert sh(change, cwd=mounted.path, status=None).returncode != 0, change
 
     assert bucket.keys() == before
-    assert sorted(os.listdir(mounted.path)) == [".livememfs", "project"]
+    assert sorted(os.listdir(mounted.path)) == [".livememfs", "project", "search"]
 
 
 def test_names_of_later_versions_are_reserved(mounted: Mount, bucket: Bucket) -> None:
