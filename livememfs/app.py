@@ -128,6 +128,11 @@ async def open_embedder(settings: Settings) -> Embedder | None:
     return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
 
 
+def index_folder(settings: Settings) -> Path:
+    """The folder of the search index that no mount uses now. Raises CacheInUse, and what the store fails with."""
+    return cache_folder(settings.cache_path, open_store(settings, SystemClock()).label) / INDEX
+
+
 @asynccontextmanager
 async def open_app(
     settings: Settings,
@@ -153,7 +158,7 @@ async def open_app(
             replica = _open_replica(settings, store, clock, errors, folder)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
             index = (folder or cache_folder(settings.cache_path, store.label)) / INDEX
-            recall = Recall(replica, clock, index, _vectors(settings), lambda: open_embedder(settings))
+            recall = Recall(replica, clock, index, vectors_name(settings), lambda: open_embedder(settings))
             app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, recall)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
@@ -204,7 +209,7 @@ def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorL
     )
 
 
-def _vectors(settings: Settings) -> str:
+def vectors_name(settings: Settings) -> str:
     """The name under which vectors are kept: those of two models must never meet."""
     if settings.embed_model == BUILTIN:
         from livememfs.recall.embed.builtin import NAME

@@ -20,6 +20,7 @@ from livememfs.cli import (
     doctor,
     gc,
     history,
+    index,
     mount,
     note,
     output,
@@ -48,6 +49,7 @@ app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
 app.command("search")(search.search)
+app.add_typer(index.app, name="index")
 app.command("consolidate")(consolidate.consolidate)
 app.command("history")(history.history)
 app.command("undo")(history.undo)

@@ -52,12 +52,12 @@ async def _ask(settings: Settings, question: str, wanted: list[str], limit: int 
     async with open_app(settings) as app:
         for name in wanted:
             await spaces.require_space(app.replica, name)
-        asked = wanted or await _all(app.replica)
+        asked = wanted or await all_spaces(app.replica)
         await app.recall.prepare(asked, INDEXED_WITHIN)
         return await app.recall.ask(question, asked, limit=limit)
 
 
-async def _all(replica: Replica) -> list[str]:
+async def all_spaces(replica: Replica) -> list[str]:
     """The spaces there are."""
     folders = (await replica.listing("")).folders
     named = [name for name in sorted(folders) if not name.startswith("_")]

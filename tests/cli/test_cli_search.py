@@ -85,3 +85,21 @@ def test_who_never_searches_loads_nothing_for_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_index_says_how_it_is_and_can_be_made_anew(home: Path) -> None:
+    made = json.loads(livememfs(home, "index", "rebuild", "--json"))
+    assert (made["records"], made["embedded"], made["objects"]) == (3, 3, 3)
+
+    figures = json.loads(livememfs(home, "index", "verify", "--json"))
+    assert (figures["problems"], figures["rebuilt"], figures["pieces"]) == ([], [], 3)
+    assert "3 texts, 3 of them with a vector" in livememfs(home, "index", "status")
+
+
+def test_an_index_with_damaged_files_is_mended_by_looking_at_it(home: Path) -> None:
+    folder = Path(json.loads(livememfs(home, "index", "status", "--json"))["folder"])
+    for file in (folder / "text").glob("*.store"):
+        file.write_bytes(b"not what it was")
+
+    livememfs(home, "index", "verify")
+    assert len(json.loads(livememfs(home, "search", "PostgreSQL", "--json"))["hits"]) >= 2
