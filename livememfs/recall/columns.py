@@ -21,6 +21,7 @@ class Columns:
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, str], int] = {}
+        self._spelt: dict[tuple[str, str], dict[str, None]] = {}
         self._fields = np.zeros((len(FIELDS), 1_024), np.int32)
         self._created = np.zeros(1_024, np.int64)
 
@@ -33,6 +34,12 @@ class Columns:
         for row, value in enumerate((space, kind, type_, agent)):
             self._fields[row, number] = self._codes.setdefault((FIELDS[row], value), len(self._codes) + 1)
         self._created[number] = created
+        for name, value in (("type", type_), ("agent", agent)):
+            self._spelt.setdefault((space, name), {})[value] = None
+
+    def spelt(self, field: str, spaces: Iterable[str]) -> list[str]:
+        """Every value that `type` or `agent` has had in these spaces, as it is written."""
+        return list(dict.fromkeys(value for space in spaces for value in self._spelt.get((space, field), ())))
 
     def mask(self, where: Restriction, *, but: str = "") -> NDArray[np.bool_] | None:
         """The pieces that fit, by number; None when all do. The field `but` and labels are not looked at."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from livememfs.recall.record import Record
+from livememfs.recall.record import Brief, Record
 from livememfs.recall.words import fold
 
 _TYPES = {
@@ -43,7 +43,7 @@ class Hints:
     types: frozenset[str] = frozenset()
     months: frozenset[tuple[int | None, int, int | None]] = frozenset()
 
-    def fit(self, record: Record) -> int:
+    def fit(self, record: Record | Brief) -> int:
         """How many hints a record fits."""
         return (record.type in self.types) + self._in_time(record.created)
 

@@ -22,7 +22,7 @@ import numpy as np
 from livememfs.errors import CacheInUse
 from livememfs.recall.columns import Columns
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
-from livememfs.recall.record import Record
+from livememfs.recall.record import Brief, Record
 from livememfs.recall.table import Delta, Stored, Table, Text
 from livememfs.recall.vectors import Floats, Vectors, packed
 
@@ -232,6 +232,18 @@ class Index:
     def strict(self, where: Restriction, limit: int) -> list[Stored]:
         """The records that fit a filter, newest first."""
         return self.table.select(where, limit)
+
+    def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
+        """What ranking needs of the record of each piece, and which of its pieces it is."""
+        return self.table.briefs(numbers)
+
+    def records(self, ids: Sequence[int]) -> dict[int, Record]:
+        """Records by their numbers."""
+        return self.table.records(ids)
+
+    def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
+        """Every value that `type` or `agent` has had in these spaces."""
+        return self._columns.spelt(field, spaces)
 
     def of_pieces(self, numbers: Sequence[int]) -> dict[int, tuple[int, Stored]]:
         """The record of each piece, and which of its pieces it is."""

@@ -49,6 +49,24 @@ class Record:
         return self.pieces[0] if self.pieces else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What of a record is needed to rank it: hundreds are looked at for each that is shown.
+
+    :id:   its number in the table
+    :asks: whether it ends with a question mark
+    """
+
+    id: int
+    ref: str
+    kind: str
+    space: str
+    type: str
+    agent: str
+    created: int
+    asks: bool
+
+
 def digest(text: str) -> bytes:
     """What a text is known by: two records with the same text share a vector."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

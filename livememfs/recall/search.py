@@ -18,8 +18,8 @@ from livememfs.recall.hints import Hints, hints_in
 from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import Query
-from livememfs.recall.record import Record
-from livememfs.recall.table import SITTING_SECONDS, Stored
+from livememfs.recall.record import Brief, Record
+from livememfs.recall.table import SITTING_SECONDS
 from livememfs.recall.vectors import Floats
 from livememfs.recall.words import fold
 
@@ -80,14 +80,14 @@ class Found:
 
 @dataclass(slots=True)
 class _Candidate:
-    stored: Stored
+    brief: Brief
     piece: int
     score: float = 0.0
     reasons: dict[str, int] = field(default_factory=dict)
 
     def order(self) -> tuple[float, int, str]:
         """Best first; of equals the newest, so that the order is always the same."""
-        return -self.score, -self.stored.record.created, self.stored.record.ref
+        return -self.score, -self.brief.created, self.brief.ref
 
 
 def search(
@@ -105,7 +105,7 @@ def search(
     if where is None:
         return Found((), "strict", remarks=("nobody and nothing here fits the filters",))
     if query.is_filter_only:
-        unwanted = {stored.id for _, stored in index.of_pieces(list(_unwanted(index, query, where))).values()}
+        unwanted = {brief.id for _, brief in index.briefs(list(_unwanted(index, query, where))).values()}
         fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
         hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
         return Found(tuple(hits), "strict", len(hits))
@@ -118,10 +118,12 @@ def search(
         remarks = (
             f"{len(found) or 'none'} of them {'has' if len(found) == 1 else 'have'} the phrase; then by the words",
         )
-        known = {one.stored.id for one in found}
+        known = {one.brief.id for one in found}
         others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking or Ranking())
-        found += [one for one in others if one.stored.id not in known]
-    hits = [Hit(one.stored.record, one.piece, one.score, one.reasons) for one in found[:limit]]
+        found += [one for one in others if one.brief.id not in known]
+    records = index.records([one.brief.id for one in found[:limit]])
+    shown = [one for one in found[:limit] if one.brief.id in records]
+    hits = [Hit(records[one.brief.id], one.piece, one.score, one.reasons) for one in shown]
     filtered = bool(query.filters) or query.after is not None or query.before is not None
     strategy: Strategy = "words" if question is None else "hybrid" if filtered else "semantic"
     if filtered and len(hits) < limit:
@@ -187,7 +189,7 @@ def restriction(index: Index, query: Query, spaces: Sequence[str]) -> Restrictio
 def _as_written(index: Index, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:
     """The values as records spell them: people do not remember capitals."""
     wanted = {fold(value) for value in values}
-    return tuple(value for value in index.table.spelt(name, spaces) if fold(value) in wanted)
+    return tuple(value for value in index.spelt(name, spaces) if fold(value) in wanted)
 
 
 def _seconds(moment: datetime | None) -> int | None:
@@ -206,13 +208,13 @@ def _ranked(
     if query.without:
         unwanted = _unwanted(index, query, where)
         meant = [hit for hit in meant if hit[0] not in unwanted]
-    known = index.of_pieces(list({number for number, _ in (*words, *meant)}))
-    hints = hints_in(query.text, index.table.spelt("agent", spaces))
+    known = index.briefs(list({number for number, _ in (*words, *meant)}))
+    hints = hints_in(query.text, index.spelt("agent", spaces))
     found: dict[int, _Candidate] = {}
     _add(found, known, words, "words", 1 / max(ceiling, 1e-9))
     _add(found, known, meant, "meaning", ranking.meaning)
     for candidate in found.values():
-        candidate.score *= _factor(candidate.stored.record, hints, ranking)
+        candidate.score *= _factor(candidate.brief, hints, ranking)
     _gain_by_sitting(list(found.values()), ranking.sitting)
     merged = sorted(found.values(), key=_Candidate.order)
     return _fused(merged, hints, ranking)
@@ -226,19 +228,19 @@ def _unwanted(index: Index, query: Query, where: Restriction) -> set[int]:
     return found
 
 
-def _factor(record: Record, hints: Hints, ranking: Ranking) -> float:
+def _factor(record: Brief, hints: Hints, ranking: Ranking) -> float:
     factor = ranking.author if hints.author and fold(record.agent) == hints.author else 1.0
-    return factor * (ranking.question if record.kind == "live" and record.text.endswith("?") else 1.0)
+    return factor * (ranking.question if record.kind == "live" and record.asks else 1.0)
 
 
 def _gain_by_sitting(candidates: list[_Candidate], weight: float) -> None:
     """Where several things that fit were written in one sitting, the subject was this one."""
-    live = [one for one in candidates if one.stored.record.kind == "live"]
-    live.sort(key=lambda one: (one.stored.record.space, one.stored.record.created))
+    live = [one for one in candidates if one.brief.kind == "live"]
+    live.sort(key=lambda one: (one.brief.space, one.brief.created))
     sittings: list[list[_Candidate]] = []
     for one in live:
-        record = one.stored.record
-        last = sittings[-1][-1].stored.record if sittings else None
+        record = one.brief
+        last = sittings[-1][-1].brief if sittings else None
         if last is not None and last.space == record.space and record.created - last.created <= SITTING_SECONDS:
             sittings[-1].append(one)
         else:
@@ -251,7 +253,7 @@ def _gain_by_sitting(candidates: list[_Candidate], weight: float) -> None:
 
 def _add(
     found: dict[int, _Candidate],
-    known: Mapping[int, tuple[int, Stored]],
+    known: Mapping[int, tuple[int, Brief]],
     hits: Iterable[tuple[int, float]],
     name: str,
     weight: float,
@@ -260,12 +262,12 @@ def _add(
     best: dict[int, tuple[float, int]] = {}
     for number, raw in hits:
         if number in known:
-            part, stored = known[number]
+            part, brief = known[number]
             value = weight * max(raw, 0.0)
-            if stored.id not in best or value > best[stored.id][0]:
-                best[stored.id] = (value, part)
-                if stored.id not in found:
-                    found[stored.id] = _Candidate(stored, part)
+            if brief.id not in best or value > best[brief.id][0]:
+                best[brief.id] = (value, part)
+                if brief.id not in found:
+                    found[brief.id] = _Candidate(brief, part)
     for rank, (record, (value, part)) in _numbered(sorted(best.items(), key=lambda item: (-item[1][0], item[0]))):
         candidate = found[record]
         candidate.reasons[name] = rank
@@ -276,7 +278,7 @@ def _add(
 
 def _fused(merged: list[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
     """Reciprocal rank fusion of the merged list with that of what fits the hints."""
-    fitting = [(hints.fit(one.stored.record), rank, one) for rank, one in _numbered(merged)]
+    fitting = [(hints.fit(one.brief), rank, one) for rank, one in _numbered(merged)]
     fitting = [item for item in fitting if item[0] > 0]
     if not fitting or not ranking.hints:
         return merged

@@ -21,10 +21,10 @@ from typing import Any
 
 from livememfs.errors import NoSpace
 from livememfs.recall.lexical import Damaged, Piece, Restriction
-from livememfs.recall.record import Record, digest
+from livememfs.recall.record import Brief, Record, digest
 from livememfs.recall.words import language_of
 
-VERSION = 1
+VERSION = 2
 NEIGHBOURS = 2
 """Notes before and after one that were written in the same sitting, and count as its context."""
 SITTING_SECONDS = 1_800
@@ -40,7 +40,8 @@ CREATE TABLE object (key TEXT PRIMARY KEY, etag TEXT NOT NULL, space TEXT NOT NU
 CREATE TABLE record (
     id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE, key TEXT NOT NULL, etag TEXT NOT NULL,
     kind TEXT NOT NULL, space TEXT NOT NULL, type TEXT NOT NULL, agent TEXT NOT NULL, title TEXT NOT NULL,
-    created INTEGER NOT NULL, importance REAL NOT NULL, labels TEXT NOT NULL, pieces TEXT NOT NULL
+    created INTEGER NOT NULL, importance REAL NOT NULL, labels TEXT NOT NULL, pieces TEXT NOT NULL,
+    asks INTEGER NOT NULL
 );
 CREATE INDEX record_key ON record(key);
 CREATE INDEX record_time ON record(space, kind, created);
@@ -208,10 +209,11 @@ class Table:
         values = (
             record.ref, record.key, record.etag, record.kind, record.space, record.type, record.agent, record.title,
             record.created, record.importance, json.dumps(record.labels), json.dumps(record.pieces),
+            record.text.endswith("?"),
         )  # fmt: skip
         marks = ",".join("?" * len(values))
         cursor = self._db.execute(
-            "INSERT INTO record (ref,key,etag,kind,space,type,agent,title,created,importance,labels,pieces)"
+            "INSERT INTO record (ref,key,etag,kind,space,type,agent,title,created,importance,labels,pieces,asks)"
             f" VALUES ({marks})",
             values,
         )
@@ -386,6 +388,28 @@ class Table:
             found |= {row[0]: (row[1], _stored(row[2:])) for row in rows}
         return found
 
+    def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
+        """As `of_pieces`, with no more of each record than ranking needs."""
+        found: dict[int, tuple[int, Brief]] = {}
+        for chunk in _chunks(numbers):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(
+                "SELECT p.number, p.part, r.id, r.ref, r.kind, r.space, r.type, r.agent, r.created, r.asks"
+                f" FROM piece p JOIN record r ON r.id = p.record WHERE p.number IN ({marks})",
+                chunk,
+            )
+            found |= {row[0]: (row[1], Brief(*row[2:])) for row in rows}
+        return found
+
+    def records(self, ids: Sequence[int]) -> dict[int, Record]:
+        """Records by their numbers; one that has gone meanwhile is left out."""
+        found: dict[int, Record] = {}
+        for chunk in _chunks(ids):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(f"SELECT r.* FROM record r WHERE r.id IN ({marks})", chunk)
+            found |= {stored.id: stored.record for stored in map(_stored, rows)}
+        return found
+
     def select(self, where: Restriction, limit: int) -> list[Stored]:
         """The records that fit a filter, newest first: the strict search (claude-mem 4.2)."""
         clauses, values = _clauses(where)
@@ -413,12 +437,6 @@ class Table:
         """Every piece there is."""
         return [row[0] for row in self._db.execute("SELECT number FROM piece")]
 
-    def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
-        """Every value of `type` or `agent` in these spaces, as it is written."""
-        marks = ",".join("?" * len(spaces))
-        rows = self._db.execute(f"SELECT DISTINCT {field} FROM record WHERE space IN ({marks})", tuple(spaces))
-        return [row[0] for row in rows]
-
     def counts(self) -> dict[str, int]:
         """Objects, records, pieces, vectors, and pieces that went and the text index may still have."""
         names = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "vector", "gone": "gone"}
@@ -445,7 +463,7 @@ def spoken(record: Record, text: str) -> str:
 
 
 def _stored(row: Sequence[Any]) -> Stored:
-    number, ref, key, etag, kind, space, type_, agent, title, created, importance, labels, pieces = row
+    number, ref, key, etag, kind, space, type_, agent, title, created, importance, labels, pieces, _ = row
     told = tuple((name, value) for name, value in json.loads(labels))
     record = Record(
         ref, key, etag, kind, space, type_, agent, title, created, importance, told, tuple(json.loads(pieces))

@@ -31,8 +31,13 @@ COSTS = "requests"
 def parser() -> argparse.ArgumentParser:
     """What the command takes."""
     root = argparse.ArgumentParser(prog="scripts/bench", description="Measure livememfs.")
-    mount = root.add_subparsers(dest="command", required=True).add_parser(
+    commands = root.add_subparsers(dest="command", required=True)
+    mount = commands.add_parser(
         "mount", help="a mount next to a plain folder", description="Measure a mount next to a plain folder."
+    )
+    searched = commands.add_parser("search", help="the search index", description="Measure the search, by its size.")
+    searched.add_argument(
+        "--records", default="1000,10000,100000", help="sizes of the index, with commas; a million takes 10 minutes"
     )
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
@@ -51,6 +56,10 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print. Ends with 1 when a workload failed, with 2 when there is nothing to measure."""
     given = parser().parse_args(arguments)
+    if given.command == "search":
+        from benchlib import search  # brings numpy and the model
+
+        return search.main(sorted(int(size) for size in given.records.split(",")))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that everything started is ended
     sizes = replace(Sizes(), objects=given.size)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from livememfs.errors import CacheInUse, NoSpace
+from livememfs.recall.columns import Columns
 from livememfs.recall.index import Index, Read
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
 from livememfs.recall.record import Record
@@ -676,3 +677,14 @@ def test_many_spaces_are_searched_side_by_side(index: Index) -> None:
     assert len(found(index, "queue", all_spaces(spaces))) == 30
     assert found(index, "queue", all_spaces(["s3", "s4"])) == ["in-s3", "in-s4"]
     assert len(index.near(hashed("queue", DIM), all_spaces(["s3", "s4"]), 10)) == 2
+
+
+def test_names_are_told_as_they_are_written_in_the_spaces_that_are_asked_for() -> None:
+    columns = Columns()
+    for number, (space, agent) in enumerate((("alpha", "Ann"), ("alpha", "ann"), ("other", "Eve")), 1):
+        columns.put(number, space, "live", "todo", agent, 0)
+
+    assert columns.spelt("agent", ["alpha"]) == ["Ann", "ann"]
+    assert columns.spelt("agent", ["other"]) == ["Eve"]
+    assert columns.spelt("agent", []) == []
+    assert columns.spelt("type", ["alpha", "other"]) == ["todo"]

@@ -254,13 +254,6 @@ def test_files_are_found_by_a_part_of_their_name(table: Table) -> None:
     assert table.numbers(ALL, files=["%"]) == []
 
 
-def test_names_are_told_as_they_are_written_in_the_spaces_that_are_asked_for(table: Table) -> None:
-    put(table, note("a", 1, agent="Ann"), note("b", 2, agent="ann"), note("c", 3, agent="Eve", space="other"))
-    assert sorted(table.spelt("agent", ["space"])) == ["Ann", "ann"]
-    assert table.spelt("agent", ["other"]) == ["Eve"]
-    assert table.spelt("agent", []) == []
-
-
 # --- files and threads -------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,165 @@
+"""`scripts/bench search`: an index of so many records, and what questions to it cost.
+
+Owns the records, which are made up: words by their rank as in any language, vectors in clusters as real ones are. All
+but the model's own reading of them runs as on a mount. Main thread only.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import trio
+
+from livememfs.recall.embed.builtin import Builtin
+from livememfs.recall.index import Index, Read
+from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.query import parse
+from livememfs.recall.reader import records_in
+from livememfs.recall.search import CANDIDATES, search
+
+T = TypeVar("T")
+
+SPACE = "bench"
+VOCABULARY = 40_000
+WORDS = (20, 90)
+CLUSTERS = 400
+BATCH = 1_000
+QUESTIONS = 200
+START = 1_700_000_000
+APART = 2_400
+"""Seconds between notes, so that most stand alone."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was measured for one size; times in milliseconds unless they say otherwise."""
+
+    records: int
+    build_s: float
+    open_s: float
+    insert: list[float]
+    parts: dict[str, list[float]]
+    rss_mb: float
+    disk_mb: float
+
+
+class Made:
+    """Made-up notes, the same each time."""
+
+    def __init__(self) -> None:
+        self.chance = random.Random(7)
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        self.words = ["".join(self.chance.choices(letters, k=self.chance.randint(3, 10))) for _ in range(VOCABULARY)]
+        self.weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1)).tolist()
+        generator = np.random.default_rng(7)
+        self.generator = generator
+        self.centres = generator.normal(size=(CLUSTERS, Builtin.load().dim)).astype(np.float32)
+
+    def text(self, low: int, high: int) -> str:
+        return " ".join(self.chance.choices(self.words, cum_weights=self.weights, k=self.chance.randint(low, high)))
+
+    def note(self, number: int) -> Read:
+        when = datetime.fromtimestamp(START + APART * number, UTC)
+        key = f"{SPACE}/live/{when:%Y%m%dT%H%M%S}_agent-{number % 7}_decision_{number:08x}.md"
+        return key, "e", SPACE, records_in(key, self.text(*WORDS).encode(), "e", 0)
+
+    def vectors(self, count: int) -> np.ndarray:
+        rows = self.centres[self.generator.integers(0, CLUSTERS, count)]
+        rows = rows + self.generator.normal(size=rows.shape).astype(np.float32)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def timed(into: list[float], call: Callable[[], T]) -> T:
+    """The result of a call; its milliseconds go into the list."""
+    start = time.perf_counter()
+    found = call()
+    into.append((time.perf_counter() - start) * 1e3)
+    return found
+
+
+def fill(index: Index, made: Made, numbers: range) -> None:
+    """Take in notes and vectors."""
+    for start in range(numbers.start, numbers.stop, BATCH):
+        index.apply([], [made.note(number) for number in range(start, min(start + BATCH, numbers.stop))])
+        while texts := index.unembedded(BATCH):
+            index.take_vectors([text.meaning for text in texts], made.vectors(len(texts)))
+
+
+def measure(folder: Path, sizes: list[int]) -> Iterator[Figures]:
+    """Grow one index from size to size and measure at each."""
+    made, model, there, built = Made(), Builtin.load(), 0, 0.0
+    index = Index(folder, model.name)
+    for size in sizes:
+        start = time.perf_counter()
+        fill(index, made, range(there, size))
+        built += time.perf_counter() - start
+        there = size
+        index.close()
+        start = time.perf_counter()
+        index = Index(folder, model.name)
+        opened = time.perf_counter() - start
+        insert, parts = inserts(index, made, size), questions(index, made, model)
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+        yield Figures(size, built, opened, insert, parts, rss, disk)
+    index.close()
+
+
+def inserts(index: Index, made: Made, size: int) -> list[float]:
+    """From the close of a note until its words find it."""
+    times: list[float] = []
+    for number in range(20):
+        note = made.note(size + number)
+        index.apply([note[0]], [])
+        timed(times, lambda note=note: index.apply([], [note]))  # type: ignore[misc]
+        index.apply([note[0]], [])
+    return times
+
+
+def questions(index: Index, made: Made, model: Builtin) -> dict[str, list[float]]:
+    """Questions of a few words, in all and list by list."""
+    where = Restriction(fields=(("space", (SPACE,)),))
+    parts: dict[str, list[float]] = {"read": [], "words": [], "meaning": [], "all": []}
+    for _ in range(QUESTIONS):
+        text = made.text(3, 8)
+        query = parse(text, now=datetime.now(UTC))
+        whole = time.perf_counter()
+        vector = timed(parts["read"], lambda text=text: trio.run(model.question, text))  # type: ignore[misc]
+        near = made.vectors(1)[0]
+        search(index, query, near if vector is not None else None, (SPACE,))
+        parts["all"].append((time.perf_counter() - whole) * 1e3)
+        timed(parts["words"], lambda text=text: index.text(Asked(text), where, CANDIDATES))  # type: ignore[misc]
+        timed(parts["meaning"], lambda near=near: index.near(near, where, CANDIDATES))  # type: ignore[misc]
+    return parts
+
+
+def p(values: list[float], share: float) -> float:
+    """A percentile."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+def main(sizes: list[int]) -> int:
+    """Measure and print a table."""
+    timings = "".join(f"{name + ' p50/p95':>16}" for name in ("insert", "read", "words", "meaning", "all"))
+    print(f"{'records':>9}  build s  open s{timings}  RSS MB  disk MB")
+    with tempfile.TemporaryDirectory(prefix="livememfs-bench-") as folder:
+        for found in measure(Path(folder), sizes):
+            cells = [f"{p(found.insert, 0.5):6.1f} /{p(found.insert, 0.95):6.1f}"]
+            cells += [f"{p(values, 0.5):6.1f} /{p(values, 0.95):6.1f}" for values in found.parts.values()]
+            print(
+                f"{found.records:>9,} {found.build_s:8.1f} {found.open_s:7.1f}  {'  '.join(cells)}"
+                f"  {found.rss_mb:6.0f}  {found.disk_mb:7.0f}",
+                flush=True,
+            )
+            assert statistics.fmean(found.parts["all"]) > 0
+    return 0
