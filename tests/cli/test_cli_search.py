@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-def livememfs(home: Path, *arguments: str, status: int = 0) -> str:
+def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "") -> str:
     """Run the command on a folder of its own; its standard output."""
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -19,7 +19,12 @@ def livememfs(home: Path, *arguments: str, status: int = 0) -> str:
         "LIVEMEMFS_CACHE": str(home / "cache"),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "livememfs", *arguments], env=environment, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "livememfs", *arguments],
+        env=environment,
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == status, done.stderr
     return done.stdout
@@ -27,18 +32,22 @@ def livememfs(home: Path, *arguments: str, status: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bucket with two spaces and three notes."""
+    """A bucket with two spaces and three notes, of different days: what is written in one sitting belongs together."""
     made = tmp_path_factory.mktemp("search")
-    for space, name, text in (
-        ("alpha", "decision-db", "We chose PostgreSQL for the orders service."),
-        ("alpha", "todo-x", "Renouveler le certificat avant le 3 mars."),
-        ("beta", "other", "PostgreSQL is slow here."),
+    for day, (space, name, text) in enumerate(
+        (
+            ("alpha", "decision-db", "We chose PostgreSQL for the orders service."),
+            ("alpha", "todo-x", "Renouveler le certificat avant le 3 mars."),
+            ("beta", "other", "PostgreSQL is slow here."),
+        ),
+        1,
     ):
         if not (made / "bucket" / space).exists():
             livememfs(made, "space", "create", space)
         category = name.partition("-")[0]
         subject = ["--category", category] if category in ("decision", "todo") else []
-        livememfs(made, "note", space, text, *subject)
+        note = f'---\ntimestamp: "2026-02-0{day}T10:00:00Z"\n---\n{text}'
+        livememfs(made, "note", space, "-", *subject, said=note)
     return made
 
 
@@ -53,9 +62,13 @@ def test_programs_get_the_texts_with_their_tokens_and_reasons(home: Path) -> Non
     answer = json.loads(livememfs(home, "search", "PostgreSQL", "--json"))
 
     assert {hit["space"] for hit in answer["hits"][:2]} == {"alpha", "beta"}
-    first = answer["hits"][0]
-    assert first["text"] in ("We chose PostgreSQL for the orders service.", "PostgreSQL is slow here.")
-    assert first["reasons"]["words"] == 1
+    first, second = answer["hits"][:2]
+    assert {first["text"], second["text"]} == {
+        "We chose PostgreSQL for the orders service.",
+        "PostgreSQL is slow here.",
+    }
+    assert sorted(hit["reasons"]["words"] for hit in (first, second)) == [1, 2]
+    assert first["created"].startswith("2026-02-0")
     assert 0 < first["tokens"] < 20
     assert answer["strategy"] == "semantic"
     assert answer["notes"] == []

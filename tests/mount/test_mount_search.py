@@ -20,9 +20,10 @@ NOTES = {
 
 @pytest.fixture
 def project(mounted: Mount) -> Mount:
-    """A mount with a space of five notes."""
-    for name, text in NOTES.items():
-        (mounted / "project" / "live" / name).write_text(text)
+    """A mount with a space of five notes, of different days: what is written in one sitting belongs together."""
+    for day, (name, text) in enumerate(NOTES.items(), 1):
+        note = f'---\ntimestamp: "2026-02-0{day}T10:00:00Z"\n---\n{text}'
+        (mounted / "project" / "live" / name).write_text(note)
     return mounted
 
 
