@@ -8,6 +8,7 @@ names that begin with a dot are no questions for the same reason. Refuses every 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -118,7 +119,7 @@ class ResultsDirectory(_Computed):
         found: list[tuple[str, Node]] = []
         for rank, hit in enumerate(hits, 1):
             name = f"{rank:0{width}}-{slug(hit.record)}{PAGE}"
-            node = self._kept(name, lambda name=name: ResultLink(self, name))  # type: ignore[misc]
+            node = self._kept(name, partial(ResultLink, self, name))
             assert isinstance(node, ResultLink)
             node.point_to(self.path_to(hit, 2), hit.record.created)
             found.append((name, node))
