@@ -124,7 +124,7 @@ class Index:
             self._reconcile()
 
     def _reconcile(self) -> None:
-        """Put right what the text index has too much and too little: a merge that a kill cut short can leave either."""
+        """Put right what the text index has too much and too little, which costs less than to make it anew."""
         there, wanted = self._lexical.numbers(), set(self.table.piece_numbers())
         extra, missing = there - wanted, wanted - there
         if len(missing) > len(there):
