@@ -41,6 +41,7 @@ from livememfs.tree.writer import agent_of
 if TYPE_CHECKING:
     from livememfs.llm.client import OpenAIChat
     from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.engine import Engine
 
 INDEX = "index"
 """The folder of the search index in the local state of a bucket."""
@@ -128,6 +129,13 @@ async def open_embedder(settings: Settings) -> Embedder | None:
     return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
 
 
+def open_engine(settings: Settings, folder: Path) -> Engine:
+    """The configured index, open. Blocking. Raises CacheInUse, LiveMemError."""
+    from livememfs.recall.index import Index
+
+    return Index(folder, vectors_name(settings))
+
+
 def index_folder(settings: Settings) -> Path:
     """The folder of the search index that no mount uses now. Raises CacheInUse, and what the store fails with."""
     return cache_folder(settings.cache_path, open_store(settings, SystemClock()).label) / INDEX
@@ -158,7 +166,7 @@ async def open_app(
             replica = _open_replica(settings, store, clock, errors, folder)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
             index = (folder or cache_folder(settings.cache_path, store.label)) / INDEX
-            recall = Recall(replica, clock, index, vectors_name(settings), lambda: open_embedder(settings))
+            recall = Recall(replica, clock, lambda: open_engine(settings, index), lambda: open_embedder(settings))
             app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, recall)
             await nursery.start(replica.run)
             await nursery.start(recall.run)

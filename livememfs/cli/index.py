@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from livememfs.app import index_folder, open_app, vectors_name
+from livememfs.app import index_folder, open_app, open_engine
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN, all_spaces
@@ -77,10 +77,8 @@ async def _index_all(settings: Settings) -> None:
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """The figures of the index and what is wrong with it. CacheInUse when a mount has it."""
-    from livememfs.recall.index import Index
-
     folder = index_folder(settings)
-    index = Index(folder, vectors_name(settings))
+    index = open_engine(settings, folder)
     try:
         return {"folder": str(folder), "model": index.model, **asdict(index.statistics())}, index.verify()
     finally:

@@ -19,7 +19,7 @@ from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.index import Index, Read
+from livememfs.recall.engine import Engine, Read
 from livememfs.recall.prior import TEXTS
 from livememfs.recall.reader import is_indexed, records_in, space_of
 from livememfs.recall.record import Record
@@ -44,7 +44,7 @@ AGAIN_SECONDS = 5.0
 class Feeder:
     """Feeds one index. `heard` takes changes from any layer; `run` does the work."""
 
-    def __init__(self, replica: Replica, index: Index) -> None:
+    def __init__(self, replica: Replica, index: Engine) -> None:
         self._replica, self._index = replica, index
         self._spaces: dict[str, trio.Event] = {}
         self._dirty: dict[str, None] = {}
@@ -96,7 +96,7 @@ class Feeder:
     async def _differences(self, space: str) -> list[str]:
         """The keys whose versions in the bucket are not those of the index."""
         there = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
-        known = await trio.to_thread.run_sync(self._index.table.objects, f"{space}/")
+        known = await trio.to_thread.run_sync(self._index.objects, f"{space}/")
         # In the order of time: what was said before stands in the index before what came after it is understood.
         return sorted(key for key in there.keys() | known.keys() if there.get(key) != known.get(key))
 

@@ -13,7 +13,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,30 +21,15 @@ import numpy as np
 
 from livememfs.errors import CacheInUse
 from livememfs.recall.columns import Columns
+from livememfs.recall.engine import IndexStatistics, Read
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.table import Delta, Stored, Table, Text
 from livememfs.recall.vectors import Floats, Vectors, packed
 
-Read = tuple[str, str, str, Sequence[Record]]
-"""An object that was read: key, etag, space, what can be found in it."""
-
 FED_AT_ONCE = 2_000
 """Pieces handed to the text index in one commit when it is made anew."""
 _MARK = "incarnation"
-
-
-@dataclass(frozen=True)
-class IndexStatistics:
-    """What is there, and what was repaired since it was opened: parts made anew, steps done again."""
-
-    objects: int
-    records: int
-    pieces: int
-    vectors: int
-    embedded: int
-    rebuilt: tuple[str, ...]
-    redone: int
 
 
 class Index:
@@ -147,6 +132,10 @@ class Index:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
+    def objects(self, prefix: str = "") -> dict[str, str]:
+        """Etags of what is indexed below a prefix, by key."""
+        return self.table.objects(prefix)
+
     def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
         """Forget objects and take others in; found by their words when this returns. NoSpace, Damaged."""
         with self._writing:
@@ -233,6 +222,10 @@ class Index:
         """The records that fit a filter, newest first."""
         return self.table.select(where, limit)
 
+    def fitting(self, where: Restriction, *, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
+        """The pieces of all records that fit a filter; `files`: parts of names, one of which they must have."""
+        return self.table.numbers(where, files=files, not_files=not_files)
+
     def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
         """What ranking needs of the record of each piece, and which of its pieces it is."""
         return self.table.briefs(numbers)
@@ -244,10 +237,6 @@ class Index:
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces."""
         return self._columns.spelt(field, spaces)
-
-    def of_pieces(self, numbers: Sequence[int]) -> dict[int, tuple[int, Stored]]:
-        """The record of each piece, and which of its pieces it is."""
-        return self.table.of_pieces(numbers)
 
     # --- looking after it -----------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from datetime import datetime
 from itertools import count
 from typing import Literal, TypeVar
 
+from livememfs.recall.engine import Engine
 from livememfs.recall.hints import Hints, hints_in
-from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import Query
 from livememfs.recall.record import Brief, Record
@@ -91,7 +91,7 @@ class _Candidate:
 
 
 def search(
-    index: Index,
+    index: Engine,
     query: Query,
     question: Floats | None,
     spaces: Sequence[str],
@@ -131,7 +131,7 @@ def search(
     return Found(tuple(hits), strategy, len(found), remarks)
 
 
-def _completed(index: Index, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:
+def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:
     """What else fits the filters, the newest first (claude-mem 4.4): never what the query says it does not want."""
     if query.phrases or query.without:
         return []
@@ -143,7 +143,7 @@ def _completed(index: Index, where: Restriction, query: Query, hits: Sequence[Hi
 # --- what may be found --------------------------------------------------------------------------------------------
 
 
-def restriction(index: Index, query: Query, spaces: Sequence[str]) -> Restriction | None:
+def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restriction | None:
     """The query's filters and the spaces as the index knows them; None when nothing can fit them."""
     fields: dict[str, tuple[str, ...]] = {}
     without: list[tuple[str, tuple[str, ...]]] = []
@@ -180,13 +180,13 @@ def restriction(index: Index, query: Query, spaces: Sequence[str]) -> Restrictio
         before=_seconds(query.before),
     )
     if query.wanted("file") or query.unwanted("file"):
-        numbers = index.table.numbers(where, files=query.wanted("file"), not_files=query.unwanted("file"))
+        numbers = index.fitting(where, files=query.wanted("file"), not_files=query.unwanted("file"))
         where = replace(where, numbers=tuple(numbers))
         return where if numbers else None
     return where
 
 
-def _as_written(index: Index, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:
+def _as_written(index: Engine, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:
     """The values as records spell them: people do not remember capitals."""
     wanted = {fold(value) for value in values}
     return tuple(value for value in index.spelt(name, spaces) if fold(value) in wanted)
@@ -200,7 +200,7 @@ def _seconds(moment: datetime | None) -> int | None:
 
 
 def _ranked(
-    index: Index, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
+    index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
 ) -> list[_Candidate]:
     asked = Asked(query.text, query.phrases, query.without)
     words, ceiling = index.text(asked, where, CANDIDATES)
@@ -220,7 +220,7 @@ def _ranked(
     return _fused(merged, hints, ranking)
 
 
-def _unwanted(index: Index, query: Query, where: Restriction) -> set[int]:
+def _unwanted(index: Engine, query: Query, where: Restriction) -> set[int]:
     """The pieces that have any of the words that a hit must not have."""
     found: set[int] = set()
     for words in query.without:

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
     from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.engine import Engine, IndexStatistics
     from livememfs.recall.feeder import Feeder
-    from livememfs.recall.index import Index, IndexStatistics
     from livememfs.recall.search import Found, Ranking
     from livememfs.recall.vectors import Floats
 
@@ -62,20 +61,19 @@ class RecallStatistics:
 
 
 class Recall:
-    """Searching over one bucket. `model` is the name of the vectors that `open_embedder` makes."""
+    """Searching over one bucket. `open_engine` blocks, and opens an index of the vectors that `open_embedder` makes."""
 
     def __init__(
         self,
         replica: Replica,
         clock: Clock,
-        folder: Path,
-        model: str,
+        open_engine: Callable[[], Engine],
         open_embedder: Callable[[], Awaitable[Embedder | None]],
     ) -> None:
-        self._replica, self._clock, self._folder, self._model = replica, clock, folder, model
+        self._replica, self._clock, self._open_engine = replica, clock, open_engine
         self._open_embedder = open_embedder
         self._embedder: Embedder | None = None
-        self._index: Index | None = None
+        self._index: Engine | None = None
         self._feeder: Feeder | None = None
         self._nursery: trio.Nursery | None = None
         self._opening = trio.Lock()
@@ -145,7 +143,7 @@ class Recall:
             self._last_error = str(error) or type(error).__name__
             return Answer(query, Found((), "strict"), (*notes, f"the search failed: {self._last_error}"))
 
-    async def _ready(self, spaces: Sequence[str], notes: list[str]) -> Index:
+    async def _ready(self, spaces: Sequence[str], notes: list[str]) -> Engine:
         """The index, with these spaces in it as far as that can be waited for."""
         async with self._opening:
             if self._index is None or self._feeder is None:
@@ -169,12 +167,11 @@ class Recall:
 
     async def _open(self) -> None:
         from livememfs.recall.feeder import Feeder
-        from livememfs.recall.index import Index
 
         if self._nursery is None:
             raise LiveMemError("the search has not been started")
         if self._index is None:
-            self._index = await trio.to_thread.run_sync(Index, self._folder, self._model)
+            self._index = await trio.to_thread.run_sync(self._open_engine)
         self._feeder = Feeder(self._replica, self._index)
         self._nursery.start_soon(self._feeder.run)
         self._nursery.start_soon(self._load, self._feeder)

@@ -21,7 +21,8 @@ import numpy as np
 import trio
 
 from livememfs.recall.embed.builtin import Builtin
-from livememfs.recall.index import Index, Read
+from livememfs.recall.engine import Read
+from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import parse
 from livememfs.recall.reader import records_in

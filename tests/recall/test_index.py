@@ -16,7 +16,8 @@ import pytest
 
 from livememfs.errors import CacheInUse, NoSpace
 from livememfs.recall.columns import Columns
-from livememfs.recall.index import Index, Read
+from livememfs.recall.engine import Read
+from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
 from livememfs.recall.record import Record
 from livememfs.recall.table import SITTING_SECONDS, Table
@@ -47,7 +48,7 @@ def read(*records: Record) -> Read:
 def found(index: Index, words: str, where: Restriction = ALL) -> list[str]:
     """Titles of the records that have the words, in order."""
     numbers = [number for number, _ in index.text(Asked(words), where, 100)[0]]
-    return sorted({stored.record.title for _, stored in index.of_pieces(numbers).values()})
+    return sorted({stored.record.title for _, stored in index.table.of_pieces(numbers).values()})
 
 
 def embed(index: Index) -> int:
@@ -65,7 +66,7 @@ def embed(index: Index) -> int:
 def near(index: Index, words: str, where: Restriction = ALL) -> list[str]:
     """Titles of what lies near the words, best first."""
     hits = index.near(hashed(words, DIM), where, 100)
-    known = index.of_pieces([number for number, _ in hits])
+    known = index.table.of_pieces([number for number, _ in hits])
     return [known[number][1].record.title for number, cosine in hits if cosine > 0.2]
 
 
@@ -123,7 +124,7 @@ def test_an_object_that_went_and_one_that_changed_are_gone_at_once(filled: Path)
     index.apply(["space/live/one.md"], [read(note("two", "topic", 2 * DAY, etag="2"))])
 
     assert (found(index, "queue"), found(index, "topic"), near(index, "alpha")) == (["three"], ["two"], [])
-    assert index.table.objects() == {"space/live/two.md": "2", "space/live/three.md": "1"}
+    assert index.objects() == {"space/live/two.md": "2", "space/live/three.md": "1"}
     assert index.verify() == []
     assert index.statistics().embedded == 2
     index.close()
@@ -133,7 +134,7 @@ def test_an_object_without_records_is_remembered_as_read_and_forgets_those_it_ha
     index.apply((), THREE)
     index.apply((), [("space/live/one.md", "2", "space", ()), ("space/live/empty.md", "1", "space", ())])
     assert found(index, "queue") == ["three", "two"]
-    assert index.table.objects()["space/live/empty.md"] == "1"
+    assert index.objects()["space/live/empty.md"] == "1"
     assert index.verify() == []
 
 
@@ -584,7 +585,7 @@ def test_records_that_cannot_be_read_are_made_anew_and_so_is_the_text(
     harm(filled)
     index = reopened(filled)
     assert index.rebuilt == ["records"]
-    assert (found(index, "queue"), near(index, "queue"), index.table.objects()) == ([], [], {})
+    assert (found(index, "queue"), near(index, "queue"), index.objects()) == ([], [], {})
     assert index.verify() == []
 
     index.apply((), THREE)
@@ -597,7 +598,7 @@ def test_records_that_went_take_the_text_with_them(filled: Path) -> None:
     for path in filled.glob("records.db*"):
         path.unlink()
     index = reopened(filled)
-    assert (found(index, "queue"), index.verify(), index.table.objects()) == ([], [], {})
+    assert (found(index, "queue"), index.verify(), index.objects()) == ([], [], {})
     index.close()
 
 

@@ -73,7 +73,7 @@ def acknowledged_until_killed(folder: Path, start: int, seconds: float) -> list[
 def found(index: Index, number: int) -> bool:
     """Whether a note is found by its own word; those beside it have the word in their context."""
     hits, _ = index.text(Asked(f"word{number}"), ALL, 5)
-    records = index.of_pieces([piece for piece, _ in hits])
+    records = index.table.of_pieces([piece for piece, _ in hits])
     return any(stored.record.text.endswith(f"word{number}") for _, stored in records.values())
 
 

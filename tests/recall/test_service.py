@@ -67,7 +67,7 @@ class Bucket:
             self.models.append(FakeEmbedder())
             return self.models[-1]
 
-        recall = Recall(replica, self.clock, self.folder, self.model.name, open_model or own)
+        recall = Recall(replica, self.clock, lambda: Index(self.folder, self.model.name), open_model or own)
         replica.subscribe(recall.heard)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:

@@ -15,6 +15,7 @@ from livememfs.cache.replica import Replica
 from livememfs.pipelines import backups
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
+from livememfs.recall.index import Index
 from livememfs.recall.service import Recall
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -58,7 +59,7 @@ async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, Memor
     async with trio.open_nursery() as nursery:
         await nursery.start(replica.run)
         consolidations = Consolidations(replica, clock, None, nursery=nursery)
-        recall = Recall(replica, clock, folder, "none", open_nothing)
+        recall = Recall(replica, clock, lambda: Index(folder, "none"), open_nothing)
         await nursery.start(recall.run)
         context = Context(
             replica=replica,
