@@ -166,7 +166,13 @@ async def open_app(
             replica = _open_replica(settings, store, clock, errors, folder)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
             index = (folder or cache_folder(settings.cache_path, store.label)) / INDEX
-            recall = Recall(replica, clock, lambda: open_engine(settings, index), lambda: open_embedder(settings))
+            recall = Recall(
+                replica,
+                clock,
+                lambda: open_engine(settings, index),
+                lambda: open_embedder(settings),
+                share=settings.share_vectors,
+            )
             app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, recall)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
@@ -399,6 +405,7 @@ async def _drain(app: App) -> list[str]:
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
             await app.replica.uploaded()
         await app.replica.beacon.flush()
+        await app.recall.drain()
         if app.scheduler is not None:
             with trio.move_on_after(SCHEDULE_SECONDS):
                 await app.scheduler.stopped()

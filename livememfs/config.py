@@ -90,6 +90,7 @@ class Settings(BaseModel):
     embed_model: str = Field("builtin", description="model for search by meaning; none: words alone; else of embed_url")
     embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
     embed_key: str = Field("", repr=False, description="key of that endpoint")
+    share_vectors: bool = Field(True, description="keep vectors in the bucket, so that others need not compute them")
 
     schedule: Annotated[Schedule, PlainValidator(Schedule.parse)] = Field(
         Schedule(), description="which spaces a mount consolidates by itself; see [below](#by-itself)"

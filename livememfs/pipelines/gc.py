@@ -1,8 +1,9 @@
 """What lies in the bucket and serves nobody any more: finding it, and removing it.
 
 Owns what counts as left behind: objects in `live/` that no consolidation takes, torn backups, leases of spaces that are
-gone, and the beacons of hosts that have fallen silent. Refuses what is younger than it was told, and to remove another
-version than the one it found; of what stood in `live/` there is a backup before it goes. Trio thread only.
+gone, the beacons of hosts that have fallen silent, and vectors of models out of use. Refuses what is younger than it
+was told, and to remove another version than the one it found; of what stood in `live/` there is a backup before it
+goes. Trio thread only.
 
 Cheap is: one LIST for each part of a space, and the contents of old notes. The ledger is read only for a space with an
 old note that a run would take, from the newest run back, as far as is needed.
@@ -38,13 +39,14 @@ from livememfs.store.base import ObjectInfo
 
 log = structlog.get_logger("livememfs.pipelines")
 
-Kind = Literal["unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon"]
+Kind = Literal["unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors"]
 
 OLDER_THAN = timedelta(days=30)
 LEAST_AGE = timedelta(days=1)
 """Younger than this, a backup may still be in the making, and a space about to come back under its lease."""
 SILENT_FOR = timedelta(days=30)
 READ_AT_ONCE = 8
+_UNUSED = "another model has been in use since, and this one's can be computed again"
 _IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passed-over"})
 
 
@@ -109,6 +111,7 @@ async def find(
     for name in sorted(there if space is None else there & {space}):
         found += await _in_live(replica, name, before)
         found += await _beacons(replica, name, now - SILENT_FOR)
+        found += await _vectors(replica, name, before)
     return sorted(found, key=lambda one: (one.space, one.kind, one.key))
 
 
@@ -156,6 +159,19 @@ async def _beacons(replica: Replica, space: str, before: datetime) -> list[Findi
     infos = await replica.walk(f"{space}/{keys.CHANGES}/")
     silent = [info for info in infos if info.key.endswith(".json") and _modified([info]) < before]
     return [_one("beacon", space, info, "its host has announced nothing since") for info in silent]
+
+
+async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    """Vectors of models that nobody uses any more: others have been written since."""
+    models: dict[str, list[ObjectInfo]] = {}
+    for info in await replica.walk(f"{space}/{keys.INDEX}/"):
+        models.setdefault(keys.parse(info.key).name.partition("/")[0], []).append(info)
+    last = max(map(_modified, models.values()), default=before)
+    return [
+        Finding("vectors", space, f"{space}/{keys.INDEX}/{model}/", _modified(infos), _UNUSED, tuple(infos))
+        for model, infos in models.items()
+        if _modified(infos) < min(last, before)
+    ]
 
 
 async def _in_live(replica: Replica, space: str, before: datetime) -> list[Finding]:

@@ -22,7 +22,7 @@ from livememfs.recall.embed.base import Embedder
 from livememfs.recall.engine import Engine, Read
 from livememfs.recall.prior import TEXTS
 from livememfs.recall.reader import is_indexed, records_in, space_of
-from livememfs.recall.record import Record
+from livememfs.recall.record import Record, digest
 from livememfs.recall.table import Text
 from livememfs.records import keys
 from livememfs.store.base import ObjectInfo, StoredObject
@@ -31,21 +31,25 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from livememfs.recall.sharing import Sharing
+
 log = structlog.get_logger("livememfs.recall")
 
 READ_AT_ONCE = 16
 APPLIED_AT_ONCE = 256
 """Objects in one step: what is found by its words comes in such portions."""
 EMBEDDED_AT_ONCE = 64
+SHARED_WITHIN = 10.0
+"""Seconds that the bucket has to say which vectors there are already."""
 AGAIN_SECONDS = 5.0
 """After a failure of the store, the disk or the model."""
 
 
 class Feeder:
-    """Feeds one index. `heard` takes changes from any layer; `run` does the work."""
+    """Feeds one index. `heard` takes changes from any layer; `run` does the work. `sharing`: with vectors of others."""
 
-    def __init__(self, replica: Replica, index: Engine) -> None:
-        self._replica, self._index = replica, index
+    def __init__(self, replica: Replica, index: Engine, sharing: Sharing | None = None) -> None:
+        self._replica, self._index, self._sharing = replica, index, sharing
         self._spaces: dict[str, trio.Event] = {}
         self._dirty: dict[str, None] = {}
         self._reading = 0
@@ -63,6 +67,10 @@ class Feeder:
         """Whether a space's names have been compared."""
         begun = self._spaces.get(space)
         return begun is not None and begun.is_set()
+
+    def complete(self, space: str) -> bool:
+        """Whether the index has all of a space that is known of."""
+        return self.knows(space) and not self.waiting
 
     @property
     def waiting(self) -> int:
@@ -85,6 +93,8 @@ class Feeder:
             if space in self._spaces:
                 return
         ready = self._spaces[space] = trio.Event()
+        if self._sharing is not None:
+            self._sharing.wants(space)
         try:
             self._mark(await self._differences(space))
         except BaseException:
@@ -168,6 +178,7 @@ class Feeder:
 
     async def embed(self, embedder: Embedder) -> None:
         """Compute what vectors are missing, until cancelled."""
+        await self._shared(False)
         await self._expect(embedder)
         while True:
             texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
@@ -175,20 +186,38 @@ class Feeder:
                 self._texts = trio.Event()
                 self._meant.set()
                 await self._texts.wait()
+                await self._shared(False)
+                continue
+            if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
                 continue
             try:
                 vectors = await vectors_of(embedder, texts)
                 meanings = [text.meaning for text in texts]
                 await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
+                if self._sharing is not None:
+                    self._sharing.embedded(meanings)
             except Exception as error:  # as in `run`
                 self._failed(error)
                 await trio.sleep(AGAIN_SECONDS)
+
+    async def _shared(self, many: bool) -> bool:
+        """Wait for the vectors of others, which need not be computed; whether any came. `many`: look for more."""
+        if self._sharing is None:
+            return False
+        before = self._sharing.statistics().read
+        if many:
+            self._sharing.look_again()
+        with trio.move_on_after(SHARED_WITHIN):
+            await self._sharing.settled()
+        return self._sharing.statistics().read > before
 
     async def _expect(self, embedder: Embedder) -> None:
         """Have the index know what any text looks like to this model, before the first of ours is compared."""
         while self._index.prior is None:
             try:
                 vectors = await embedder.passages(TEXTS)
+                meanings = [digest(text) for text in TEXTS]
+                await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
                 await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
             except Exception as error:  # as in `run`
                 self._failed(error)

@@ -12,17 +12,19 @@ import fcntl
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from livememfs.errors import CacheInUse
 from livememfs.recall.columns import Columns
 from livememfs.recall.engine import IndexStatistics, Read
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
+from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.table import Delta, Stored, Table, Text
 from livememfs.recall.vectors import Floats, Vectors, packed
@@ -160,6 +162,43 @@ class Index:
         with self._writing:
             self.table.keep_vectors(self.model, zip(meanings, (row.tobytes() for row in packed(vectors)), strict=True))
             self._load_vectors(meanings)
+
+    # --- what the bucket has of it (see `sharing`) -----------------------------------------------------------------
+
+    def segments(self, space: str) -> dict[str, set[bytes]]:
+        """The meanings in each segment of a space that was read or written here, by its name."""
+        return {name: set(found) for name, found in self.table.segments(self.model, space).items()}
+
+    def take_segment(self, space: str, name: str, meanings: Sequence[bytes], eight: NDArray[np.int8]) -> None:
+        """Take in the vectors of a segment, for what there is now and what will be. NoSpace, Damaged."""
+        with self._writing:
+            rows = [(meaning, row.tobytes()) for meaning, row in zip(meanings, eight, strict=True)]
+            self.table.keep_segment(self.model, space, name, rows)
+            self._load_vectors(meanings)
+
+    def wrote_segment(self, space: str, name: str, vectors: Mapping[bytes, bytes]) -> None:
+        """The bucket has a segment of these vectors, which are here already. NoSpace, Damaged."""
+        with self._writing:
+            self.table.keep_segment(self.model, space, name, list(vectors.items()))
+
+    def forget_segments(self, space: str, names: Iterable[str]) -> None:
+        """The bucket has these no more. NoSpace, Damaged."""
+        with self._writing:
+            self.table.forget_segments(self.model, space, names)
+
+    def wanted(self, space: str) -> set[bytes]:
+        """The meanings that somebody who mounts a space needs: of its pieces, and of any texts."""
+        return self.table.meanings_of(space) | PRIOR_MEANINGS
+
+    def spaces_of(self, meanings: Sequence[bytes]) -> dict[str, set[bytes]]:
+        """Meanings by the spaces that have pieces with them."""
+        return self.table.spaces_of(meanings)
+
+    def packed_vectors(self, meanings: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors of these meanings as they are kept, of those that there are."""
+        return self.table.eights(self.model, list(meanings))
+
+    # --- what any text means --------------------------------------------------------------------------------------
 
     @property
     def prior(self) -> Floats | None:

@@ -6,6 +6,8 @@ common direction, which a small space is too small to tell. Pure; any thread.
 
 from __future__ import annotations
 
+from livememfs.recall.record import digest
+
 TEXTS = (
     "Anna (3 March 2024): We will meet on Tuesday instead of Monday, because the room is taken.",
     "claude (12 June 2025): The build fails when the cache is empty; clearing it twice does not help.",
@@ -46,3 +48,5 @@ TEXTS = (
 )
 WEIGHT = 300
 """How many texts of a space they weigh as much as."""
+MEANINGS = frozenset(digest(text) for text in TEXTS)
+"""What their vectors are kept under."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
+DIGEST_BYTES = 16
 FILES_READ = 64
 """File names taken from one record's text; the rest is found by its words."""
 _FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]{1,80}/){0,12}[\w-][\w.-]{0,80}\.[A-Za-z][A-Za-z0-9]{0,9}(?![\w/])")
@@ -69,7 +70,12 @@ class Brief:
 
 def digest(text: str) -> bytes:
     """What a text is known by: two records with the same text share a vector."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
+
+
+def divided(digests: bytes) -> list[bytes]:
+    """Digests that were joined."""
+    return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]
 
 
 def files_in(text: str) -> Iterator[str]:

@@ -23,10 +23,11 @@ from livememfs.recall.query import Query, parse
 if TYPE_CHECKING:
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
-    from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.embed.base import Embedder, EmbedStatistics
     from livememfs.recall.engine import Engine, IndexStatistics
     from livememfs.recall.feeder import Feeder
     from livememfs.recall.search import Found, Ranking
+    from livememfs.recall.sharing import Sharing, SharingStatistics
     from livememfs.recall.vectors import Floats
 
 log = structlog.get_logger("livememfs.recall")
@@ -38,6 +39,7 @@ PATIENCE = 2.0
 FRESH = 0.25
 """How long any question waits for what was just written."""
 KEPT = 256
+DRAIN_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,23 @@ class Answer:
 
 @dataclass(frozen=True)
 class RecallStatistics:
-    """Questions since the start, those answered from memory, objects not yet indexed, and the index if it is open."""
+    """Questions since the start, those answered from memory, objects not yet indexed; what is open of the rest."""
 
     questions: int
     repeated: int
     waiting: int
     last_error: str
     index: IndexStatistics | None
+    model: EmbedStatistics | None
+    sharing: SharingStatistics | None
 
 
 class Recall:
-    """Searching over one bucket. `open_engine` blocks, and opens an index of the vectors that `open_embedder` makes."""
+    """Searching over one bucket. `open_engine` blocks, and opens an index of the vectors that `open_embedder` makes.
+
+    `share`: read the vectors that are in the bucket, and put there what is computed here, where the index is this
+    machine's own.
+    """
 
     def __init__(
         self,
@@ -69,12 +77,16 @@ class Recall:
         clock: Clock,
         open_engine: Callable[[], Engine],
         open_embedder: Callable[[], Awaitable[Embedder | None]],
+        *,
+        share: bool = False,
     ) -> None:
         self._replica, self._clock, self._open_engine = replica, clock, open_engine
         self._open_embedder = open_embedder
+        self._share = share
         self._embedder: Embedder | None = None
         self._index: Engine | None = None
         self._feeder: Feeder | None = None
+        self._sharing: Sharing | None = None
         self._nursery: trio.Nursery | None = None
         self._opening = trio.Lock()
         self._loaded = trio.Event()
@@ -167,14 +179,22 @@ class Recall:
 
     async def _open(self) -> None:
         from livememfs.recall.feeder import Feeder
+        from livememfs.recall.index import Index
+        from livememfs.recall.sharing import Sharing
 
         if self._nursery is None:
             raise LiveMemError("the search has not been started")
         if self._index is None:
             self._index = await trio.to_thread.run_sync(self._open_engine)
-        self._feeder = Feeder(self._replica, self._index)
+        if self._share and isinstance(self._index, Index):
+            self._sharing = Sharing(self._replica, self._clock, self._index, self._complete)
+            self._nursery.start_soon(self._sharing.run)
+        self._feeder = Feeder(self._replica, self._index, self._sharing)
         self._nursery.start_soon(self._feeder.run)
         self._nursery.start_soon(self._load, self._feeder)
+
+    def _complete(self, space: str) -> bool:
+        return self._feeder is not None and self._feeder.complete(space)
 
     async def _load(self, feeder: Feeder) -> None:
         """Load the model; until then, and where there is none, words have to do."""
@@ -214,6 +234,12 @@ class Recall:
             if self._embedder is not None:
                 await self.understood(seconds)
 
+    async def drain(self) -> None:
+        """Put what was computed here where others find it, before the end; not for long."""
+        if self._sharing is not None:
+            with trio.move_on_after(DRAIN_SECONDS):
+                await self._sharing.flush()
+
     async def understood(self, seconds: float) -> bool:
         """Wait until everything known of is found by meaning; False when it takes longer."""
         return self._feeder is not None and await self._feeder.understood(seconds)
@@ -225,4 +251,6 @@ class Recall:
             waiting=self._feeder.waiting if self._feeder is not None else 0,
             last_error=self._last_error or (self._feeder.last_error if self._feeder is not None else ""),
             index=self._index.statistics() if self._index is not None else None,
+            model=self._embedder.statistics() if self._embedder is not None else None,
+            sharing=self._sharing.statistics() if self._sharing is not None else None,
         )

@@ -21,10 +21,10 @@ from typing import Any
 
 from livememfs.errors import NoSpace
 from livememfs.recall.lexical import Damaged, Piece, Restriction
-from livememfs.recall.record import Brief, Record, digest
+from livememfs.recall.record import Brief, Record, digest, divided
 from livememfs.recall.words import language_of
 
-VERSION = 2
+VERSION = 3
 NEIGHBOURS = 2
 """Notes before and after one that were written in the same sitting, and count as its context."""
 SITTING_SECONDS = 1_800
@@ -60,6 +60,9 @@ CREATE INDEX piece_meaning ON piece(meaning);
 CREATE TABLE gone (number INTEGER PRIMARY KEY, changed INTEGER NOT NULL);
 CREATE TABLE vector (meaning BLOB NOT NULL, model TEXT NOT NULL, eight BLOB NOT NULL, PRIMARY KEY (model, meaning))
     WITHOUT ROWID;
+-- Which segments of the bucket (see `segments`) this machine has read or written, and the digests that each has.
+CREATE TABLE segment (model TEXT NOT NULL, space TEXT NOT NULL, name TEXT NOT NULL, meanings BLOB NOT NULL,
+    PRIMARY KEY (model, space, name)) WITHOUT ROWID;
 """
 
 
@@ -258,18 +261,14 @@ class Table:
     def text(self, stored: Stored, part: int) -> Text:
         """What the vector of a piece is made of."""
         record = stored.record
-        own = spoken(record, record.pieces[part])
         if record.kind != "live":
-            return Text(own).known()
+            return text_of(record, part, None)
         row = self._db.execute(
             "SELECT * FROM record WHERE space = ? AND kind = 'live' AND created >= ? AND (created, id) < (?, ?)"
             " ORDER BY created DESC, id DESC LIMIT 1",
             (record.space, record.created - SITTING_SECONDS, record.created, stored.id),
         ).fetchone()
-        if row is None:
-            return Text(own).known()
-        before = _stored(row).record
-        return Text(own, f"{spoken(before, before.text)}\n{own}").known()
+        return text_of(record, part, _stored(row).record if row is not None else None)
 
     # --- what the text index lacks --------------------------------------------------------------------------------
 
@@ -288,22 +287,8 @@ class Table:
 
     def _piece(self, number: int, part: int, stored: Stored) -> Piece:
         record = stored.record
-        text = record.pieces[part]
         beside = self.beside(record.space, record.kind, record.created, NEIGHBOURS) if record.kind == "live" else []
-        context = "\n".join(spoken(other.record, other.record.text) for other in beside if other.id != stored.id)
-        heading = f"{record.title}\n" if record.title and part else ""
-        return Piece(
-            number=number,
-            language=language_of(text),
-            text=heading + spoken(record, text),
-            context=context,
-            space=record.space,
-            kind=record.kind,
-            type=record.type,
-            agent=record.agent,
-            created=record.created,
-            labels=tuple(f"{name}:{value.casefold()}" for name, value in record.labels),
-        )
+        return piece_of(number, record, part, [other.record for other in beside if other.id != stored.id])
 
     def settled(self, step: int) -> None:
         """The text index is at a step: what went before need not be remembered. NoSpace, Damaged."""
@@ -365,6 +350,57 @@ class Table:
             marks = ",".join("?" * len(chunk))
             found |= {row[0] for row in self._db.execute(f"SELECT meaning FROM piece WHERE number IN ({marks})", chunk)}
         return list(found)
+
+    def eights(self, model: str, meanings: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Vectors by digest, of those that there are."""
+        found: dict[bytes, bytes] = {}
+        for chunk in _chunks(meanings):
+            marks = ",".join("?" * len(chunk))
+            select = f"SELECT meaning, eight FROM vector WHERE model = ? AND meaning IN ({marks})"
+            found.update(self._db.execute(select, (model, *chunk)).fetchall())
+        return found
+
+    # --- segments of the bucket -----------------------------------------------------------------------------------
+
+    def segments(self, model: str, space: str) -> dict[str, list[bytes]]:
+        """The digests in each segment of a space that is known here, by its name."""
+        select = "SELECT name, meanings FROM segment WHERE model = ? AND space = ?"
+        return {name: divided(blob) for name, blob in self._db.execute(select, (model, space)).fetchall()}
+
+    def keep_segment(self, model: str, space: str, name: str, vectors: Sequence[tuple[bytes, bytes]]) -> None:
+        """Take note of a segment and keep its vectors, those that are new here. NoSpace, Damaged."""
+        with self._step():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO vector VALUES (?, ?, ?)", [(meaning, model, eight) for meaning, eight in vectors]
+            )
+            joined = b"".join(meaning for meaning, _ in vectors)
+            self._db.execute("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?)", (model, space, name, joined))
+
+    def forget_segments(self, model: str, space: str, names: Iterable[str]) -> None:
+        """The bucket has them no more. NoSpace, Damaged."""
+        with self._step():
+            self._db.executemany(
+                "DELETE FROM segment WHERE model = ? AND space = ? AND name = ?",
+                [(model, space, name) for name in names],
+            )
+
+    def meanings_of(self, space: str) -> set[bytes]:
+        """The digests of all pieces of a space."""
+        select = "SELECT p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE r.space = ?"
+        return {row[0] for row in self._db.execute(select, (space,))}
+
+    def spaces_of(self, meanings: Sequence[bytes]) -> dict[str, set[bytes]]:
+        """Digests by the spaces that have pieces with them."""
+        found: dict[str, set[bytes]] = {}
+        for chunk in _chunks(meanings):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(
+                f"SELECT r.space, p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE p.meaning IN ({marks})",
+                chunk,
+            )
+            for space, meaning in rows:
+                found.setdefault(space, set()).add(meaning)
+        return found
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -460,6 +496,30 @@ def spoken(record: Record, text: str) -> str:
     """A text as it is embedded and found: with who said it and when, which is half of what people ask by."""
     moment = datetime.fromtimestamp(record.created, UTC)
     return f"{record.agent} ({moment.day} {moment:%B %Y}): {text}" if record.kind == "live" else text
+
+
+def text_of(record: Record, part: int, before: Record | None) -> Text:
+    """What the vector of a piece is made of; `before`: the note just before it in the same sitting."""
+    own = spoken(record, record.pieces[part])
+    return Text(own, f"{spoken(before, before.text)}\n{own}" if before is not None else "").known()
+
+
+def piece_of(number: int, record: Record, part: int, beside: Iterable[Record]) -> Piece:
+    """A piece as the text index takes it; `beside`: the notes around it in the same sitting."""
+    text = record.pieces[part]
+    heading = f"{record.title}\n" if record.title and part else ""
+    return Piece(
+        number=number,
+        language=language_of(text),
+        text=heading + spoken(record, text),
+        context="\n".join(spoken(other, other.text) for other in beside),
+        space=record.space,
+        kind=record.kind,
+        type=record.type,
+        agent=record.agent,
+        created=record.created,
+        labels=tuple(f"{name}:{value.casefold()}" for name, value in record.labels),
+    )
 
 
 def _stored(row: Sequence[Any]) -> Stored:

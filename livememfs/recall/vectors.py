@@ -23,12 +23,13 @@ EXACT_UP_TO = 3_000
 """Rows that are all scored where a filter leaves no more than these."""
 GROWN = 1.2
 """By how much a space grows before its mean is taken again."""
-_ONE = 127.0
+ONE = 127.0
+"""What a number of 1 is in eight bits."""
 
 
 def packed(vectors: Floats) -> NDArray[np.int8]:
     """Unit vectors in eight bits a number, as they are kept."""
-    eight: NDArray[np.int8] = np.rint(np.clip(vectors, -1.0, 1.0) * _ONE).astype(np.int8)
+    eight: NDArray[np.int8] = np.rint(np.clip(vectors, -1.0, 1.0) * ONE).astype(np.int8)
     return eight
 
 
@@ -79,7 +80,7 @@ class Vectors:
             self._allocate(max(end, 2 * len(self._numbers)))
         self._eight[start:end] = eight
         self._numbers[start:end] = numbers
-        self._sum += eight.sum(axis=0, dtype=np.float64) / _ONE
+        self._sum += eight.sum(axis=0, dtype=np.float64) / ONE
         self._row.update(zip(numbers, range(start, end), strict=True))
         self._encode(start, end)
         self._used = end
@@ -90,7 +91,7 @@ class Vectors:
         """Take out some of them; the others need not be there."""
         rows = [row for number in numbers if (row := self._row.pop(number, None)) is not None]
         if rows:
-            self._sum -= self._eight[rows].sum(axis=0, dtype=np.float64) / _ONE
+            self._sum -= self._eight[rows].sum(axis=0, dtype=np.float64) / ONE
             self._numbers[rows] = 0  # no piece has this number
         if self._used > 1_024 and len(self._row) < self._used // 2:
             self._compact()
@@ -131,7 +132,7 @@ class Vectors:
         return np.argpartition(different, limit)[:limit]
 
     def _cosines(self, asked: Floats, rows: NDArray[np.intp]) -> Floats:
-        dots = self._eight[rows].astype(np.float32) @ asked / np.float32(_ONE) - np.float32(self._mean @ asked)
+        dots = self._eight[rows].astype(np.float32) @ asked / np.float32(ONE) - np.float32(self._mean @ asked)
         return np.asarray(dots / np.maximum(self._length[rows], 1e-6), np.float32)
 
     def expect(self, prior: Floats) -> None:
@@ -150,7 +151,7 @@ class Vectors:
     def _encode(self, start: int, end: int, step: int = 65_536) -> None:
         for first in range(start, end, step):
             last = min(first + step, end)
-            centred = self._eight[first:last].astype(np.float32) / np.float32(_ONE) - self._mean
+            centred = self._eight[first:last].astype(np.float32) / np.float32(ONE) - self._mean
             self._length[first:last] = np.linalg.norm(centred, axis=1)
             self._bits[:, first:last] = _bits_of(centred)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from typing import Literal
 
 SYSTEM = "_system"
@@ -18,12 +19,25 @@ RULES = "_rules.md"
 SYNTHESIS = "_synthesis.md"
 LEDGER = "_ledger"
 CHANGES = "_changes"
+INDEX = "_index"
 LIVE = "live"
 BANK = "bank"
 KEEP = ".keep"
 
 Kind = Literal[
-    "root", "meta", "rules", "synthesis", "note", "live-other", "bank", "keep", "ledger", "backup", "system", "other"
+    "root",
+    "meta",
+    "rules",
+    "synthesis",
+    "note",
+    "live-other",
+    "bank",
+    "keep",
+    "ledger",
+    "index",
+    "backup",
+    "system",
+    "other",
 ]
 
 _SINGLE: dict[str, Kind] = {META: "meta", RULES: "rules", SYNTHESIS: "synthesis"}
@@ -83,6 +97,16 @@ def ledger_prefix(space: str) -> str:
 def ledger_key(space: str, number: int) -> str:
     """`{space}/_ledger/{n:08d}.json`: one run that changed the space."""
     return f"{ledger_prefix(space)}{number:08d}.json"
+
+
+def index_prefix(space: str, model: str) -> str:
+    """`{space}/_index/{model}/`, with the slash: vectors that a model has made. A name that may not stand in a key is
+    told from others by a digest.
+    """
+    slug = _NOT_IN_SLUG.sub("-", model)[:_AGENT_MAX]
+    if slug != model or slug.startswith("."):
+        slug = f"{slug.lstrip('.')}-{blake2b(model.encode(), digest_size=4).hexdigest()}"
+    return f"{space}/{INDEX}/{slug}/"
 
 
 def lease_key(space: str) -> str:
@@ -174,7 +198,7 @@ class ParsedKey:
     name: str
 
 
-_FOLDER_OF: dict[Kind, str] = {"note": LIVE, "live-other": LIVE, "bank": BANK, "ledger": LEDGER}
+_FOLDER_OF: dict[Kind, str] = {"note": LIVE, "live-other": LIVE, "bank": BANK, "ledger": LEDGER, "index": INDEX}
 
 
 def parse(key: str) -> ParsedKey:
@@ -218,6 +242,8 @@ def _parse_in_space(space: str, rest: str) -> ParsedKey:
         return ParsedKey("bank", space, name)
     if folder == LEDGER:
         return ParsedKey("ledger", space, name)
+    if folder == INDEX:
+        return ParsedKey("index", space, name)
     return ParsedKey("other", space, rest)
 
 

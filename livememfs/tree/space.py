@@ -51,6 +51,7 @@ RESERVED = frozenset(
         ".hooks",
         keys.LEDGER,
         keys.CHANGES,
+        keys.INDEX,
         keys.KEEP,
     }
 )

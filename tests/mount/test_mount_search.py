@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
-from machine import Mount, sh
+from machine import Mount, StartMount, sh
 
 MEANT_WITHIN = 20.0
 NOTES = {
@@ -27,10 +28,14 @@ def project(mounted: Mount) -> Mount:
     return mounted
 
 
+def recalled(mount: Mount) -> Any:
+    """The figures of the search."""
+    return json.loads((mount / ".livememfs" / "status.json").read_text())["statistics"]["recall"]
+
+
 def questions(mount: Mount) -> int:
     """How often the search has been asked."""
-    status = json.loads((mount / ".livememfs" / "status.json").read_text())
-    return int(status["statistics"]["recall"]["questions"])
+    return int(recalled(mount)["questions"])
 
 
 def first(mount: Mount, question: str) -> str:
@@ -81,6 +86,24 @@ def test_meaning_finds_what_words_do_not(project: Mount) -> None:
     while "PostgreSQL" not in first(project, "which database do we use?"):
         assert time.monotonic() < until
         time.sleep(0.2)  # the model and its vectors come in the background, and no event tells a shell
+
+
+def test_a_second_machine_finds_by_meaning_and_embeds_nothing(project: Mount, second_mount: StartMount) -> None:
+    sh("ls 'search/which database do we use?'", cwd=project / "project")
+    until = time.monotonic() + MEANT_WITHIN
+    while not (recalled(project)["index"]["embedded"] == len(NOTES) and not recalled(project)["waiting"]):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    project.stop()
+
+    other = second_mount()
+    while "PostgreSQL" not in first(other, "which database do we use?"):
+        assert time.monotonic() < until + MEANT_WITHIN
+        time.sleep(0.2)
+
+    assert recalled(other)["sharing"]["read"] >= len(NOTES)
+    assert recalled(other)["model"]["texts"] == 0
+    assert "_index" not in sh("ls -a", cwd=other / "project").stdout
 
 
 def test_programs_that_walk_the_tree_ask_nothing(project: Mount) -> None:

@@ -120,6 +120,28 @@ async def test_nothing_is_so_young_that_somebody_may_be_at_it(world: World) -> N
     assert await look(world, older_than=timedelta(0)) == {}
 
 
+async def test_vectors_are_left_behind_when_another_model_has_been_in_use_for_long(world: World) -> None:
+    old, new = keys.index_prefix(SPACE, "old-1"), keys.index_prefix(SPACE, "new-1")
+    await world.put(f"{old}a.vec", b"a")
+    world.clock.advance(days=60)
+    assert await look(world) == {}, "the only vectors there are"
+
+    await world.put(f"{new}b.vec", b"b")
+
+    assert await look(world) == {old: "vectors"}
+    world.clock.advance(days=60)
+    assert await look(world) == {old: "vectors"}, "the newest stay, however old"
+
+
+async def test_vectors_of_a_model_that_somebody_used_lately_stay(world: World) -> None:
+    await world.put(f"{keys.index_prefix(SPACE, 'old-1')}a.vec", b"a")
+    world.clock.advance(days=1)
+    await world.put(f"{keys.index_prefix(SPACE, 'new-1')}b.vec", b"b")
+    world.clock.advance(days=20)
+
+    assert await look(world) == {}
+
+
 async def test_a_backup_is_as_young_as_its_youngest_object(world: World) -> None:
     await world.put(f"{TORN}live/.keep", b"")
     world.clock.advance(days=31)

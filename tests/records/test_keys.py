@@ -44,6 +44,8 @@ def test_building_a_parsed_key_gives_the_key(key: str) -> None:
         ("alpha/bank/api/specs.md", "bank", "alpha", "api/specs.md"),
         ("alpha/bank/api/", "other", "alpha", "bank/api/"),
         ("alpha/_ledger/00000003.json", "ledger", "alpha", "00000003.json"),
+        ("alpha/_index/model-1/ab.vec", "index", "alpha", "model-1/ab.vec"),
+        ("alpha/_index/", "other", "alpha", "_index/"),
         ("alpha/docs/.keep", "other", "alpha", "docs/.keep"),
         ("alpha/_changes/host.json", "other", "alpha", "_changes/host.json"),
         ("_system/tokens.json", "system", "", "tokens.json"),
@@ -173,3 +175,21 @@ def test_a_slug_is_its_own_slug(agent: str) -> None:
     slug = keys.agent_slug(agent)
 
     assert keys.agent_slug(slug) == slug
+
+
+@pytest.mark.parametrize(
+    ("model", "folder"),
+    [
+        ("multilingual-e5-small-1", "multilingual-e5-small-1"),
+        ("text at https://host/v1", "text-at-https---host-v1-"),
+        ("..", "-"),
+        ("été", "-t--"),
+    ],
+)
+def test_every_model_has_a_folder_of_its_own_for_its_vectors(model: str, folder: str) -> None:
+    found = keys.index_prefix("alpha", model)
+
+    assert found.startswith(f"alpha/_index/{folder}")
+    assert found.count("/") == 3
+    assert found != keys.index_prefix("alpha", model + "x")
+    assert keys.parse(found + "a.vec").kind == "index"

@@ -1,0 +1,94 @@
+"""A bucket with one space and mounts of it that search, without a kernel; threads work, so time is real."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.recall.embed.base import Embedder
+from livememfs.recall.index import Index
+from livememfs.recall.service import Answer, Recall
+from livememfs.records import keys
+from livememfs.records.note import Note, canonical_name, uid8
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.store import FaultyStore
+
+SPACE = "alpha"
+DONE_WITHIN = 20.0
+
+
+class Bucket:
+    """A bucket with a space, and mounts of it that search."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = ManualClock()
+        self.memory = MemoryStore(self.clock)
+        self.store = FaultyStore(self.memory)
+        self.models: list[FakeEmbedder] = []
+        self.folder = folder
+
+    @property
+    def model(self) -> FakeEmbedder:
+        """The one of the last mount; the first mount's before there is any."""
+        if not self.models:
+            self.models.append(FakeEmbedder())
+        return self.models[-1]
+
+    @property
+    def embedded(self) -> int:
+        """Texts embedded by all mounts."""
+        return sum(len(model.embedded) for model in self.models)
+
+    async def write(self, name: str, text: str) -> str:
+        """Another host writes a note; its key."""
+        note = Note(self.clock.now(), "me", "observation", (), SPACE, text)
+        key = keys.live_key(SPACE, canonical_name(note, uid8(SPACE, name)))
+        await self.memory.put(key, note.render())
+        return key
+
+    @asynccontextmanager
+    async def mount(
+        self,
+        open_model: Callable[[], Awaitable[Embedder | None]] | None = None,
+        *,
+        folder: Path | None = None,
+        share: bool = False,
+    ) -> AsyncIterator[Mount]:
+        """A mount whose index is in `folder`, the bucket's own when nothing is said."""
+        replica = Replica(self.store)
+
+        async def own() -> Embedder:
+            self.models.append(FakeEmbedder())
+            return self.models[-1]
+
+        name, folder = self.model.name, folder or self.folder
+        recall = Recall(replica, self.clock, lambda: Index(folder, name), open_model or own, share=share)
+        replica.subscribe(recall.heard)
+        with trio.fail_after(DONE_WITHIN):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(replica.run)
+                await nursery.start(recall.run)
+                yield Mount(replica, recall)
+                nursery.cancel_scope.cancel()
+        replica.close()
+
+
+class Mount:
+    """One mount's view, and its search."""
+
+    def __init__(self, replica: Replica, recall: Recall) -> None:
+        self.replica, self.recall = replica, recall
+
+    async def ask(self, question: str) -> Answer:
+        """The answer about the one space."""
+        return await self.recall.ask(question, (SPACE,))
+
+    async def texts(self, question: str) -> list[str]:
+        """What it found, best first."""
+        return [hit.record.text for hit in (await self.ask(question)).found.hits]
