@@ -9,6 +9,8 @@ blocks runs in one worker thread after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -19,7 +21,7 @@ from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.engine import Engine, Read
+from livememfs.recall.engine import Engine
 from livememfs.recall.prior import TEXTS
 from livememfs.recall.reader import is_indexed, records_in, space_of
 from livememfs.recall.record import Record, digest
@@ -39,10 +41,21 @@ READ_AT_ONCE = 16
 APPLIED_AT_ONCE = 256
 """Objects in one step: what is found by its words comes in such portions."""
 EMBEDDED_AT_ONCE = 64
+WORDS_FIRST = 60.0
+"""Seconds for which meanings wait for words, when many objects come at once."""
 SHARED_WITHIN = 10.0
 """Seconds that the bucket has to say which vectors there are already."""
 AGAIN_SECONDS = 5.0
 """After a failure of the store, the disk or the model."""
+
+
+@dataclass
+class _Batch:
+    """Objects on their way into the index: their keys, what was read of them, which are gone."""
+
+    keys: list[str]
+    found: list[StoredObject] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
 
 
 class Feeder:
@@ -135,46 +148,59 @@ class Feeder:
     # --- working --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Bring what differs to the index, until cancelled."""
+        """Bring what differs to the index, until cancelled: what comes next is read while the last is taken in."""
+        send, receive = trio.open_memory_channel[_Batch](0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read_on, send)
+            async for batch in receive:
+                try:
+                    await trio.to_thread.run_sync(self._take, batch, limiter=self._limiter)
+                except Exception as error:  # whatever an index can suffer must not cost the mount
+                    await self._try_later(batch, error)
+                    continue
+                self.last_error = ""
+                self._done(batch)
+
+    async def _read_on(self, send: trio.MemorySendChannel[_Batch]) -> None:
         while True:
             await self._work.wait()
-            batch = list(self._dirty)[:APPLIED_AT_ONCE]
-            try:
-                await self._apply(batch)
-            except Exception as error:  # whatever an index can suffer must not cost the mount
-                self._failed(error)
-                await trio.sleep(AGAIN_SECONDS)
-                continue
-            self._meant = trio.Event() if self._meant.is_set() else self._meant
-            self._texts.set()
+            batch = _Batch(list(self._dirty)[:APPLIED_AT_ONCE])
+            for key in batch.keys:
+                del self._dirty[key]  # what changes while it is read is heard again
             if not self._dirty:
                 self._work = trio.Event()
-                self._idle.set()
-
-    async def _apply(self, batch: list[str]) -> None:
-        for key in batch:
-            del self._dirty[key]  # what changes while it is read is heard again
-        self._reading = len(batch)
-        read: list[Read] = []
-        gone: list[str] = []
-
-        async def one(key: str) -> None:
+            self._reading += len(batch.keys)
             try:
-                found = await self._replica.read(key)
-            except ObjectMissing:
-                gone.append(key)
-                return
-            read.append((key, found.info.etag, space_of(key), _records(found)))
+                await for_each(batch.keys, partial(self._read, batch), at_once=READ_AT_ONCE)
+            except Exception as error:  # as in `run`
+                await self._try_later(batch, error)
+                continue
+            await send.send(batch)
 
+    async def _read(self, batch: _Batch, key: str) -> None:
         try:
-            await for_each(batch, one, at_once=READ_AT_ONCE)
-            await trio.to_thread.run_sync(self._index.apply, gone, read, limiter=self._limiter)
-        except Exception:
-            self._dirty.update(dict.fromkeys(batch))
-            raise
-        finally:
-            self._reading = 0
-        self.last_error = ""
+            batch.found.append(await self._replica.read(key))
+        except ObjectMissing:
+            batch.gone.append(key)
+
+    def _take(self, batch: _Batch) -> None:
+        """In a thread: reading what stands in objects takes as long as indexing it."""
+        read = [(one.info.key, one.info.etag, space_of(one.info.key), _records(one)) for one in batch.found]
+        self._index.apply(batch.gone, read)
+
+    def _done(self, batch: _Batch) -> None:
+        self._reading -= len(batch.keys)
+        self._meant = trio.Event() if self._meant.is_set() else self._meant
+        self._texts.set()
+        if not self.waiting:
+            self._idle.set()
+
+    async def _try_later(self, batch: _Batch, error: Exception) -> None:
+        self._dirty.update(dict.fromkeys(batch.keys))
+        self._reading -= len(batch.keys)
+        self._failed(error)
+        await trio.sleep(AGAIN_SECONDS)
+        self._work.set()
 
     async def embed(self, embedder: Embedder) -> None:
         """Compute what vectors are missing, until cancelled."""
@@ -188,6 +214,9 @@ class Feeder:
                 await self._texts.wait()
                 await self._shared(False)
                 continue
+            if self.waiting > APPLIED_AT_ONCE:  # words are found before meanings, and sooner without them
+                with trio.move_on_after(WORDS_FIRST):
+                    await self._idle.wait()
             if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
                 continue
             try:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -524,11 +525,14 @@ def piece_of(number: int, record: Record, part: int, beside: Iterable[Record]) -
 
 def _stored(row: Sequence[Any]) -> Stored:
     number, ref, key, etag, kind, space, type_, agent, title, created, importance, labels, pieces, _ = row
-    told = tuple((name, value) for name, value in json.loads(labels))
-    record = Record(
-        ref, key, etag, kind, space, type_, agent, title, created, importance, told, tuple(json.loads(pieces))
-    )
-    return Stored(number, record)
+    told, texts = _listed(labels, pieces)
+    return Stored(number, Record(ref, key, etag, kind, space, type_, agent, title, created, importance, told, texts))
+
+
+@lru_cache(1_024)
+def _listed(labels: str, pieces: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """The lists of a record. One that is taken in is read ten times, as whose neighbour it is."""
+    return tuple((name, value) for name, value in json.loads(labels)), tuple(json.loads(pieces))
 
 
 def _clauses(where: Restriction, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> tuple[str, list[Any]]:

@@ -62,7 +62,8 @@ def language_of(text: str) -> Language:
 
 def spelt_out(text: str) -> str:
     """The parts of names like `UserRepository` and `utf8`, so that they are found by a part as well as whole."""
-    names = (word for word in _WORD.findall(text) if len(word) <= LONGEST_WORD and _CAMEL.search(word))
+    odd = (word for word in _WORD.findall(text) if not (word[1:].islower() and word.isalpha()))  # most are not
+    names = (word for word in odd if len(word) <= LONGEST_WORD and _CAMEL.search(word))
     return " ".join(part for name in names for part in _CAMEL.split(name) if len(part) > 1)
 
 

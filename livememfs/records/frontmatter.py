@@ -27,6 +27,11 @@ _WORDS_WITH_MEANING = frozenset({"null", "true", "false", "yes", "no", "on", "of
 # Outside what YAML takes as printable, or a line break to YAML 1.1 though not to JSON.
 _MUST_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# What `join` writes of strings without escapes: nearly every note, which need not go through YAML in pure Python.
+_STRING = '"[^"\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]*"'
+_LINE = rf"({_PLAIN_KEY.pattern}): (?:({_STRING})|(\[(?:{_STRING}(?:, {_STRING})*)?\]))\n"
+_AS_WE_WRITE = re.compile(f"(?:{_LINE})+")
+_ONE_LINE = re.compile(_LINE)
 
 
 class FrontMatterError(ValueError):
@@ -49,7 +54,8 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     if len(block) > MAX_BLOCK_CHARS:
         raise FrontMatterError(f"the block is over {MAX_BLOCK_CHARS} characters long")
     blank = _BLANK_LINE.match(text, closing.end())
-    return _load(block), text[blank.end() if blank else closing.end() :]
+    known = _as_we_write(block)
+    return _load(block) if known is None else known, text[blank.end() if blank else closing.end() :]
 
 
 def join(metadata: Mapping[str, Any], body: str) -> str:
@@ -97,6 +103,18 @@ def _quoted(text: str) -> str:
 
 
 # --- reading ---------------------------------------------------------------------------------------------------
+
+
+def _as_we_write(block: str) -> dict[str, Any] | None:
+    """What `_load` makes of a block in our own form; None for any other."""
+    if _AS_WE_WRITE.fullmatch(block) is None:
+        return None
+    found: dict[str, Any] = {}
+    for key, string, strings in _ONE_LINE.findall(block):
+        if key in found or len(key) > _MAX_KEY_CHARS or key.lower() in _WORDS_WITH_MEANING:
+            return None
+        found[key] = string[1:-1] if string else json.loads(strings)
+    return found
 
 
 def _load(block: str) -> dict[str, Any]:

@@ -160,6 +160,12 @@ class OurMount:
         found: dict[str, Any] = json.loads((self.path / ".livememfs/status.json").read_text())["statistics"]
         return found
 
+    def rss_mb(self) -> float:
+        """Memory of the daemon."""
+        assert self._daemon is not None
+        status = Path(f"/proc/{self._daemon.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
     @property
     def _log(self) -> Path:
         return self._home / f"log-{self._mounts}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ import trio.testing
 from numpy.typing import NDArray
 
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.embed.builtin import Builtin
+from livememfs.recall.embed.builtin import MOST_PASSAGES_AT_ONCE, NICENESS, Builtin
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +33,11 @@ class GatedModel:
         self.began = threading.Semaphore(0)
         self.at_work = 0
         self.most = 0
+        self.niceness: dict[str, int] = {}
         self.lock = threading.Lock()
 
     def vector(self, text: str) -> NDArray[np.float32]:
+        self.niceness[text.partition(":")[0]] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         if text.startswith("query: "):
             return np.array([0, 1], np.float32)
         with self.lock:
@@ -90,7 +93,7 @@ async def test_a_question_waits_for_no_passage() -> None:
         model.gate.set()
 
 
-async def test_passages_take_one_thread_however_many_ask_for_them() -> None:
+async def test_passages_take_no_more_threads_than_there_are_processors_however_many_ask_for_them() -> None:
     model = GatedModel()
     model.gate.set()
     builtin = Builtin(model)  # type: ignore[arg-type]
@@ -98,21 +101,45 @@ async def test_passages_take_one_thread_however_many_ask_for_them() -> None:
         for _ in range(8):
             nursery.start_soon(builtin.passages, ["a", "b"])
 
-    assert model.most == 1
+    assert model.most <= min(len(os.sched_getaffinity(0)), MOST_PASSAGES_AT_ONCE)
     assert builtin.statistics().texts == 16
 
 
-async def test_whoever_gives_up_waits_for_one_text_at_most() -> None:
+async def test_passages_let_everybody_else_have_the_processor_first_and_questions_do_not() -> None:
+    model = GatedModel()
+    model.gate.set()
+    builtin = Builtin(model)  # type: ignore[arg-type]
+
+    await builtin.passages(["a"])
+    await builtin.question("x")
+
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    assert model.niceness == {"passage": usual + NICENESS, "query": usual}
+
+
+async def test_whoever_gives_up_waits_for_the_texts_at_work_and_starts_few_more() -> None:
     model = GatedModel()
     builtin = Builtin(model)  # type: ignore[arg-type]
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(builtin.passages, ["a", "b", "c"])
+        nursery.start_soon(builtin.passages, ["a"] * 100)
         await trio.to_thread.run_sync(model.began.acquire)
         nursery.cancel_scope.cancel()
         model.gate.set()
 
     assert model.at_work == 0
-    assert not model.began.acquire(blocking=False)
+    begun = 1
+    while model.began.acquire(blocking=False):
+        begun += 1
+    assert begun <= 3 * MOST_PASSAGES_AT_ONCE
+
+
+async def test_vectors_come_in_the_order_of_the_texts_whichever_is_done_first(loaded: Builtin) -> None:
+    texts = ["a long text about boats and harbours " * 20, "a cat", "two", "the price of tea " * 40, "rain"]
+
+    rows = await loaded.passages(texts)
+
+    for text, row in zip(texts, rows, strict=True):
+        assert np.array_equal(row, (await loaded.passages([text]))[0])
 
 
 def test_a_program_that_ends_in_the_middle_of_a_text_ends_well() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from livememfs.records import frontmatter
@@ -165,3 +165,71 @@ def test_nothing_is_written_that_would_not_be_read() -> None:
         join({"a": "x" * frontmatter.MAX_BLOCK_CHARS}, "")
     with pytest.raises(FrontMatterError):
         join({"k" * 200: 1}, "")
+
+
+# --- our own form is read without YAML ------------------------------------------------------------------------
+
+pieces = st.sampled_from(
+    [
+        "a: ",
+        "b: ",
+        "yes: ",
+        "a",
+        '"',
+        '"x"',
+        '"y z"',
+        "[",
+        "]",
+        "[]",
+        ", ",
+        ",",
+        "\n",
+        "\n",
+        " ",
+        "\\",
+        "'",
+        "#",
+        "é",
+        "\t",
+        ":",
+        "é\U0001f600",
+        "\u2028",
+        "\ufeff",
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=14).map("".join))
+@example('a: "x"\n')
+@example('a: "x"\na: "y"\n')
+@example('a: ["x", "y z"]\nb: []\n')
+@example('a: " x "\n')
+@example('a: ["x",  "y"]\n')
+@example('a: ["x", ]\n')
+@settings(max_examples=500, deadline=None)
+def test_a_short_cut_reads_what_yaml_reads(block: str) -> None:
+    known = frontmatter._as_we_write(block)
+
+    if known is not None:
+        assert known == frontmatter._load(block)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True),
+        st.text(max_size=20) | st.lists(st.text(max_size=9), max_size=3),
+        min_size=1,
+    )
+)
+def test_what_we_write_is_read_alike_with_and_without_yaml(data: dict[str, object]) -> None:
+    block = join(data, "").removeprefix("---\n").removesuffix("---\n\n")
+
+    assert frontmatter._as_we_write(block) in (None, frontmatter._load(block))
+
+
+def test_a_note_as_we_write_it_needs_no_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = join({"timestamp": "2026-02-20T14:00:00Z", "agent": "zoë", "tags": ["a b", "c"], "empty": []}, "body")
+    expected = split(text)
+    monkeypatch.delattr(frontmatter, "_load")
+
+    assert split(text) == expected

@@ -1,15 +1,19 @@
 """The built-in embedding model: multilingual-e5-small, on this machine, without a network.
 
-Owns who may compute when. Passages are done by one thread, one after the other, and questions have threads of their
-own: whoever asks waits for no passage, and a large import leaves the other processors alone. Refuses to load anything
-before `load` is called. Trio thread only, but for `load`.
+Owns who may compute when. Passages are done by threads of low priority, so that a large import takes what nobody else
+wants of the processors; questions have threads of their own, and wait for no passage. Refuses to load anything before
+`load` is called. Trio thread only, but for `load`.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import trio
 
@@ -21,9 +25,16 @@ if TYPE_CHECKING:
 
     from livememfs.recall.embed.model import Model
 
+T = TypeVar("T")
+
 NAME = "multilingual-e5-small-1"
 """The number at the end changes whenever the same text would get another vector."""
 QUESTIONS_AT_ONCE = 2
+MOST_PASSAGES_AT_ONCE = 4
+NICENESS = 10
+"""Of the threads for passages: about a tenth of a processor that somebody else wants as well."""
+_LOOK_SECONDS = 0.2
+"""How often passages at work are asked whether anybody still wants them."""
 
 # The model was trained with these words in front.
 _PASSAGE = "passage: "
@@ -39,6 +50,7 @@ class Builtin:
         self.dim = model.dim
         self._model: Model | None = model
         self._bulk = trio.CapacityLimiter(1)
+        self._workers: ThreadPoolExecutor | None = None
         self._asking = trio.CapacityLimiter(QUESTIONS_AT_ONCE)
         self._texts = self._questions = self._failures = 0
         self._seconds = 0.0
@@ -57,41 +69,83 @@ class Builtin:
         """See `Embedder.passages`."""
         import numpy as np
 
-        await trio.lowlevel.checkpoint()
+        model = self._opened()
+        if self._workers is None:
+            at_once = min(len(os.sched_getaffinity(0)), MOST_PASSAGES_AT_ONCE)
+            self._workers = ThreadPoolExecutor(at_once, "passages", initializer=_step_back)
+        workers = self._workers
         rows = np.empty((len(texts), self.dim), np.float32)
-        for number, text in enumerate(texts):
-            rows[number] = await self._compute(_PASSAGE + text, self._bulk)
-            self._texts += 1
+
+        def compute() -> None:
+            started = [workers.submit(_timed, model, _PASSAGE + text) for text in texts]
+            try:
+                _collect(started, rows)
+            finally:
+                done = [one.result()[1] for one in started if not one.cancelled() and one.exception() is None]
+                self._texts += len(done)
+                self._seconds += sum(done)
+
+        await self._counted(compute, self._bulk)
         return rows
 
     async def question(self, text: str) -> NDArray[np.float32]:
         """See `Embedder.question`."""
-        row = await self._compute(_QUESTION + text, self._asking)
+        model = self._opened()
+        row, seconds = await self._counted(lambda: _timed(model, _QUESTION + text), self._asking)
+        self._seconds += seconds
         self._questions += 1
         return row
 
     async def aclose(self) -> None:
         """See `Embedder.aclose`. Whoever waits for a text at work still gets its vector."""
         self._model = None
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(lambda: workers.shutdown(cancel_futures=True))
         await trio.lowlevel.checkpoint()
 
     def statistics(self) -> EmbedStatistics:
         """Counters, cheap."""
         return EmbedStatistics(self._texts, self._questions, self._seconds, self._failures)
 
-    async def _compute(self, text: str, limiter: trio.CapacityLimiter) -> NDArray[np.float32]:
-        model = self._model
-        if model is None:
+    def _opened(self) -> Model:
+        if self._model is None:
             raise trio.ClosedResourceError("the embedding model was closed")
+        return self._model
+
+    async def _counted(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        """The result of some work in a thread. It is never abandoned: a thread that still computes when the interpreter
+        ends makes the process abort. Whoever gives up waits for the texts at work, a tenth of a second each.
+        """
         try:
-            # Never abandoned: a thread that still computes when the interpreter ends makes the process abort. Whoever
-            # gives up waits for one text, which takes a tenth of a second at most.
-            row, seconds = await trio.to_thread.run_sync(_timed, model, text, limiter=limiter)
+            return await trio.to_thread.run_sync(work, limiter=limiter)
         except Exception:
             self._failures += 1
             raise
-        self._seconds += seconds
-        return row
+
+
+def _step_back() -> None:
+    """Let others have the processor first. For this thread alone; what a thread may not is no reason not to compute."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+
+
+def _collect(started: Sequence[Future[tuple[NDArray[np.float32], float]]], rows: NDArray[np.float32]) -> None:
+    """Put the vectors into their rows; when this returns or raises, none is at work. Raises trio.Cancelled soon after
+    the caller was cancelled.
+    """
+    try:
+        left = set(started)
+        while left:
+            _, left = wait(left, _LOOK_SECONDS, FIRST_COMPLETED)
+            trio.from_thread.check_cancelled()
+        for number, future in enumerate(started):
+            rows[number] = future.result()[0]
+    finally:
+        for future in started:
+            future.cancel()
+        wait(started)
 
 
 def _timed(model: Model, text: str) -> tuple[NDArray[np.float32], float]:
