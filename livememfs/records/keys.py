@@ -20,6 +20,11 @@ SYNTHESIS = "_synthesis.md"
 LEDGER = "_ledger"
 CHANGES = "_changes"
 INDEX = "_index"
+MEMORIES = "memories"
+SELF = "self"
+GOALS = "goals"
+COLLECTIONS = (MEMORIES, SELF, GOALS)
+"""The folders of a space that hold typed memories."""
 LIVE = "live"
 BANK = "bank"
 KEEP = ".keep"
@@ -42,6 +47,7 @@ Kind = Literal[
 
 _SINGLE: dict[str, Kind] = {META: "meta", RULES: "rules", SYNTHESIS: "synthesis"}
 _NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)_([0-9A-Fa-f]{8})\.md")
+_MEMORY_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([a-z]{1,32})_([0-9a-f]{8})(?:_until_([0-9]{8}T[0-9]{6}))?\.md")
 _NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
 _AGENT_MAX = 64
 
@@ -163,8 +169,7 @@ class NoteName:
             raise ValueError(f"{self.agent!r}, {self.category!r} and {self.uid!r} do not make a note's name")
 
     def __str__(self) -> str:
-        stamp = self.timestamp.replace(tzinfo=None).isoformat().replace("-", "").replace(":", "")
-        return f"{stamp}_{self.agent}_{self.category}_{self.uid}.md"
+        return f"{_stamp(self.timestamp)}_{self.agent}_{self.category}_{self.uid}.md"
 
     @classmethod
     def parse(cls, name: str) -> NoteName | None:
@@ -178,6 +183,49 @@ class NoteName:
         except ValueError:
             return None
         return cls(timestamp, agent, category, uid)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryName:
+    """The parts of a memory's canonical file name: `{id}.md`, or `{id}_until_{YYYYMMDD}T{HHMMSS}.md` of one that ends.
+
+    :timestamp:  when it was made: aware, UTC, whole seconds
+    :type:       a word
+    :uid:        eight hexadecimal digits
+    :expires_at: from this second on it is not there: a listing alone tells, on every machine
+    """
+
+    timestamp: datetime
+    type: str
+    uid: str
+    expires_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        """What others call it, however long it lasts: `{YYYYMMDD}T{HHMMSS}_{type}_{uid}`."""
+        return f"{_stamp(self.timestamp)}_{self.type}_{self.uid}"
+
+    def __str__(self) -> str:
+        return f"{self.id}_until_{_stamp(self.expires_at)}.md" if self.expires_at is not None else f"{self.id}.md"
+
+    @classmethod
+    def parse(cls, name: str) -> MemoryName | None:
+        """The parts of a canonical file name, or None for any other name."""
+        match = _MEMORY_NAME.fullmatch(name)
+        if match is None:
+            return None
+        try:
+            made, ends = (
+                datetime.fromisoformat(part).replace(tzinfo=UTC) if part else None for part in match.group(1, 4)
+            )
+        except ValueError:
+            return None
+        assert made is not None  # the pattern has it
+        return cls(made, match[2], match[3], ends)
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.replace(tzinfo=None).isoformat().replace("-", "").replace(":", "")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from livememfs.errors import NotText, TooLarge
+from livememfs.errors import TooLarge
 from livememfs.records import frontmatter
+from livememfs.records.fields import decode, read_list, read_text, split
 from livememfs.records.frontmatter import FrontMatterError
 from livememfs.records.keys import NoteName, agent_slug
 from livememfs.records.times import iso, parse_iso
@@ -28,7 +29,6 @@ MAX_NOTE_BYTES = 1_048_576  # of the body; the front matter has its own limit
 FIELDS = ("timestamp", "agent", "category", "tags", "space_id")
 _REQUIRED = ("timestamp", "agent", "category", "space_id")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BOM = "\ufeff"
 _FIRST_WORD = re.compile(r"[^\W_]+")
 _NOT_IN_CATEGORY = re.compile(r"[^A-Za-z0-9.-]")
 _CATEGORY_SLUG_MAX = 32
@@ -62,7 +62,7 @@ class Note:
         Odd front matter is body. Without any source the timestamp is 1970, the agent `unknown`, the category
         `observation`. Raises NotText.
         """
-        metadata, body = _split(_decode(data, path))
+        metadata, body = split(decode(data, path))
         known, extra = _sort_fields(metadata)
         named = NoteName.parse(name) if name else None
         return cls(
@@ -105,8 +105,8 @@ def complete(
     fields is returned as it is, so completing twice changes nothing; only a byte order mark always goes.
     `path` is for messages. Raises NotText, TooLarge.
     """
-    text = _decode(data, path)
-    metadata, body = _split(text)
+    text = decode(data, path)
+    metadata, body = split(text)
     known, extra = _sort_fields(metadata)
     if not all(name in known for name in _REQUIRED):
         fallback = _fallback(written_name, space, agent, now, previous)
@@ -143,21 +143,6 @@ def canonical_name(note: Note, uid: str) -> str:
 # --- reading what others wrote -----------------------------------------------------------------------------------
 
 
-def _decode(data: bytes, path: str) -> str:
-    try:
-        return data.decode("utf-8").lstrip(_BOM)
-    except UnicodeDecodeError as error:
-        detail = f"byte 0x{data[error.start]:02x} at offset {error.start}"
-        raise NotText(path=path, detail=detail) from error
-
-
-def _split(text: str) -> tuple[dict[str, Any], str]:
-    try:
-        return frontmatter.split(text)
-    except FrontMatterError:
-        return {}, text
-
-
 def _sort_fields(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The known fields with usable values, as Note has them, and all unknown fields."""
     known: dict[str, Any] = {}
@@ -171,31 +156,14 @@ def _sort_fields(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 def _read_field(name: str, value: object) -> object | None:
     """A field's value as Note has it, or None when it is missing or of no use."""
     if name == "tags":
-        return _read_tags(value)
-    text = _read_text(value)
+        return read_list(value)
+    text = read_text(value)
     if text is None or name != "timestamp":
         return text
     try:
         return parse_iso(text)
     except ValueError:
         return None
-
-
-def _read_text(value: object) -> str | None:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float):
-        return str(value).strip() or None
-    return None
-
-
-def _read_tags(value: object) -> tuple[str, ...] | None:
-    """Tags as a list, or as one line with commas, as people write them."""
-    if isinstance(value, str):
-        value = value.split(",")
-    if not isinstance(value, list):
-        return None
-    return tuple(tag for tag in map(_read_text, value) if tag is not None)
 
 
 # --- completing --------------------------------------------------------------------------------------------------

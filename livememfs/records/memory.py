@@ -1,0 +1,313 @@
+"""A memory: something that is true, in `memories/`, `self/` or `goals/` (spacebot-memory-v2 1.2, companion-memory).
+
+Owns the fields, their defaults by type, completing what a writer left out, and the canonical name. Refuses text that is
+not UTF-8 and bodies over the limit; a field that cannot be used is replaced and kept beside. Pure: the time is passed
+in. May be called from any thread.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from livememfs.errors import TooLarge
+from livememfs.records import frontmatter, keys
+from livememfs.records.fields import decode, read_list, read_text, split
+from livememfs.records.times import iso, parse_iso
+
+TYPES: Mapping[str, float] = {
+    "identity": 1.0, "goal": 0.9, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6, "event": 0.4,
+    "observation": 0.3,
+}  # fmt: skip
+"""The eight types and what a memory of each weighs where nothing is said."""
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    keys.MEMORIES: (),
+    keys.SELF: ("context", "capability", "limitation", "preference", "relation"),
+    keys.GOALS: ("capability_request", "understanding", "connection"),
+}
+"""What `self/` and `goals/` divide themselves into, the default first."""
+USUAL_TYPE = {keys.MEMORIES: "fact", keys.SELF: "identity", keys.GOALS: "goal"}
+RELATIONS = ("related_to", "updates", "contradicts", "caused_by", "result_of", "part_of")
+MAX_MEMORY_BYTES = 65_536
+MAX_LINKS = 256
+
+FRESH = timedelta(days=30)
+"""So long a memory weighs what it says."""
+HALF_LIFE = timedelta(days=90)
+"""After that, half of it is lost in each half-life, down to half of the whole."""
+USE_WEIGHT = 0.05
+"""What each doubling of the uses adds, as a share."""
+
+_FIELDS = (
+    "type", "category", "importance", "subjects", "source", "channel_id", "created_at", "updated_at", "expires_at",
+    "forgotten", "links", "space_id",
+)  # fmt: skip
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TTL = re.compile(r"\s*([1-9][0-9]{0,5})\s*([smhdw])\s*", re.IGNORECASE)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_NOT_A_WORD = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """One memory.
+
+    :collection: `memories`, `self` or `goals`
+    :type:       one of TYPES
+    :category:   one of the collection's CATEGORIES; empty in `memories`
+    :content:    the body, unchanged
+    :importance: what it weighs by itself, 0 to 1; never written back by age (see `effective`)
+    :subjects:   flat tags, as given
+    :expires_at: from this moment on it is not there; None for ever
+    :forgotten:  removed by its user, and kept so that it can come back
+    :links:      pairs of a relation and the name of another memory, without `.md`
+    :extra:      fields this version does not know, in their order
+    """
+
+    collection: str
+    type: str
+    content: str
+    importance: float
+    created_at: datetime
+    updated_at: datetime
+    category: str = ""
+    subjects: tuple[str, ...] = ()
+    source: str = ""
+    channel_id: str = ""
+    expires_at: datetime | None = None
+    forgotten: bool = False
+    links: tuple[tuple[str, str], ...] = ()
+    space_id: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str, collection: str, name: str | None = None) -> Memory:
+        """The memory in an object. What its front matter lacks comes from `name` where that is canonical, else from
+        the defaults; without any source it was made in 1970. Raises NotText.
+        """
+        metadata, body = split(decode(data, path))
+        known, _ = _read(metadata, collection, None)
+        named = keys.MemoryName.parse(name) if name else None
+        made = known.get("created_at") or (named.timestamp if named else _EPOCH)
+        kind = known.get("type") or (named.type if named and named.type in TYPES else USUAL_TYPE[collection])
+        return _made(collection, kind, made, known, body, metadata)
+
+    def render(self) -> bytes:
+        """The object of this memory. Raises FrontMatterError when its fields are too large to be read back."""
+        optional = {
+            "category": self.category,
+            "subjects": list(self.subjects),
+            "source": self.source,
+            "channel_id": self.channel_id,
+            "expires_at": iso(self.expires_at, exact=True) if self.expires_at else "",
+            "forgotten": self.forgotten,
+            "links": _grouped(self.links),
+            "space_id": self.space_id,
+        }
+        always = {
+            "type": self.type,
+            "importance": self.importance,
+            "created_at": iso(self.created_at, exact=True),
+            "updated_at": iso(self.updated_at, exact=True),
+        }
+        given = {**{name: value for name, value in optional.items() if value}, **always}
+        metadata = {name: given[name] for name in _FIELDS if name in given}
+        return frontmatter.join({**metadata, **self.extra}, self.content).encode()
+
+    def is_there(self, now: datetime) -> bool:
+        """Whether anybody may still read it."""
+        return not self.forgotten and (self.expires_at is None or now < self.expires_at)
+
+    def effective(self, now: datetime, *, uses: int = 0, last_use: datetime | None = None) -> float:
+        """What it weighs now, 0 to 1: its importance, less for its age since it was written or used, more for use.
+
+        Who somebody is does not age.
+        """
+        if self.type == "identity":
+            return self.importance
+        age = now - max(self.updated_at, last_use or self.updated_at) - FRESH
+        kept = 0.5 + 0.5 * math.pow(0.5, max(age / HALF_LIFE, 0.0))
+        return min(1.0, self.importance * kept * (1 + USE_WEIGHT * math.log2(1 + max(uses, 0))))
+
+
+def complete(
+    data: bytes,
+    *,
+    path: str,
+    written_name: str,
+    collection: str,
+    space: str,
+    now: datetime,
+    previous: Memory | None = None,
+) -> Memory:
+    """What somebody wrote under `written_name`, as a memory.
+
+    Missing fields come from `previous` (the same memory before this edit), then from the name's first word and the
+    defaults. `ttl` becomes `expires_at`; a null one means for ever. What cannot be used is kept as `{field}_given`.
+    `path` is for messages. Raises NotText, TooLarge.
+    """
+    metadata, body = split(decode(data, path))
+    if len(body.encode()) > MAX_MEMORY_BYTES:
+        raise TooLarge(path=path, detail=f"{len(body.encode())} bytes, and a memory takes {MAX_MEMORY_BYTES}")
+    known, refused = _read(metadata, collection, now)
+    word = _first_word(written_name)
+    kind = known.get("type") or (previous.type if previous else _type_of(word, collection))
+    made = known.get("created_at") or (previous.created_at if previous else now)
+    found = _made(collection, kind, made, known, body, metadata)
+    inherited = {
+        name: getattr(previous, name)
+        for name in ("category", "importance", "subjects", "source", "channel_id", "expires_at", "links")
+        if previous is not None and name not in known
+    }
+    if not found.category and "category" not in inherited and CATEGORIES[collection]:
+        categories = CATEGORIES[collection]
+        inherited["category"] = next((one for one in categories if word == one or written_name.startswith(one)), "")
+        inherited["category"] = inherited["category"] or categories[0]
+    former = previous.extra if previous is not None and not metadata else {}
+    extra = {**former, **found.extra, **{f"{name}_given": value for name, value in refused.items()}}
+    updated = known.get("updated_at") or now
+    return replace(found, **inherited, updated_at=updated, space_id=space, extra=extra)
+
+
+def canonical_name(memory: Memory, uid: str) -> str:
+    """The file name of a memory: `{YYYYMMDD}T{HHMMSS}_{type}_{uid}.md`, with its end where it has one."""
+    ends = _second(memory.expires_at) if memory.expires_at is not None else None
+    return str(keys.MemoryName(_second(memory.created_at), memory.type, uid, ends))
+
+
+def _second(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def expiry(ttl: str, now: datetime) -> datetime | None:
+    """When something that is to last `7d`, `1h`, `30d` ends; None for what is no such time, or never ends."""
+    match = _TTL.fullmatch(ttl)
+    if match is None:
+        return None
+    try:
+        return now + timedelta(**{_UNITS[match[2].lower()]: int(match[1])})
+    except OverflowError:
+        return None
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def _made(
+    collection: str, kind: str, made: datetime, known: Mapping[str, Any], body: str, metadata: Mapping[str, Any]
+) -> Memory:
+    usual = {"importance": TYPES[kind], "updated_at": made}
+    given = {name: value for name, value in known.items() if name not in ("type", "created_at")}
+    extra = {name: value for name, value in metadata.items() if name not in (*_FIELDS, "ttl")}
+    fields: dict[str, Any] = {**usual, **given, "extra": extra}
+    return Memory(collection=collection, type=kind, content=body, created_at=made, **fields)
+
+
+def _read(
+    metadata: Mapping[str, Any], collection: str, now: datetime | None
+) -> tuple[dict[str, Any], dict[str, object]]:
+    """The fields that can be used, and what was given and cannot. `now` is what a `ttl` counts from."""
+    known: dict[str, Any] = {}
+    refused: dict[str, object] = {}
+    for name in (*_FIELDS, "ttl"):
+        if name not in metadata:
+            continue
+        given = metadata[name]
+        try:
+            known |= _field(name, given, collection, now)
+        except (ValueError, TypeError, OverflowError):
+            if given not in (None, "", [], {}):
+                refused[name] = given
+    return known, refused
+
+
+def _field(name: str, given: Any, collection: str, now: datetime | None) -> dict[str, Any]:
+    """One field as Memory has it. ValueError for what is of no use."""
+    if name == "ttl":
+        return _lasting(given, now)
+    if name == "expires_at" and given in (None, ""):
+        return {"expires_at": None}
+    text = read_text(given)
+    if name == "type":
+        return {name: _one_of(text, TYPES)}
+    if name == "category":
+        return {name: _one_of(text, CATEGORIES[collection])}
+    if name == "importance":
+        return {name: _share(given)}
+    if name in ("created_at", "updated_at", "expires_at"):
+        return {name: parse_iso(text or "")}
+    if name == "forgotten":
+        return {name: text == "true"}
+    if name == "subjects":
+        return {name: _each_once(read_list(given))}
+    if name == "links":
+        return {name: _links(given)}
+    return {name: _something(text)}
+
+
+def _lasting(given: Any, now: datetime | None) -> dict[str, Any]:
+    if now is None:
+        return {}  # of a stored memory, it has become `expires_at`
+    if given is None or (isinstance(given, str) and given.strip().lower() in ("", "null", "none", "never")):
+        return {"expires_at": None}
+    ends = expiry(str(given), now)
+    if ends is None:
+        raise ValueError(given)
+    return {"expires_at": ends}
+
+
+def _one_of(text: str | None, allowed: Iterable[str]) -> str:
+    word = _NOT_A_WORD.sub("_", (text or "").lower()).strip("_")
+    if word not in allowed:
+        raise ValueError(text)
+    return word
+
+
+def _share(given: Any) -> float:
+    if isinstance(given, bool) or not 0 <= float(given) <= 1:
+        raise ValueError(given)
+    return round(float(given), 4)
+
+
+def _something(text: str | None) -> str:
+    if text is None:
+        raise ValueError
+    return text
+
+
+def _each_once(texts: tuple[str, ...] | None) -> tuple[str, ...]:
+    if texts is None:
+        raise ValueError
+    return tuple({text.casefold(): text for text in reversed(texts)}.values())[::-1]
+
+
+def _links(given: Any) -> tuple[tuple[str, str], ...]:
+    """Links as `{updates: [name, ...]}` or as `updates name`; relations that are none are left out."""
+    if isinstance(given, str | list):
+        words = [text.split(maxsplit=1) for text in read_list(given) or ()]
+        pairs = [(pair[0], pair[1]) for pair in words if len(pair) == 2]
+    elif isinstance(given, dict):
+        pairs = [(relation, name) for relation, names in given.items() for name in read_list(names) or ()]
+    else:
+        raise TypeError(given)
+    found = ((relation.strip().lower(), name.strip().removesuffix(".md")) for relation, name in pairs)
+    return tuple(dict.fromkeys(link for link in found if link[0] in RELATIONS and link[1]))[:MAX_LINKS]
+
+
+def _grouped(links: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    grouped: dict[str, list[str]] = {}
+    for relation, name in links:
+        grouped.setdefault(relation, []).append(name)
+    return grouped
+
+
+def _first_word(written_name: str) -> str:
+    return _NOT_A_WORD.split(written_name.lower(), maxsplit=1)[0]
+
+
+def _type_of(word: str, collection: str) -> str:
+    return word if collection == keys.MEMORIES and word in TYPES else USUAL_TYPE[collection]
