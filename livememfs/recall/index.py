@@ -104,24 +104,30 @@ class Index:
     def _catch_up(self) -> None:
         """Bring the text index to the step of the records."""
         delta = self._delta()
-        if delta.pieces or delta.gone:
-            self.redone += 1
-            self._feed(delta)
-        if len(self._lexical) != self.table.counts()["pieces"]:
-            self._reconcile()
+        try:
+            if delta.pieces or delta.gone:
+                self.redone += 1
+                self._feed(delta)
+            if len(self._lexical) != self.table.counts()["pieces"]:
+                self._reconcile()
+        except (Damaged, ValueError):
+            self._make_text_anew()
 
     def _reconcile(self) -> None:
         """Put right what the text index has too much and too little, which costs less than to make it anew."""
         there, wanted = self._lexical.numbers(), set(self.table.piece_numbers())
         extra, missing = there - wanted, wanted - there
         if len(missing) > len(there):
-            self.rebuilt.append("text")
-            self._lexical.close()
-            self._lexical = self._fresh_lexical()
-            self._feed(self._delta())
+            self._make_text_anew()
             return
         self.redone += 1
         self._lexical.apply(extra, self.table.pieces(sorted(missing)))
+
+    def _make_text_anew(self) -> None:
+        self.rebuilt.append("text")
+        self._lexical.close()
+        self._lexical = self._fresh_lexical()
+        self._feed(self._delta())
 
     def _delta(self) -> Delta:
         return self.table.lacking(int(self.table.state("text") or 0))
@@ -143,7 +149,10 @@ class Index:
         with self._writing:
             self.table.apply(gone, read)
             delta = self._delta()
-            self._feed(delta)
+            try:
+                self._feed(delta)
+            except Damaged:  # its files went or changed under us; the records have everything
+                self._make_text_anew()
             for piece in delta.pieces:
                 self._columns.put(piece.number, piece.space, piece.kind, piece.type, piece.agent, piece.created)
             with self._near:
@@ -242,7 +251,14 @@ class Index:
 
     def text(self, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
         """Pieces that have the words, best first, and what one would score that had them all."""
-        return self._lexical.search(asked, where, limit), self._lexical.ceiling(asked)
+        lexical = self._lexical
+        try:
+            return lexical.search(asked, where, limit), lexical.ceiling(asked)
+        except Damaged:
+            with self._writing:
+                if self._lexical is lexical:
+                    self._make_text_anew()
+            return self._lexical.search(asked, where, limit), self._lexical.ceiling(asked)
 
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
         """Pieces near a question by meaning, with their cosines, best first."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -106,7 +107,8 @@ class Lexical:
                 self._writer.commit()
                 self._index.reload()
             except (ValueError, OSError) as error:
-                self._writer.rollback()
+                with suppress(ValueError, OSError):
+                    self._writer.rollback()
                 if "No space left" in str(error):
                     raise NoSpace(str(error)) from error
                 raise Damaged(f"the text index cannot be written: {error}") from error
@@ -126,19 +128,22 @@ class Lexical:
 
     def close(self) -> None:
         """Give the folder to the next process."""
-        with self._lock:
+        with self._lock, suppress(ValueError, OSError):  # one that was killed by its files has nothing to wait for
             self._writer.wait_merging_threads()
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def search(self, asked: Asked, where: Restriction, limit: int) -> list[tuple[int, float]]:
-        """Numbers of pieces and their scores, best first. A score is 0 to about `ceiling`."""
+        """Numbers of pieces and their scores, best first. A score is 0 to about `ceiling`. Damaged."""
         query = self._query(asked)
         if query is None:
             return []
-        searcher = self._index.searcher()
-        hits = searcher.search(self._restricted(query, where), limit, count=False).hits
-        numbers = self._numbers_of(searcher, hits)
+        try:
+            searcher = self._index.searcher()
+            hits = searcher.search(self._restricted(query, where), limit, count=False).hits
+            numbers = self._numbers_of(searcher, hits)
+        except (ValueError, OSError) as error:
+            raise Damaged(f"the text index cannot be read: {error}") from error
         return [(number, float(score)) for (score, _), number in zip(hits, numbers, strict=True)]
 
     @staticmethod

@@ -174,7 +174,8 @@ class Recall:
         elif first:
             with trio.move_on_after(PATIENCE):
                 await self._loaded.wait()
-                await feeder.understood(PATIENCE)
+                if self._embedder is not None:
+                    await feeder.understood(PATIENCE)
         return self._index
 
     async def _open(self) -> None:
