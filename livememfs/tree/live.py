@@ -16,7 +16,6 @@ from weakref import WeakValueDictionary
 from livememfs import errors
 from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
 from livememfs.records import keys, names
-from livememfs.records.note import uid8
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.note import NoteFile
@@ -28,16 +27,19 @@ if TYPE_CHECKING:
     from livememfs.cache.replica import Listing
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
+    from livememfs.tree.form import Form
 
 
 class Live(Directory):
     """The notes of one space."""
 
-    __slots__ = ("_aliases", "_local", "_notes", "_parked", "context", "space")
+    __slots__ = ("_aliases", "_local", "_notes", "_parked", "context", "form", "prefix", "space")
 
-    def __init__(self, parent: Directory, context: Context, space: str) -> None:
-        super().__init__(parent, keys.LIVE)
+    def __init__(self, parent: Directory, context: Context, space: str, form: Form) -> None:
+        super().__init__(parent, form.folder)
         self.context = context
+        self.form = form
+        self.prefix = f"{space}/{form.folder}/"
         self.space = space
         self._notes: WeakValueDictionary[str, NoteFile] = WeakValueDictionary()
         self._local: dict[str, NoteFile] = {}
@@ -92,16 +94,16 @@ class Live(Directory):
         return [(name, shown[name]) for name in sorted(shown) if _shown(name)]
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
-        return self.context.replica.overhear(keys.live_prefix(self.space), heard)
+        return self.context.replica.overhear(self.prefix, heard)
 
     def appear(self, name: str) -> Node | None:
-        level = self.context.replica.known(keys.live_prefix(self.space))
+        level = self.context.replica.known(self.prefix)
         info = level.objects.get(name) if level is not None else None
         return self._note(name, info) if info is not None and _shown(name) else self.met(name)
 
     async def _listing(self) -> Listing:
         """What the bucket has here, the sentinel and the folder's own marker included."""
-        return await self.context.replica.listing(keys.live_prefix(self.space))
+        return await self.context.replica.listing(self.prefix)
 
     def _note(self, canonical: str, info: ObjectInfo) -> NoteFile:
         known = self._notes.get(canonical)
@@ -122,8 +124,8 @@ class Live(Directory):
         known = self._aliases.get(name)
         if known is not None and known in listing.objects:
             return known
-        uids = {uid8(self.space, name, attempt) for attempt in range(UID_ATTEMPTS)}
-        likely = [found for uid in uids for found in listing.ending(uid) if _uid(found) == uid]
+        uids = {self.form.uid(self.space, name, attempt) for attempt in range(UID_ATTEMPTS)}
+        likely = [found for uid in uids for found in listing.ending(uid) if self.form.uid_of(found) == uid]
         return await self._named(name, likely, listing)
 
     async def _named(self, name: str, candidates: list[str], listing: Listing) -> str | None:
@@ -137,13 +139,13 @@ class Live(Directory):
         return None
 
     def steady(self) -> bool:
-        return self.context.replica.watched(keys.live_prefix(self.space))
+        return self.context.replica.watched(self.prefix)
 
     async def look(self) -> None:
         await self._listing()
 
     def stamp(self) -> object:
-        level = self.context.replica.known(keys.live_prefix(self.space))
+        level = self.context.replica.known(self.prefix)
         return None if level is None else (level.serial, tuple(self._local), self.context.writes.count)
 
     def met(self, name: str) -> Node | None:
@@ -321,8 +323,3 @@ class Live(Directory):
 
 def _shown(name: str) -> bool:
     return name not in ("", keys.KEEP)
-
-
-def _uid(name: str) -> str:
-    parsed = keys.NoteName.parse(name)
-    return parsed.uid if parsed is not None else ""

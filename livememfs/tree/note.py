@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
-from livememfs.records import keys, names
-from livememfs.records.note import Note, canonical_name, complete, uid8
+from livememfs.records import names
 from livememfs.tree.body import Body
+from livememfs.tree.form import Former, Sealed
 from livememfs.tree.node import Caller, Handle, OpenMode
 from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
@@ -70,22 +70,21 @@ class NoteFile(ObjectFile):
         changes, raw = body.changes, body.value()
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
-        previous = await self._previous()
-        note, sealed = complete(
+        sealed = self.live.form.seal(
             raw,
             path=self.path,
             written_name=self.written or self.name,
             space=self.live.space,
             agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
-            previous=previous,
+            former=await self._former(),
         )
         if self.key is None:
-            self.key = self._free_key(note)
+            self.key = self._free_key(sealed)
         with pending_attrs(self) as attrs:
-            info = await self.store(body, sealed, self.meta(attrs))
+            info = await self.store(body, sealed.data, self.meta(attrs))
         body.saved, body.info = changes, info
-        self._settle(info, as_stored=body is self.body and raw == sealed)
+        self._settle(info, as_stored=body is self.body and raw == sealed.data)
 
     def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
         """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
@@ -94,23 +93,26 @@ class NoteFile(ObjectFile):
         self.parks = None
         self.live.sealed(self)
 
-    async def _previous(self) -> Note | None:
-        """The note that this one is a new version of."""
+    async def _former(self) -> Former | None:
+        """The version that this is to replace."""
         if self.key is None:
             return None
         try:
             found = await self.context.replica.read(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return None  # gone, or not to be had now: the new version then stands for itself
-        return Note.parse(found.data, path=self.path, name=self.key.rpartition("/")[2])
+        return Former(self.key.rpartition("/")[2], found.data)
 
-    def _free_key(self, note: Note) -> str:
-        """A canonical key nobody has, as far as is known. A note written under a canonical name keeps that name."""
-        space = self.live.space
-        if keys.NoteName.parse(self.name):
-            return keys.live_key(space, self.name)
+    def _free_key(self, sealed: Sealed) -> str:
+        """A canonical key nobody has, as far as is known. What is written under a canonical name keeps that name."""
+        form, prefix = self.live.form, self.live.prefix
+        if form.uid_of(self.name):
+            return prefix + self.name
+        return self._first_free(lambda uid: prefix + sealed.named(uid), self.written)
+
+    def _first_free(self, key_of: Callable[[str], str], written: str) -> str:
         for attempt in range(UID_ATTEMPTS):
-            key = keys.live_key(space, canonical_name(note, uid8(space, self.written, attempt)))
+            key = key_of(self.live.form.uid(self.live.space, written, attempt))
             if self.context.replica.now(key) is None:
                 return key
         raise errors.AlreadyExists(path=self.path)
@@ -126,7 +128,7 @@ class NoteFile(ObjectFile):
             self.written = written
             moved = self.context.replica.move(info, self._key_for(written), replaces=None)
             meta = {name: value for name, value in inherited(info).items() if name != META_NAME}
-            if not keys.NoteName.parse(written):
+            if not self.live.form.uid_of(written):
                 meta[META_NAME] = written
             info = self.context.replica.restamp(moved, meta)
             if self.body.info is not None and self.body.info.etag == info.etag:
@@ -135,18 +137,13 @@ class NoteFile(ObjectFile):
 
     def _key_for(self, written: str) -> str:
         """The key of a stored note that is from now on called `written`."""
-        own = keys.NoteName.parse(self.name)
-        if own is None or keys.NoteName.parse(written):
-            return keys.live_key(self.live.space, written)
-        for attempt in range(UID_ATTEMPTS):
-            uid = uid8(self.live.space, written, attempt)
-            key = keys.live_key(self.live.space, str(keys.NoteName(own.timestamp, own.agent, own.category, uid)))
-            if self.context.replica.now(key) is None:
-                return key
-        raise errors.AlreadyExists(path=self.path)
+        form, prefix = self.live.form, self.live.prefix
+        if not form.uid_of(self.name) or form.uid_of(written):
+            return prefix + written
+        return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written)
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         meta = super().meta(attrs)
-        if self.written and not keys.NoteName.parse(self.written):
+        if self.written and not self.live.form.uid_of(self.written):
             meta[META_NAME] = self.written
         return meta

@@ -16,6 +16,7 @@ from livememfs.records import keys
 from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.computed import ComputedFile
 from livememfs.tree.control import Control, Wait
+from livememfs.tree.form import NoteForm
 from livememfs.tree.guide import guide
 from livememfs.tree.history import WINDOW, HistoryDirectory, WhyDirectory
 from livememfs.tree.live import Live
@@ -65,7 +66,7 @@ class Space(PlainDirectory):
     def __init__(self, parent: Directory, context: Context, space: str) -> None:
         super().__init__(parent, space, context, f"{space}/")
         self.space = space
-        self.live = Live(self, context, space)
+        self.live = Live(self, context, space, NoteForm())
         self._rules: RulesFile | None = None
         self._objects: dict[str, ReadOnlyFile] = {}
         bank = ReadOnlyDirectory(self, keys.BANK, context, keys.bank_prefix(space))

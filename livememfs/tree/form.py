@@ -1,0 +1,88 @@
+"""What the files of a folder become when they are closed: notes in `live/`.
+
+Owns how a file is completed and which names its object may have. Refuses to touch the bucket. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from livememfs.records import keys
+from livememfs.records.note import Note, canonical_name, complete, uid8
+
+
+@dataclass(frozen=True)
+class Former:
+    """The version that a file replaces: the name of its object, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A completed file: the bytes to store, and the canonical name that goes with eight digits."""
+
+    data: bytes
+    named: Callable[[str], str]
+
+
+class Form(Protocol):
+    """What is made of files in one kind of folder."""
+
+    @property
+    def folder(self) -> str:
+        """The folder's name in a space."""
+        ...
+
+    def seal(
+        self, raw: bytes, *, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+    ) -> Sealed:
+        """What somebody wrote, completed. Raises NotText, TooLarge."""
+        ...
+
+    def uid(self, space: str, written: str, attempt: int) -> str:
+        """The eight digits that follow from a written name; `attempt` gives the next choice when one is taken."""
+        ...
+
+    def uid_of(self, name: str) -> str:
+        """The eight digits in a canonical name; empty for any other."""
+        ...
+
+    def with_uid(self, name: str, uid: str) -> str:
+        """A canonical name with other digits."""
+        ...
+
+
+class NoteForm:
+    """See `Form`."""
+
+    folder = keys.LIVE
+
+    def seal(
+        self, raw: bytes, *, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+    ) -> Sealed:
+        """See `Form.seal`."""
+        previous = Note.parse(former.data, path=path, name=former.name) if former is not None else None
+        note, data = complete(
+            raw, path=path, written_name=written_name, space=space, agent=agent, now=now, previous=previous
+        )
+        return Sealed(data, lambda uid: canonical_name(note, uid))
+
+    def uid(self, space: str, written: str, attempt: int) -> str:
+        """See `Form.uid`."""
+        return uid8(space, written, attempt)
+
+    def uid_of(self, name: str) -> str:
+        """See `Form.uid_of`."""
+        parsed = keys.NoteName.parse(name)
+        return parsed.uid if parsed is not None else ""
+
+    def with_uid(self, name: str, uid: str) -> str:
+        """See `Form.with_uid`."""
+        parsed = keys.NoteName.parse(name)
+        assert parsed is not None  # `uid_of` gave digits
+        return str(replace(parsed, uid=uid))
