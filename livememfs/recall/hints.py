@@ -1,7 +1,7 @@
-"""What a question says in passing about its answer: who wrote it, what kind of note it is, when.
+"""What a question says in passing about its answer: who wrote it, what kind of note it is, when, one thing or several.
 
-Owns the words that hint, in English and French. A hint is never a filter: what does not fit it may be found all the
-same. Pure; any thread.
+Owns the words and forms that hint, in English and French. A hint is never a filter: what does not fit it may be found
+all the same. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -33,15 +33,29 @@ _WHEN = re.compile(
     rf"(?:\b(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er)? (?:of )?)?\b(?P<month>{'|'.join(_MONTH)})\b"
     r"(?:,? (?P<other>[0-3]?[0-9])(?:st|nd|rd|th)?\b(?![0-9]))?(?:,? (?P<year>(?:19|20)[0-9]{2}))?"
 )
+_VERB = "is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|might|may|must"
+_NOUN = rf"(?!(?:{_VERB}|of|the|to)\b)[^\W\d_][\w'’+-]*"
+_PLURAL = rf"(?!(?:{_VERB})\b|\w*(?:us|is|ss)\b)[^\W\d_][\w+/-]+s|people|children"
+# By grammar alone. After "what", a word in s may be a verb ("what breaks the build"): a noun has its own verb later.
+_SEVERAL = re.compile(
+    rf"\b(?:what|which) (?:(?:kind|type|sort)s? of )?(?:{_NOUN} ){{0,3}}(?:{_PLURAL}) (?:\S+ ){{0,5}}?(?:{_VERB})\b"
+    r"|\b(?:what|which|who) (?:are|were)\b|\bhow (?:many|often)\b|\bboth\b|\bin common\b"
+    r"|\b(?:quels|quelles|lesquels|lesquelles|combien)\b|\b(?:tous|toutes) (?:les )?deux\b|\ben commun\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What was heard. `author` is folded; empty unless exactly one of those who wrote here is named."""
+    """What was heard.
+
+    :author:  folded; empty unless exactly one of those who wrote here is named
+    :several: whether the question asks for several things, which stand in several places then
+    """
 
     author: str = ""
     types: frozenset[str] = frozenset()
     months: frozenset[tuple[int | None, int, int | None]] = frozenset()
+    several: bool = False
 
     def fit(self, record: Record | Brief) -> int:
         """How many hints a record fits."""
@@ -67,7 +81,7 @@ def hints_in(text: str, agents: Iterable[str]) -> Hints:
         if found["month"] not in ("may", "mars", "mai") or found["year"] or found["day"] or _after_in(folded, found)
     )
     types = frozenset(name for name, pattern in _TYPE.items() if pattern.search(folded))
-    return Hints(named[0] if len(set(named)) == 1 else "", types, months)
+    return Hints(named[0] if len(set(named)) == 1 else "", types, months, _SEVERAL.search(folded) is not None)
 
 
 def _stands_in(name: str, text: str) -> bool:

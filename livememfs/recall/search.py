@@ -20,6 +20,7 @@ from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import Query
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.table import SITTING_SECONDS
+from livememfs.recall.telling import share_of_names, share_of_words
 from livememfs.recall.vectors import Floats
 from livememfs.recall.words import fold
 
@@ -29,6 +30,8 @@ Strategy = Literal["strict", "words", "semantic", "hybrid"]
 DEFAULT_LIMIT = 10
 CANDIDATES = 400
 """Pieces taken of each list."""
+READ = 50
+"""Records whose text is looked at before they get their place."""
 SITTING_BEST = 3
 MOST_UNWANTED = 10_000
 _KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
@@ -42,16 +45,27 @@ class Ranking:
     :author:   factor for what somebody wrote whom the question names; 1 for none
     :question: factor for what asks, since it seldom answers
     :sitting:  what a hit gains from the best of what was written in the same sitting
+    :names:    what a text gains, as a share, by having names in it
     :damping:  k of the reciprocal rank fusion
     :hints:    weight of the list of what fits the question's hints, beside 1 for words and meaning
+
+    For a question that asks for several things, which stand in several places:
+
+    :further:  what each further hit of one sitting loses, as a share, in place of what a sitting gains
+    :length:   how much a text's length counts, as the power of its share of what is long
+    :several:  whether such a question is told from others at all
     """
 
     meaning: float = 0.3
     author: float = 1.4
     question: float = 0.9
-    sitting: float = 0.15
+    sitting: float = 0.25
+    names: float = 0.1
     damping: int = 60
     hints: float = 0.1
+    further: float = 0.05
+    length: float = 0.2
+    several: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +98,7 @@ class _Candidate:
     piece: int
     score: float = 0.0
     reasons: dict[str, int] = field(default_factory=dict)
+    record: Record | None = None
 
     def order(self) -> tuple[float, int, str]:
         """Best first; of equals the newest, so that the order is always the same."""
@@ -121,9 +136,8 @@ def search(
         known = {one.brief.id for one in found}
         others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking or Ranking())
         found += [one for one in others if one.brief.id not in known]
-    records = index.records([one.brief.id for one in found[:limit]])
-    shown = [one for one in found[:limit] if one.brief.id in records]
-    hits = [Hit(records[one.brief.id], one.piece, one.score, one.reasons) for one in shown]
+    _read(index, found[:limit])
+    hits = [Hit(one.record, one.piece, one.score, one.reasons) for one in found[:limit] if one.record is not None]
     filtered = bool(query.filters) or query.after is not None or query.before is not None
     strategy: Strategy = "words" if question is None else "hybrid" if filtered else "semantic"
     if filtered and len(hits) < limit:
@@ -210,14 +224,28 @@ def _ranked(
         meant = [hit for hit in meant if hit[0] not in unwanted]
     known = index.briefs(list({number for number, _ in (*words, *meant)}))
     hints = hints_in(query.text, index.spelt("agent", spaces))
+    several = hints.several and ranking.several
     found: dict[int, _Candidate] = {}
     _add(found, known, words, "words", 1 / max(ceiling, 1e-9))
     _add(found, known, meant, "meaning", ranking.meaning)
     for candidate in found.values():
         candidate.score *= _factor(candidate.brief, hints, ranking)
-    _gain_by_sitting(list(found.values()), ranking.sitting)
     merged = sorted(found.values(), key=_Candidate.order)
-    return _fused(merged, hints, ranking)
+    _read(index, merged[:READ])
+    _weigh_by_text(merged, ranking.names, ranking.length if several else 0.0)
+    if several:
+        _lose_by_sitting(merged, ranking.further)
+    else:
+        _gain_by_sitting(merged, ranking.sitting)
+    return _fused(sorted(merged, key=_Candidate.order), hints, ranking)
+
+
+def _read(index: Engine, candidates: Sequence[_Candidate]) -> None:
+    """Have the records of some candidates; what has gone meanwhile stays without."""
+    missing = [one for one in candidates if one.record is None]
+    records = index.records([one.brief.id for one in missing]) if missing else {}
+    for one in missing:
+        one.record = records.get(one.brief.id)
 
 
 def _unwanted(index: Engine, query: Query, where: Restriction) -> set[int]:
@@ -233,8 +261,36 @@ def _factor(record: Brief, hints: Hints, ranking: Ranking) -> float:
     return factor * (ranking.question if record.kind == "live" and record.asks else 1.0)
 
 
-def _gain_by_sitting(candidates: list[_Candidate], weight: float) -> None:
+def _weigh_by_text(candidates: Sequence[_Candidate], names: float, length: float) -> None:
+    """What tells much is more likely to answer than what tells little, and fits as well."""
+    least = 1.0
+    for one in candidates:
+        factor = least  # what was not read was behind all that was, and stays there
+        if one.record is not None and one.record.pieces:
+            text = one.record.pieces[one.piece]
+            factor = (1 + names * share_of_names(text)) / (1 + names)
+            factor *= share_of_words(text) ** length if length else 1.0
+            least = min(least, factor)
+        one.score *= factor
+
+
+def _gain_by_sitting(candidates: Iterable[_Candidate], weight: float) -> None:
     """Where several things that fit were written in one sitting, the subject was this one."""
+    for sitting in _sittings(candidates):
+        best = sorted((one.score for one in sitting), reverse=True)[:SITTING_BEST]
+        for one in sitting:
+            one.score += weight * sum(best) / SITTING_BEST
+
+
+def _lose_by_sitting(candidates: Iterable[_Candidate], share: float) -> None:
+    """Where several things are asked for, what is said of one of them in one sitting leaves room for the others."""
+    for sitting in _sittings(candidates):
+        for before, one in enumerate(sorted(sitting, key=_Candidate.order)):
+            one.score *= (1 - share) ** before
+
+
+def _sittings(candidates: Iterable[_Candidate]) -> list[list[_Candidate]]:
+    """The notes among the candidates by sitting; one that stands alone is one by itself."""
     live = [one for one in candidates if one.brief.kind == "live"]
     live.sort(key=lambda one: (one.brief.space, one.brief.created))
     sittings: list[list[_Candidate]] = []
@@ -245,10 +301,7 @@ def _gain_by_sitting(candidates: list[_Candidate], weight: float) -> None:
             sittings[-1].append(one)
         else:
             sittings.append([one])
-    for sitting in sittings:
-        best = sorted((one.score for one in sitting), reverse=True)[:SITTING_BEST]
-        for one in sitting:
-            one.score += weight * sum(best) / SITTING_BEST
+    return sittings
 
 
 def _add(

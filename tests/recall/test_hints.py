@@ -147,6 +147,59 @@ def test_a_day_is_a_day_in_universal_time() -> None:
     assert not hints.fit(record(datetime(2026, 3, 4, 0, 0, tzinfo=UTC)))
 
 
+# --- one thing or several ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What cities has Ann been to?",
+        "which two backup drills did we run",
+        "What kind of errors does the parser report?",
+        "In what ways is Ann helping?",
+        "what people has Ann met",
+        "What are the open risks",
+        "who were the reviewers",
+        "How many times did the build fail?",
+        "how often does it run",
+        "what do Ann and Bob have in common",
+        "Did Ann and Bob both agree?",
+        "Quelles villes Ann a-t-elle visitées ?",
+        "quels sont les risques",
+        "lesquels ont échoué",
+        "combien de fois la compilation a-t-elle échoué",
+        "ce qu'Ann et Bob ont en commun",
+        "ont-ils tous les deux accepté",
+    ],
+)
+def test_a_question_for_several_things_is_heard_by_its_form_in_both_languages(text: str) -> None:
+    assert hints_in(text, ()).several
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What city has Ann been to?",
+        "what breaks the build",
+        "what causes the timeout when it restarts",
+        "What status did the server return?",
+        "which class was removed",
+        "what is this",
+        "What does Ann do on Mondays?",
+        "what's Ann's address",
+        "when did the tests pass",
+        "the cities of France",
+        "Quelle ville Ann a-t-elle visitée ?",
+        "quel est le risque",
+        "tous les tests passent",
+        "pourquoi les tests échouent",
+        "",
+    ],
+)
+def test_a_question_for_one_thing_is_not_taken_for_one_for_several(text: str) -> None:
+    assert not hints_in(text, ()).several
+
+
 # --- anything ----------------------------------------------------------------------------------------------------
 
 PARTS = st.sampled_from(
@@ -188,6 +241,7 @@ def test_nothing_typed_is_refused_and_what_is_heard_makes_sense(text: str, agent
 
 def test_a_page_that_was_pasted_is_heard_in_no_time() -> None:
     hints_in("may 3 " * 20_000 + "a" * 100_000 + "1 " * 50_000, ["ann"] * 100)
+    hints_in("what kinds of " * 10_000 + "which " + "ss" * 50_000 + " what" * 20_000, ["ann"])
 
 
 def test_no_question_no_hint() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from livememfs.recall.index import Index
 from livememfs.recall.query import parse
 from livememfs.recall.record import Record
-from livememfs.recall.search import DEFAULT_LIMIT, Found, Ranking, search
+from livememfs.recall.search import DEFAULT_LIMIT, READ, Found, Ranking, search
 from livememfs.testing.embed import hashed
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
@@ -413,6 +413,62 @@ def test_what_fits_a_hint_comes_before_what_does_not(empty: Index) -> None:
 def test_an_answer_comes_before_a_question(empty: Index) -> None:
     fill(empty, note("question", "which queue broker?", day(9)), note("answer", "that queue broker.", day(1)))
     assert titles(ask(empty, "queue broker", meaning=False)) == ["answer", "question"]
+
+
+ONE, SEVERAL = "which queue broker did fail", ("which queue brokers did fail", "quels queue broker ?")
+LONG = "queue broker stopped because the disk of the second machine had no room left after the nightly copy"
+
+
+@pytest.mark.parametrize("typed", SEVERAL)
+def test_of_what_fits_what_says_more_comes_first_when_several_things_are_asked_for(empty: Index, typed: str) -> None:
+    fill(empty, note("short", "queue broker", day(1)), note("long", LONG, day(9)))
+    assert titles(ask(empty, typed, meaning=False)) == ["long", "short"]
+    assert titles(ask(empty, typed, meaning=False, ranking=Ranking(length=0.0))) == ["short", "long"]
+    assert titles(ask(empty, typed, meaning=False, ranking=Ranking(several=False))) == ["short", "long"]
+    assert titles(ask(empty, "queue broker", meaning=False)) == ["short", "long"]
+
+
+@pytest.mark.parametrize("typed", SEVERAL)
+def test_when_several_things_are_asked_for_one_sitting_does_not_fill_the_answer(empty: Index, typed: str) -> None:
+    talk = [note(f"talk{n}", "queue broker", day(9) + timedelta(minutes=n)) for n in range(4)]
+    fill(empty, *talk, note("elsewhere", "queue broker or some such", day(1)))
+    ranking = Ranking(further=0.4)
+    assert titles(ask(empty, ONE, meaning=False, ranking=ranking)).index("elsewhere") == 4
+    assert titles(ask(empty, typed, meaning=False, ranking=ranking)).index("elsewhere") == 1
+
+
+def test_of_what_fits_what_names_something_comes_first(empty: Index) -> None:
+    fill(empty, note("plain", "the queue broker is at rest", day(9)), note("named", "queue broker at Rest", day(1)))
+    for typed in ("queue broker", *SEVERAL):
+        assert titles(ask(empty, typed, meaning=False)) == ["named", "plain"]
+    assert titles(ask(empty, "queue broker", meaning=False, ranking=Ranking(names=0.0))) == ["plain", "named"]
+
+
+def test_what_is_not_read_stays_behind_what_is(shelf: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = "which queue brokers did fail"
+    plain = titles(ask(shelf, typed, limit=100, ranking=Ranking(names=0.0, length=0.0, further=0.0)))
+    monkeypatch.setattr("livememfs.recall.search.READ", 3)
+    found = titles(ask(shelf, typed, limit=100, ranking=Ranking(further=0.0)))
+    assert set(found[:3]) == set(plain[:3])
+    assert found[3:] == plain[3:]
+
+
+@pytest.mark.parametrize("typed", ["queue broker", *SEVERAL])
+def test_records_are_read_once_for_ranking_and_answer(
+    shelf: Index, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    """Each reading is a way to a server and back where the index is a database."""
+    read: list[int] = []
+    records = shelf.records
+
+    def counted(ids: Sequence[int]) -> dict[int, Record]:
+        read.append(len(ids))
+        return records(ids)
+
+    monkeypatch.setattr(shelf, "records", counted)
+    assert ask(shelf, typed, limit=10).hits
+    assert len(read) == 1
+    assert read[0] <= READ
 
 
 # --- how many ----------------------------------------------------------------------------------------------------
