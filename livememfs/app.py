@@ -7,8 +7,9 @@ then. The only module that knows every layer; everything below gets what it need
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +22,8 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
-from livememfs.errors import LiveMemError, NoSpace, RunFailed
+from livememfs.errors import LiveMemError, NoSpace, RunFailed, SettingsError
+from livememfs.pipelines.expiry import Expiry
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
@@ -70,6 +72,7 @@ class App:
     tree: Root
     errors: ErrorLog
     recall: Recall
+    expiry: Expiry
     scheduler: Scheduler | None = None
 
 
@@ -130,10 +133,39 @@ async def open_embedder(settings: Settings) -> Embedder | None:
 
 
 def open_engine(settings: Settings, folder: Path) -> Engine:
-    """The configured index, open. Blocking. Raises CacheInUse, LiveMemError."""
+    """The configured index, open: the one in `folder`, or that of a team. Blocking. CacheInUse, LiveMemError."""
+    if settings.index_url:
+        with _postgres_extra():
+            from livememfs.recall.postgres.engine import Postgres
+
+        return Postgres(settings.index_url, vectors_name(settings), open_store(settings, SystemClock()).label)
     from livememfs.recall.index import Index
 
     return Index(folder, vectors_name(settings))
+
+
+def drop_engine(settings: Settings) -> None:
+    """Take the configured index away; the next one that is opened is empty. Blocking. CacheInUse, LiveMemError."""
+    if settings.index_url:
+        with _postgres_extra():
+            from livememfs.recall.postgres.schema import drop
+
+        drop(settings.index_url, open_store(settings, SystemClock()).label)
+        return
+    folder = index_folder(settings)
+    open_engine(settings, folder).close()  # nobody else uses it
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _postgres_extra() -> Iterator[None]:
+    """An import that only works where the optional driver is installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise SettingsError(
+            f"LIVEMEMFS_INDEX_URL is set, and what it needs is not installed: pip install livememfs[postgres] ({error})"
+        ) from None
 
 
 def index_folder(settings: Settings) -> Path:
@@ -180,6 +212,8 @@ async def open_app(
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
                 replica.subscribe(app.consolidations.heard)
+                replica.subscribe(app.expiry.heard)
+                nursery.start_soon(app.expiry.run)
                 nursery.start_soon(_recover, app)
                 nursery.start_soon(_forget, rejected)
             if app.scheduler is not None:
@@ -297,6 +331,7 @@ def _assemble(
     def status() -> dict[str, Any]:
         return {"since": since, "mountpoint": str(mountpoint or ""), **_status(app)}
 
+    expiry = Expiry(replica, clock)
     context = Context(
         replica=replica,
         consolidations=consolidations,
@@ -306,13 +341,14 @@ def _assemble(
         agent_of=lambda pid: agent_of(pid, settings.agent or user),
         status=status,
         recall=recall,
+        expiry=expiry,
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,
         fsync_remote=settings.fsync == "remote",
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
-    app = App(settings, clock, store, replica, consolidations, Root(context), errors, recall, scheduler)
+    app = App(settings, clock, store, replica, consolidations, Root(context), errors, recall, expiry, scheduler)
     return app  # `status` refers to it by this name
 
 
@@ -355,6 +391,7 @@ def _status(app: App) -> dict[str, Any]:
             "consolidations": asdict(app.consolidations.statistics()),
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "recall": asdict(app.recall.statistics()),
+            "expiry": asdict(app.expiry.statistics()),
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),

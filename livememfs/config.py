@@ -91,6 +91,9 @@ class Settings(BaseModel):
     embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
     embed_key: str = Field("", repr=False, description="key of that endpoint")
     share_vectors: bool = Field(True, description="keep vectors in the bucket, so that others need not compute them")
+    index_url: str = Field(
+        "", repr=False, description="PostgreSQL database of a team's search index; empty means one on this machine"
+    )
 
     schedule: Annotated[Schedule, PlainValidator(Schedule.parse)] = Field(
         Schedule(), description="which spaces a mount consolidates by itself; see [below](#by-itself)"
@@ -119,6 +122,14 @@ class Settings(BaseModel):
         if value and (parts.scheme not in ("http", "https") or not parts.hostname):
             raise ValueError(f"{value!r} is not an http:// or https:// URL")
         return value.rstrip("/")
+
+    @field_validator("index_url")
+    @classmethod
+    def _is_a_database(cls, value: str) -> str:
+        # Without the value: it has a password in it.
+        if value and urlsplit(value).scheme not in ("postgresql", "postgres"):
+            raise ValueError("the index is a PostgreSQL database: postgresql://user:password@host/database")
+        return value
 
     @model_validator(mode="after")
     def _endpoint_has_a_model(self) -> Self:

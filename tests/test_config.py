@@ -68,6 +68,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "s3_signature_mode": "dual",
         "log_level": "error",
         "fsync": "remote",
+        "index_url": "postgresql://host/database",
         "coverage": "overlap",
         "schedule": '{"project": {"after_notes": 7}}',
         "unsourced": "list",

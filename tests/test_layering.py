@@ -35,6 +35,7 @@ ONLY_IN = {
     "boto3": ("livememfs/store/s3",),
     "botocore": ("livememfs/store/s3",),
     "openai": ("livememfs/llm/client.py",),
+    "psycopg": ("livememfs/recall/postgres/",),
     "onnxruntime": ("livememfs/recall/embed/model.py",),
     "tantivy": ("livememfs/recall/lexical.py", "livememfs/recall/words.py"),
     "markdown_it": ("livememfs/records/headings.py",),

@@ -1,27 +1,25 @@
-"""`livememfs index`: the search index of a bucket on this machine: how it is, whether it is whole, made anew.
+"""`livememfs index`: the search index of a bucket: how it is, whether it is whole, made anew.
 
-Owns what is printed. Works on the index that no mount uses; a mount tells of its own in `status.json`. Main thread
-only.
+Owns what is printed. Works on the index of this machine that no mount uses, or on that of a team while mounts do; a
+mount tells of its own in `status.json`. Main thread only.
 """
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from livememfs.app import index_folder, open_app, open_engine
+from livememfs.app import drop_engine, index_folder, open_app, open_engine
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN, all_spaces
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 
-app = typer.Typer(
-    help="Look at the search index on this machine, or make it anew.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Look at the search index, or make it anew.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
@@ -34,7 +32,8 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
     if as_json:
         output.print_json(figures)
         return
-    output.say(f"{figures['records']:,} records of {figures['objects']:,} objects in {figures['folder']}")
+    place = figures.get("folder") or figures["database"]
+    output.say(f"{figures['records']:,} records of {figures['objects']:,} objects in {place}")
     output.say(f"{figures['pieces']:,} texts, {figures['embedded']:,} of them with a vector of {figures['model']}")
 
 
@@ -59,8 +58,7 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
     """Make the index of all spaces anew from the bucket."""
     settings = choice.load()
     quiet_log(settings)
-    _opened(settings)  # nobody else uses it
-    shutil.rmtree(index_folder(settings), ignore_errors=True)
+    drop_engine(settings)
     with output.busy("indexing"):
         run(_index_all, settings)
     figures = _opened(settings)[0]
@@ -76,10 +74,18 @@ async def _index_all(settings: Settings) -> None:
 
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """The figures of the index and what is wrong with it. CacheInUse when a mount has it."""
-    folder = index_folder(settings)
+    """The figures of the index and what is wrong with it. CacheInUse when it is this machine's and a mount has it."""
+    folder = Path() if settings.index_url else index_folder(settings)
     index = open_engine(settings, folder)
     try:
-        return {"folder": str(folder), "model": index.model, **asdict(index.statistics())}, index.verify()
+        where = {"database": _database(settings)} if settings.index_url else {"folder": str(folder)}
+        return {**where, "model": index.model, **asdict(index.statistics())}, index.verify()
     finally:
         index.close()
+
+
+def _database(settings: Settings) -> str:
+    """What the shared index is called, without who asks for it."""
+    from livememfs.recall.postgres.connection import place_of
+
+    return place_of(settings.index_url)

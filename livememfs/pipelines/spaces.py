@@ -186,6 +186,8 @@ def _content_label(parsed: keys.ParsedKey) -> str:
         return "in live/"
     if parsed.kind == "bank":
         return "in bank/"
+    if parsed.kind == "memory":
+        return f"in {parsed.name.partition('/')[0]}/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")
     marker = parsed.name.endswith("/") and parsed.name.startswith((f"{keys.LIVE}/", f"{keys.BANK}/"))
     return "" if own or marker or not parsed.name else "other files or directories"

@@ -127,7 +127,11 @@ class Feeder:
         live = await self._replica.listing(keys.live_prefix(space))
         bank = await self._replica.walk(keys.bank_prefix(space), local=True)
         top = await self._replica.listing(f"{space}/")
-        return [*live.objects.values(), *bank, *top.objects.values()]
+        found = [*live.objects.values(), *bank, *top.objects.values()]
+        for collection in keys.COLLECTIONS:
+            if collection in top.folders:
+                found += (await self._replica.listing(f"{space}/{collection}/")).objects.values()
+        return found
 
     async def settled(self, seconds: float) -> bool:
         """Wait until everything that was heard is found by its words; False when that takes longer."""

@@ -1,7 +1,7 @@
 """From an object of the bucket to what can be found in it.
 
-Owns the decision which objects are indexed, and how they are cut: a note stays whole, a bank file is cut at its
-headings. Refuses to fail on an object: what is no text, or has nothing to say, holds no records. Pure; any thread.
+Owns the decision which objects are indexed, and how they are cut: notes and memories stay whole, a bank file is cut at
+its headings. Refuses to fail on an object: what is no text, or has nothing to say, holds no records. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from livememfs.errors import NotText
 from livememfs.recall.record import Record, files_in
 from livememfs.records import keys
+from livememfs.records.memory import Memory
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.records.outline import Outline
@@ -31,7 +32,7 @@ def is_indexed(key: str) -> bool:
     parsed = keys.parse(key)
     if parsed.kind == "note":
         return not is_litter(parsed.name)
-    return parsed.kind == "synthesis" or (parsed.kind == "bank" and key.endswith(".md"))
+    return parsed.kind in ("synthesis", "memory") or (parsed.kind == "bank" and key.endswith(".md"))
 
 
 def space_of(key: str) -> str:
@@ -44,6 +45,8 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     parsed = keys.parse(key)
     if parsed.kind == "note":
         return _note(key, parsed, data, etag)
+    if parsed.kind == "memory":
+        return _memory(key, parsed, data, etag)
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -73,6 +76,35 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Reco
         created=int(note.timestamp.timestamp()),
         importance=IMPORTANCE.get(note.category, _OTHER_IMPORTANCE),
         labels=tuple(_labels(note, body)),
+        pieces=(body,),
+    )
+    return [record]
+
+
+def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    collection, _, name = parsed.name.partition("/")
+    try:
+        memory = Memory.parse(data, path=key, collection=collection, name=name)
+    except NotText:
+        return []
+    body = memory.content.strip()
+    if not body or memory.forgotten:
+        return []
+    labels = [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
+    labels += [("concept", memory.category)] if memory.category else []
+    labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind=collection,
+        space=parsed.space,
+        type=memory.type,
+        agent=str(memory.extra.get("agent", "")),
+        title=_first_line(body),
+        created=int(memory.created_at.timestamp()),
+        importance=memory.importance,
+        labels=(*labels, *(("file", name) for name in files_in(body))),
         pieces=(body,),
     )
     return [record]

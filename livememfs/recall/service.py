@@ -19,6 +19,7 @@ import trio
 from livememfs.clock import Clock
 from livememfs.errors import LiveMemError
 from livememfs.recall.query import Query, parse
+from livememfs.records import keys
 
 if TYPE_CHECKING:
     from livememfs.cache.changes import Change
@@ -40,6 +41,8 @@ FRESH = 0.25
 """How long any question waits for what was just written."""
 KEPT = 256
 DRAIN_SECONDS = 5.0
+FIGURES_SECONDS = 5.0
+"""How often an index that is not on this machine is asked how it is."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class Recall:
         self._index: Engine | None = None
         self._feeder: Feeder | None = None
         self._sharing: Sharing | None = None
+        self._elsewhere = False
+        self._last_figures: IndexStatistics | None = None
         self._nursery: trio.Nursery | None = None
         self._opening = trio.Lock()
         self._loaded = trio.Event()
@@ -148,7 +153,8 @@ class Recall:
             vector = await self._vector(query, notes)
             found = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
             self._last_error = ""
-            return Answer(query, found, tuple(notes))
+            there = tuple(hit for hit in found.hits if not keys.has_ended(hit.record.key, self._clock.now()))
+            return Answer(query, replace(found, hits=there), tuple(notes))
         except Exception as error:  # whatever an index can suffer must not cost more than the answer
             if not isinstance(error, LiveMemError):
                 log.exception("a search failed")
@@ -187,6 +193,9 @@ class Recall:
             raise LiveMemError("the search has not been started")
         if self._index is None:
             self._index = await trio.to_thread.run_sync(self._open_engine)
+        self._elsewhere = not isinstance(self._index, Index)
+        if self._elsewhere:
+            self._nursery.start_soon(self._ask_for_figures, self._index)
         if self._share and isinstance(self._index, Index):
             self._sharing = Sharing(self._replica, self._clock, self._index, self._complete)
             self._nursery.start_soon(self._sharing.run)
@@ -245,13 +254,26 @@ class Recall:
         """Wait until everything known of is found by meaning; False when it takes longer."""
         return self._feeder is not None and await self._feeder.understood(seconds)
 
+    def _figures(self) -> IndexStatistics | None:
+        """Those of an index on this machine as they are; of one elsewhere, as they were a moment ago."""
+        if self._index is None or self._elsewhere:
+            return self._last_figures
+        return self._index.statistics()
+
+    async def _ask_for_figures(self, index: Engine) -> None:
+        """A database may take its time, and whoever reads them is on the trio thread."""
+        while True:
+            with suppress(LiveMemError):
+                self._last_figures = await trio.to_thread.run_sync(index.statistics)
+            await trio.sleep(FIGURES_SECONDS)
+
     def statistics(self) -> RecallStatistics:
         """Counters, cheap but for those of an open index."""
         return RecallStatistics(
             **self._counts,
             waiting=self._feeder.waiting if self._feeder is not None else 0,
             last_error=self._last_error or (self._feeder.last_error if self._feeder is not None else ""),
-            index=self._index.statistics() if self._index is not None else None,
+            index=self._figures(),
             model=self._embedder.statistics() if self._embedder is not None else None,
             sharing=self._sharing.statistics() if self._sharing is not None else None,
         )

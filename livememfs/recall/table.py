@@ -30,6 +30,9 @@ NEIGHBOURS = 2
 """Notes before and after one that were written in the same sitting, and count as its context."""
 SITTING_SECONDS = 1_800
 """Two notes further apart than this have nothing to say about each other."""
+SHORT = 400
+"""Characters of a note that may need the one before it to be understood, and of that one, its end, that help. A model
+takes time by length."""
 AT_ONCE = 64
 """Notes of one second that are looked at anew when one of them comes or goes."""
 _CHUNK = 500
@@ -502,7 +505,9 @@ def spoken(record: Record, text: str) -> str:
 def text_of(record: Record, part: int, before: Record | None) -> Text:
     """What the vector of a piece is made of; `before`: the note just before it in the same sitting."""
     own = spoken(record, record.pieces[part])
-    return Text(own, f"{spoken(before, before.text)}\n{own}" if before is not None else "").known()
+    if before is None or len(own) > SHORT:
+        return Text(own).known()
+    return Text(own, f"{spoken(before, before.text[-SHORT:])}\n{own}").known()
 
 
 def piece_of(number: int, record: Record, part: int, beside: Iterable[Record]) -> Piece:

@@ -23,6 +23,7 @@ INDEX = "_index"
 MEMORIES = "memories"
 SELF = "self"
 GOALS = "goals"
+MEMORY_HISTORY = ".history"
 COLLECTIONS = (MEMORIES, SELF, GOALS)
 """The folders of a space that hold typed memories."""
 LIVE = "live"
@@ -40,6 +41,8 @@ Kind = Literal[
     "keep",
     "ledger",
     "index",
+    "memory",
+    "memory-old",
     "backup",
     "system",
     "other",
@@ -113,6 +116,17 @@ def index_prefix(space: str, model: str) -> str:
     if slug != model or slug.startswith("."):
         slug = f"{slug.lstrip('.')}-{blake2b(model.encode(), digest_size=4).hexdigest()}"
     return f"{space}/{INDEX}/{slug}/"
+
+
+def memory_history_prefix(space: str, collection: str) -> str:
+    """`{space}/{collection}/.history/`, with the slash: what memories were."""
+    return f"{space}/{collection}/{MEMORY_HISTORY}/"
+
+
+def memory_history_key(space: str, collection: str, memory_id: str, moment: datetime) -> str:
+    """The key under which a version is kept that ceased to be at a moment."""
+    stamp = moment.astimezone(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    return f"{memory_history_prefix(space, collection)}{memory_id}/{stamp}.md"
 
 
 def lease_key(space: str) -> str:
@@ -224,6 +238,12 @@ class MemoryName:
         return cls(made, match[2], match[3], ends)
 
 
+def has_ended(key: str, now: datetime) -> bool:
+    """Whether this is the key of a memory that is not there any more, as its name tells."""
+    name = MemoryName.parse(key.rpartition("/")[2]) if "_until_" in key else None
+    return name is not None and name.expires_at is not None and name.expires_at <= now
+
+
 def _stamp(moment: datetime) -> str:
     return moment.replace(tzinfo=None).isoformat().replace("-", "").replace(":", "")
 
@@ -238,7 +258,7 @@ class ParsedKey:
     :kind:  which rule of the grammar it fits
     :space: the space or, for `other`, the first part of the key; empty where there is none
     :name:  the rest, relative to the kind's own folder (a note's name, a bank file's path, `stamp/...` of a backup);
-            for `keep` and `other` relative to the space
+            for `keep`, `other` and memories relative to the space
     """
 
     kind: Kind
@@ -290,9 +310,18 @@ def _parse_in_space(space: str, rest: str) -> ParsedKey:
         return ParsedKey("bank", space, name)
     if folder == LEDGER:
         return ParsedKey("ledger", space, name)
+    if folder in COLLECTIONS:
+        return ParsedKey(_kind_of_memory(name), space, rest)
     if folder == INDEX:
         return ParsedKey("index", space, name)
     return ParsedKey("other", space, rest)
+
+
+def _kind_of_memory(name: str) -> Kind:
+    """A memory is a `.md` directly in its folder."""
+    if name.startswith(f"{MEMORY_HISTORY}/"):
+        return "memory-old"
+    return "memory" if "/" not in name and name.endswith(".md") and not name.startswith(".") else "other"
 
 
 def build(parsed: ParsedKey) -> str:

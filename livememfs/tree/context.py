@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.pipelines.expiry import Expiry
     from livememfs.pipelines.queue import Consolidations
     from livememfs.recall.service import Recall
     from livememfs.tree.errorlog import ErrorLog
@@ -48,6 +49,7 @@ class Context:
     agent_of: Callable[[int], str]
     status: Callable[[], dict[str, Any]]
     recall: Recall | None = None
+    expiry: Expiry | None = None
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26

@@ -1,4 +1,4 @@
-"""What the files of a folder become when they are closed: notes in `live/`.
+"""What the files of a folder become when they are closed: notes in `live/`, memories in `memories/`, `self/`, `goals/`.
 
 Owns how a file is completed and which names its object may have. Refuses to touch the bucket. Pure; any thread.
 """
@@ -11,6 +11,9 @@ from datetime import datetime
 from typing import Protocol
 
 from livememfs.records import keys
+from livememfs.records.memory import Memory
+from livememfs.records.memory import canonical_name as memory_name
+from livememfs.records.memory import complete as complete_memory
 from livememfs.records.note import Note, canonical_name, complete, uid8
 
 
@@ -56,6 +59,10 @@ class Form(Protocol):
         """A canonical name with other digits."""
         ...
 
+    def renewed(self, name: str, sealed: Sealed) -> str:
+        """The name of the object after its next version."""
+        ...
+
 
 class NoteForm:
     """See `Form`."""
@@ -86,3 +93,51 @@ class NoteForm:
         parsed = keys.NoteName.parse(name)
         assert parsed is not None  # `uid_of` gave digits
         return str(replace(parsed, uid=uid))
+
+    def renewed(self, name: str, sealed: Sealed) -> str:
+        """See `Form.renewed`. A note keeps the name it was first given."""
+        return name
+
+
+class MemoryForm:
+    """See `Form`. `collection` is one of keys.COLLECTIONS."""
+
+    def __init__(self, collection: str) -> None:
+        self.folder = collection
+
+    def seal(
+        self, raw: bytes, *, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+    ) -> Sealed:
+        """See `Form.seal`."""
+        previous = None
+        if former is not None:
+            previous = Memory.parse(former.data, path=path, collection=self.folder, name=former.name)
+        memory = complete_memory(
+            raw, path=path, written_name=written_name, collection=self.folder, space=space, now=now, previous=previous
+        )
+        if "agent" not in memory.extra:
+            memory = replace(memory, extra={"agent": agent, **memory.extra})
+        return Sealed(memory.render(), lambda uid: memory_name(memory, uid))
+
+    def uid(self, space: str, written: str, attempt: int) -> str:
+        """See `Form.uid`."""
+        return uid8(f"{space}/{self.folder}", written, attempt)
+
+    def uid_of(self, name: str) -> str:
+        """See `Form.uid_of`."""
+        parsed = keys.MemoryName.parse(name)
+        return parsed.uid if parsed is not None else ""
+
+    def with_uid(self, name: str, uid: str) -> str:
+        """See `Form.with_uid`."""
+        parsed = keys.MemoryName.parse(name)
+        assert parsed is not None  # `uid_of` gave digits
+        return str(replace(parsed, uid=uid))
+
+    def renewed(self, name: str, sealed: Sealed) -> str:
+        """See `Form.renewed`. A memory keeps its name, but for how long it lasts."""
+        parsed = keys.MemoryName.parse(name)
+        wanted = keys.MemoryName.parse(sealed.named(parsed.uid)) if parsed is not None else None
+        if parsed is None or wanted is None:
+            return name
+        return str(replace(parsed, expires_at=wanted.expires_at))

@@ -55,17 +55,25 @@ class Live(Directory):
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder itself are accepted and not kept: it is the space's."""
 
+    def shows(self, name: str) -> bool:
+        """Whether an object of this name is shown."""
+        return name not in ("", keys.KEEP)
+
     # --- looking ----------------------------------------------------------------------------------------------
 
-    async def child(self, name: str) -> NoteFile:
+    async def child(self, name: str) -> Node:
+        return await self.file(name)
+
+    async def file(self, name: str) -> NoteFile:
+        """The file of that name. NotFound."""
         check_name(name, self.path_of(name))
         local = self._local.get(name)
         if local is not None:
             return local
         listing = await self._listing()
-        canonical = name if name in listing.objects and _shown(name) else await self._canonical(name, listing)
+        canonical = name if name in listing.objects and self.shows(name) else await self._canonical(name, listing)
         info = listing.objects.get(canonical) if canonical is not None else None
-        if canonical is None or info is None:
+        if canonical is None or info is None or not self.shows(canonical):
             raise errors.NotFound(path=self.path_of(name))
         if info.meta is None:  # asked for by itself: then its time is to be exact, and it will be read
             with suppress(errors.Unreachable, errors.Throttled):
@@ -78,7 +86,7 @@ class Live(Directory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self._listing()
-        shown = {name: self._note(name, info) for name, info in listing.objects.items() if _shown(name)}
+        shown = {name: self._note(name, info) for name, info in listing.objects.items() if self.shows(name)}
         shown.update(self._local)
         return sorted(shown.items())
 
@@ -89,9 +97,9 @@ class Live(Directory):
         }
         nodes |= self._local
         if not nodes:
-            return [named for named in listing.items() if _shown(named[0])]
+            return [named for named in listing.items() if self.shows(named[0])]
         shown: dict[str, Node | ObjectInfo] = {**dict(listing.items()), **nodes}
-        return [(name, shown[name]) for name in sorted(shown) if _shown(name)]
+        return [(name, shown[name]) for name in sorted(shown) if self.shows(name)]
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
         return self.context.replica.overhear(self.prefix, heard)
@@ -99,7 +107,7 @@ class Live(Directory):
     def appear(self, name: str) -> Node | None:
         level = self.context.replica.known(self.prefix)
         info = level.objects.get(name) if level is not None else None
-        return self._note(name, info) if info is not None and _shown(name) else self.met(name)
+        return self._note(name, info) if info is not None and self.shows(name) else self.met(name)
 
     async def _listing(self) -> Listing:
         """What the bucket has here, the sentinel and the folder's own marker included."""
@@ -130,7 +138,9 @@ class Live(Directory):
 
     async def _named(self, name: str, candidates: list[str], listing: Listing) -> str | None:
         """The newest of `candidates` whose metadata says that it was written as `name`."""
-        infos = await self.context.replica.complete([listing.objects[found] for found in candidates if _shown(found)])
+        infos = await self.context.replica.complete(
+            [listing.objects[found] for found in candidates if self.shows(found)]
+        )
         for info in sorted(infos, key=lambda info: info.key, reverse=True):
             if (info.meta or {}).get(META_NAME) == name:
                 found = info.key.rpartition("/")[2]
@@ -168,7 +178,7 @@ class Live(Directory):
     async def create(self, name: str, mode: int, caller: Caller) -> NoteFile:
         check_name(name, self.path_of(name))
         try:
-            await self.child(name)
+            await self.file(name)
         except errors.NotFound:
             pass
         else:
@@ -197,20 +207,27 @@ class Live(Directory):
         self._local = {name: other for name, other in self._local.items() if other is not note}
         self._parked.pop(note.written, None)
         self._parked.pop(canonical, None)
+        if note.name != canonical and self._notes.get(note.name) is note:  # its object has another name now
+            del self._notes[note.name]
+            self._aliases = {name: canonical if of == note.name else of for name, of in self._aliases.items()}
         self._notes[canonical] = note
         if note.written and note.written != canonical:
             self._aliases[note.written] = canonical
         note.name = canonical
 
     async def unlink(self, name: str) -> None:
-        note = await self.child(name)
+        note = await self.file(name)
         async with note.removing():
             key, info = note.key, note.body.info
             if note.parks is not None:
                 key, info = await self._abandoned(note.parks)
             if key is not None and info is not None:
-                self.context.replica.remove(key, base=info)
+                await self.discard(key, info)
         self._forget(note)
+
+    async def discard(self, key: str, info: ObjectInfo) -> None:
+        """Have a removed file's object go."""
+        self.context.replica.remove(key, base=info)
 
     async def _abandoned(self, key: str) -> tuple[str | None, ObjectInfo | None]:
         """A backup goes. The note it parks goes with it only when nothing took its place."""
@@ -235,7 +252,7 @@ class Live(Directory):
         if target is not self:
             raise crossing(self.path_of(name), target)
         check_name(new_name, self.path_of(new_name))
-        note = await self.child(name)
+        note = await self.file(name)
         existing = await self._existing(new_name)
         if existing is note:
             return
@@ -250,7 +267,7 @@ class Live(Directory):
 
     async def _existing(self, name: str) -> NoteFile | None:
         try:
-            return await self.child(name)
+            return await self.file(name)
         except errors.NotFound:
             return None
 
@@ -319,7 +336,3 @@ class Live(Directory):
         self._local[new_name] = note
         await note.flush(note.body)
         self.context.replica.remove(old_key, base=old_info)
-
-
-def _shown(name: str) -> bool:
-    return name not in ("", keys.KEEP)

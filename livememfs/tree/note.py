@@ -81,6 +81,8 @@ class NoteFile(ObjectFile):
         )
         if self.key is None:
             self.key = self._free_key(sealed)
+        elif (name := self.live.form.renewed(self.key.rpartition("/")[2], sealed)) != self.key.rpartition("/")[2]:
+            self._move(body, self.live.prefix + name)
         with pending_attrs(self) as attrs:
             info = await self.store(body, sealed.data, self.meta(attrs))
         body.saved, body.info = changes, info
@@ -92,6 +94,16 @@ class NoteFile(ObjectFile):
             self.body = Body(info)
         self.parks = None
         self.live.sealed(self)
+
+    def _move(self, body: Body, key: str) -> None:
+        """Have the object under another key, which its new version asks for."""
+        if body.info is None:
+            self.key = key
+            return
+        moved = self.context.replica.move(body.info, key, replaces=None)
+        if self.body is not body and self.body.info is body.info:
+            self.body.info = moved
+        self.key, body.info = key, moved
 
     async def _former(self) -> Former | None:
         """The version that this is to replace."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SPACE = "<space>"
 ANY = "<path>"
 _PLACEHOLDERS = {
-    "<note>": r"[^/]+",
+    "<note>": r"(?!\.history(?:/|$))[^/]+",
     "<file>": r"[^/]+",
     "<run>": r"[0-9]+",
     "<question>": r"[^/.][^/]*",
@@ -98,6 +98,21 @@ REGISTRY = (
     Entry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
     Entry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
     Entry("<space>/bank/<bank path>", "directory", 0o755, "EROFS", "a folder of the bank"),
+    *(
+        entry
+        for folder, meaning in (
+            ("memories", "what is true"),
+            ("self", "who the agent is"),
+            ("goals", "what the agent would like"),
+        )
+        for entry in (
+            Entry(f"<space>/{folder}", "directory", 0o755, "files only; directories and links: EPERM", meaning),
+            Entry(f"<space>/{folder}/<note>", "file", 0o644, "a memory, sealed at close; `rm` forgets it", "a memory"),
+            Entry(f"<space>/{folder}/.history", "directory", 0o755, "EROFS", "what was forgotten or replaced"),
+            Entry(f"<space>/{folder}/.history/<bank path>", "directory", 0o755, "EROFS", "one memory, by its id"),
+            Entry(f"<space>/{folder}/.history/<bank path>", "file", 0o644, "EROFS", "what it was, by when it ended"),
+        )
+    ),
     Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
     Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
     Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),

@@ -14,6 +14,7 @@ from livememfs import errors
 from livememfs.pipelines.history import History
 from livememfs.records import keys
 from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.collection import Collection
 from livememfs.tree.computed import ComputedFile
 from livememfs.tree.control import Control, Wait
 from livememfs.tree.form import NoteForm
@@ -41,9 +42,6 @@ OBJECTS = (keys.META, keys.SYNTHESIS)
 RESERVED = frozenset(
     {
         "context.md",
-        "memories",
-        "self",
-        "goals",
         "observations",
         "sessions",
         ".digest",
@@ -61,7 +59,7 @@ RESERVED = frozenset(
 class Space(PlainDirectory):
     """One space, at the root of the mount."""
 
-    __slots__ = ("_fixed", "_objects", "_rules", "live", "space")
+    __slots__ = ("_fixed", "_objects", "_rules", "collections", "live", "space")
 
     def __init__(self, parent: Directory, context: Context, space: str) -> None:
         super().__init__(parent, space, context, f"{space}/")
@@ -81,6 +79,8 @@ class Space(PlainDirectory):
             WHY: WhyDirectory(self, WHY, context, space, history),
             SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
+        self.collections = [Collection(self, context, space, folder) for folder in keys.COLLECTIONS]
+        self._fixed |= {collection.name: collection for collection in self.collections}
 
     async def _itself(self) -> Sequence[str]:
         return (self.space,)
@@ -211,4 +211,4 @@ class Space(PlainDirectory):
 
     def unsaved_notes(self) -> list[NoteFile]:
         """Notes whose content is not in the bucket."""
-        return self.live.unsaved()
+        return [note for folder in (self.live, *self.collections) for note in folder.unsaved()]

@@ -39,6 +39,16 @@ def parser() -> argparse.ArgumentParser:
     searched.add_argument(
         "--records", default="1000,10000,100000", help="sizes of the index, with commas; a million takes 10 minutes"
     )
+    index = commands.add_parser(
+        "index",
+        help="from the first question until all is found",
+        description="Measure how long it takes to index a bucket, and a second time with the vectors of the first.",
+    )
+    index.add_argument("--notes", type=int, default=10_000, help="notes in the space that is asked")
+    index.add_argument("--latency", type=float, default=0.0, help="seconds added to each request")
+    index.add_argument("--limit", type=float, default=3_600.0, help="seconds after which a mount is given up")
+    index.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
+    searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
     mount.add_argument("--rounds", type=int, default=5, help="how often all is measured; medians are shown")
@@ -59,9 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "search":
         from benchlib import search  # brings numpy and the model
 
-        return search.main(sorted(int(size) for size in given.records.split(",")))
+        return search.main(sorted(int(size) for size in given.records.split(",")), given.index)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that everything started is ended
+    if given.command == "index":
+        from benchlib import indexing
+
+        return indexing.main(given.notes, given.server, given.latency, _store, given.limit)
     sizes = replace(Sizes(), objects=given.size)
     sizes, rounds = (sizes.quick(), 1) if given.quick else (sizes, given.rounds)
     chosen = [item for item in workloads(sizes) if not given.only or any(part in item.name for part in given.only)]

@@ -7,7 +7,6 @@ how far it is.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import tempfile
@@ -95,11 +94,11 @@ def index_all(mount: OurMount, names: list[str], limit: float) -> Figures:
     """Ask, and wait until all is found, with a `stat` of some note now and then."""
     found, done, chance = Figures(), threading.Event(), random.Random(7)
     live = mount.path / SPACE / keys.LIVE
-    os.listdir(live)
+    list(live.iterdir())
     begun = time.perf_counter()
 
     def watch() -> None:
-        os.listdir(mount.path / SPACE / "search" / QUESTION)
+        list((mount.path / SPACE / "search" / QUESTION).iterdir())
         while time.perf_counter() - begun < limit and not done.is_set():
             time.sleep(LOOK_SECONDS)
             figures = mount.figures()["recall"]
@@ -140,15 +139,18 @@ def main(
     count: int, server_choice: str, latency: float, open_store: Callable[[servers.Server], Store], limit: float
 ) -> int:
     """Measure and print a table. 1 when something was not found within `limit` seconds."""
-    with tempfile.TemporaryDirectory(prefix="livememfs-bench-", ignore_cleanup_errors=True) as folder:
-        with servers.s3_server(server_choice, Path(folder)) as server, servers.proxy_to(server) as proxy:
-            names = fill(open_store(server), count)
-            print(f"{count:,} notes; seconds from the first question on; milliseconds of a stat p50 / p95 / p99 / max")
-            print(f"{'mount':<34} {'words':>8} {'meaning':>9} {'embedded':>9} {'RSS MB':>7}   stat")
-            rows: list[Figures] = []
-            with OurMount(server, proxy, latency, Path(folder)) as mount:
-                for what in ("the first", "another, with an empty cache"):
-                    mount.refresh()
-                    rows.append(index_all(mount, names, limit))
-                    print(line(what, rows[-1]), flush=True)
+    rows: list[Figures] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="livememfs-bench-", ignore_cleanup_errors=True) as folder,
+        servers.s3_server(server_choice, Path(folder)) as server,
+        servers.proxy_to(server) as proxy,
+    ):
+        names = fill(open_store(server), count)
+        print(f"{count:,} notes; seconds from the first question on; milliseconds of a stat p50 / p95 / p99 / max")
+        print(f"{'mount':<34} {'words':>8} {'meaning':>9} {'embedded':>9} {'RSS MB':>7}   stat")
+        with OurMount(server, proxy, latency, Path(folder)) as mount:
+            for what in ("the first", "another, with an empty cache"):
+                mount.refresh()
+                rows.append(index_all(mount, names, limit))
+                print(line(what, rows[-1]), flush=True)
     return 0 if all(row.meant for row in rows) else 1

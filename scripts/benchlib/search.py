@@ -6,12 +6,14 @@ but the model's own reading of them runs as on a mount. Main thread only.
 
 from __future__ import annotations
 
+import os
 import random
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +23,7 @@ import numpy as np
 import trio
 
 from livememfs.recall.embed.builtin import Builtin
-from livememfs.recall.engine import Read
+from livememfs.recall.engine import Engine, Read
 from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import parse
@@ -52,6 +54,52 @@ class Figures:
     parts: dict[str, list[float]]
     rss_mb: float
     disk_mb: float
+
+
+class Local:
+    """Where the index is: a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, model: str) -> Engine:
+        return Index(self.folder, model)
+
+    def megabytes(self) -> float:
+        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()) / 1e6
+
+    def remove(self) -> None:
+        """The folder is temporary."""
+
+
+class Shared:
+    """A PostgreSQL database, and in it the index of a bucket that nobody else has."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.bucket = url, f"bench {os.getpid()}"
+
+    def open(self, model: str) -> Engine:
+        from livememfs.recall.postgres.engine import Postgres
+
+        return Postgres(self.url, model, self.bucket)
+
+    def megabytes(self) -> float:
+        import psycopg
+
+        from livememfs.recall.postgres.schema import schema_of
+
+        query = (
+            "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE n.nspname = %s AND c.relkind = 'r'"
+        )
+        with psycopg.connect(self.url) as db:
+            row = db.execute(query, (schema_of(self.bucket),)).fetchone()
+        return float(row[0]) / 1e6 if row else 0.0
+
+    def remove(self) -> None:
+        from livememfs.recall.postgres.schema import drop
+
+        drop(self.url, self.bucket)
 
 
 class Made:
@@ -88,7 +136,7 @@ def timed(into: list[float], call: Callable[[], T]) -> T:
     return found
 
 
-def fill(index: Index, made: Made, numbers: range) -> None:
+def fill(index: Engine, made: Made, numbers: range) -> None:
     """Take in notes and vectors."""
     for start in range(numbers.start, numbers.stop, BATCH):
         index.apply([], [made.note(number) for number in range(start, min(start + BATCH, numbers.stop))])
@@ -96,10 +144,10 @@ def fill(index: Index, made: Made, numbers: range) -> None:
             index.take_vectors([text.meaning for text in texts], made.vectors(len(texts)))
 
 
-def measure(folder: Path, sizes: list[int]) -> Iterator[Figures]:
+def measure(place: Local | Shared, sizes: list[int]) -> Iterator[Figures]:
     """Grow one index from size to size and measure at each."""
     made, model, there, built = Made(), Builtin.load(), 0, 0.0
-    index = Index(folder, model.name)
+    index = place.open(model.name)
     for size in sizes:
         start = time.perf_counter()
         fill(index, made, range(there, size))
@@ -107,16 +155,15 @@ def measure(folder: Path, sizes: list[int]) -> Iterator[Figures]:
         there = size
         index.close()
         start = time.perf_counter()
-        index = Index(folder, model.name)
+        index = place.open(model.name)
         opened = time.perf_counter() - start
         insert, parts = inserts(index, made, size), questions(index, made, model)
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
-        yield Figures(size, built, opened, insert, parts, rss, disk)
+        yield Figures(size, built, opened, insert, parts, rss, place.megabytes())
     index.close()
 
 
-def inserts(index: Index, made: Made, size: int) -> list[float]:
+def inserts(index: Engine, made: Made, size: int) -> list[float]:
     """From the close of a note until its words find it."""
     times: list[float] = []
     for number in range(20):
@@ -127,7 +174,7 @@ def inserts(index: Index, made: Made, size: int) -> list[float]:
     return times
 
 
-def questions(index: Index, made: Made, model: Builtin) -> dict[str, list[float]]:
+def questions(index: Engine, made: Made, model: Builtin) -> dict[str, list[float]]:
     """Questions of a few words, in all and list by list."""
     where = Restriction(fields=(("space", (SPACE,)),))
     parts: dict[str, list[float]] = {"read": [], "words": [], "meaning": [], "all": []}
@@ -149,12 +196,14 @@ def p(values: list[float], share: float) -> float:
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
-def main(sizes: list[int]) -> int:
-    """Measure and print a table."""
+def main(sizes: list[int], index_url: str = "") -> int:
+    """Measure and print a table; `index_url`: of a database, in place of a folder."""
     timings = "".join(f"{name + ' p50/p95':>16}" for name in ("insert", "read", "words", "meaning", "all"))
     print(f"{'records':>9}  build s  open s{timings}  RSS MB  disk MB")
-    with tempfile.TemporaryDirectory(prefix="livememfs-bench-") as folder:
-        for found in measure(Path(folder), sizes):
+    with tempfile.TemporaryDirectory(prefix="livememfs-bench-") as folder, ExitStack() as stack:
+        place = Shared(index_url) if index_url else Local(Path(folder))
+        stack.callback(place.remove)
+        for found in measure(place, sizes):
             cells = [f"{p(found.insert, 0.5):6.1f} /{p(found.insert, 0.95):6.1f}"]
             cells += [f"{p(values, 0.5):6.1f} /{p(values, 0.95):6.1f}" for values in found.parts.values()]
             print(

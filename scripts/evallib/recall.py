@@ -5,7 +5,8 @@
     {"op": "close"}                                                                          ->  the process ends
 
 Owns the translation of memories to notes; everything else is the code that a mount runs, on a folder in place of a
-bucket, index and model included. `--without author,...` switches off a part of the ranking, to see what it gains.
+bucket, index and model included; `--index URL` keeps the index in a PostgreSQL database. `--without author,...`
+switches off a part of the ranking, to see what it gains.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import trio
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from livememfs import log
-from livememfs.app import App, open_app
+from livememfs.app import App, drop_engine, open_app
 from livememfs.config import Settings
 from livememfs.pipelines.spaces import create
 from livememfs.recall.search import Ranking
@@ -40,6 +41,10 @@ OFF: dict[str, dict[str, Any]] = {
     "question": {"question": 1.0},
     "sitting": {"sitting": 0.0},
     "hints": {"hints": 0.0},
+    "names": {"names": 0.0},
+    "length": {"length": 0.0},
+    "further": {"further": 0.0},
+    "several": {"several": False},
 }
 
 
@@ -81,31 +86,41 @@ def _note(memory: Mapping[str, Any], space: str) -> Note:
     return Note(written if written.tzinfo else written.replace(tzinfo=UTC), author, "observation", (), space, text)
 
 
-async def _serve(ranking: Ranking) -> None:
+async def _serve(ranking: Ranking, index_url: str) -> None:
     with tempfile.TemporaryDirectory(prefix="livememfs-eval-") as folder:
-        settings = Settings(store=f"{folder}/bucket", cache=f"{folder}/cache", log_level="error")
-        async with open_app(settings) as app:
-            judge = Judge(app, ranking)
-            while line := await trio.to_thread.run_sync(sys.stdin.readline):
-                asked = json.loads(line)
-                if asked["op"] == "close":
-                    break
-                if asked["op"] == "index":
-                    said = await judge.index(asked["space"], asked["memories"])
-                else:
-                    said = await judge.search(asked["space"], asked["query"], int(asked["k"]))
-                print(json.dumps(said), flush=True)
+        settings = Settings(store=f"{folder}/bucket", cache=f"{folder}/cache", log_level="error", index_url=index_url)
+        try:
+            await _judge(settings, ranking)
+        finally:
+            if index_url:
+                drop_engine(settings)  # nobody will ask for the index of a folder that is gone
+
+
+async def _judge(settings: Settings, ranking: Ranking) -> None:
+    async with open_app(settings) as app:
+        judge = Judge(app, ranking)
+        while line := await trio.to_thread.run_sync(sys.stdin.readline):
+            asked = json.loads(line)
+            if asked["op"] == "close":
+                break
+            if asked["op"] == "index":
+                said = await judge.index(asked["space"], asked["memories"])
+            else:
+                said = await judge.search(asked["space"], asked["query"], int(asked["k"]))
+            print(json.dumps(said), flush=True)
 
 
 def main() -> None:
     """Read what to leave out, then serve."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--without", default="", help=f"parts to leave out, by commas: {', '.join(OFF)}")
+    parser.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
+    given = parser.parse_args()
     ranking = Ranking()
-    for part in filter(None, parser.parse_args().without.split(",")):
+    for part in filter(None, given.without.split(",")):
         ranking = replace(ranking, **OFF[part])
     log.configure("warning")  # standard output is the judge's
-    trio.run(_serve, ranking)
+    trio.run(_serve, ranking, given.index)
 
 
 if __name__ == "__main__":

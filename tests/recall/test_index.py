@@ -1,13 +1,15 @@
-"""The index as a whole: what was applied is found, whatever happened to the process or to its files in between."""
+"""The index in a folder: what was applied is found, whatever happened to the process or to its files in between.
+
+What every index can do is in `test_engine_contract`.
+"""
 
 from __future__ import annotations
 
-import random
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,11 @@ import numpy as np
 import pytest
 
 from livememfs.errors import CacheInUse, NoSpace
-from livememfs.recall.columns import Columns
 from livememfs.recall.engine import Read
 from livememfs.recall.index import Index
-from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
+from livememfs.recall.lexical import Asked, Lexical, Restriction
 from livememfs.recall.record import Record
-from livememfs.recall.table import SITTING_SECONDS, Table
+from livememfs.recall.table import Table
 from livememfs.testing.embed import hashed
 
 ALL = Restriction()
@@ -104,161 +105,7 @@ def assert_whole(index: Index) -> None:
     assert found(index, "delta") == ["three"]
 
 
-# --- in and out --------------------------------------------------------------------------------------------------
-
-
-def test_what_is_applied_is_found_when_apply_returns_and_after_reopening(filled: Path) -> None:
-    index = reopened(filled)
-    assert_whole(index)
-    assert near(index, "queue alpha")[0] == "one"
-    assert index.rebuilt == []
-    assert index.redone == 0
-    statistics = index.statistics()
-    assert (statistics.objects, statistics.records, statistics.pieces) == (3, 3, 4)
-    assert statistics.embedded == statistics.vectors == 4
-    index.close()
-
-
-def test_an_object_that_went_and_one_that_changed_are_gone_at_once(filled: Path) -> None:
-    index = reopened(filled)
-    index.apply(["space/live/one.md"], [read(note("two", "topic", 2 * DAY, etag="2"))])
-
-    assert (found(index, "queue"), found(index, "topic"), near(index, "alpha")) == (["three"], ["two"], [])
-    assert index.objects() == {"space/live/two.md": "2", "space/live/three.md": "1"}
-    assert index.verify() == []
-    assert index.statistics().embedded == 2
-    index.close()
-
-
-def test_an_object_without_records_is_remembered_as_read_and_forgets_those_it_had(index: Index) -> None:
-    index.apply((), THREE)
-    index.apply((), [("space/live/one.md", "2", "space", ()), ("space/live/empty.md", "1", "space", ())])
-    assert found(index, "queue") == ["three", "two"]
-    assert index.objects()["space/live/empty.md"] == "1"
-    assert index.verify() == []
-
-
-def test_one_object_given_twice_at_once_has_its_last_records(index: Index) -> None:
-    index.apply((), [read(note("one", "first")), read(note("one", "second", etag="2"))])
-    assert (found(index, "first"), found(index, "second"), index.verify()) == ([], ["one"], [])
-
-
-def test_forgetting_what_is_not_there_changes_nothing(index: Index) -> None:
-    index.apply((), THREE)
-    index.apply(["space/live/never.md"], ())
-    assert_whole(index)
-
-
-# --- beside ------------------------------------------------------------------------------------------------------
-
-
-def test_a_note_that_comes_between_two_others_is_context_of_both_and_changes_their_meaning(index: Index) -> None:
-    index.apply((), [read(note("before", "lunch", 1_000)), read(note("after", "dinner", 1_200))])
-    embed(index)
-
-    index.apply((), [read(note("between", "needle", 1_100))])
-
-    assert found(index, "needle") == ["after", "before", "between"]
-    assert {text.own.rpartition(": ")[2] for text in index.unembedded(100)} == {"needle", "dinner"}
-    assert any("needle" in text.around and "dinner" in text.around for text in index.unembedded(100))
-    assert embed(index) == 2
-    assert index.verify() == []
-
-
-def test_a_note_that_goes_is_context_of_nothing(index: Index) -> None:
-    index.apply((), [read(note(name, name, at)) for name, at in (("first", 1_000), ("needle", 1_100), ("last", 1_200))])
-    embed(index)
-    index.apply(["space/live/needle.md"], ())
-    assert found(index, "needle") == []
-    assert embed(index) == 1
-    assert index.verify() == []
-
-
-def test_a_note_of_another_sitting_or_space_or_kind_is_no_context(index: Index) -> None:
-    index.apply(
-        (),
-        [
-            read(note("late", "lunch", 1_000 + SITTING_SECONDS + 1)),
-            read(note("elsewhere", "lunch", 1_000, space="other")),
-            read(note("file", "lunch", 1_000, kind="bank")),
-            read(note("needle", "needle", 1_000)),
-        ],
-    )
-    assert found(index, "needle") == ["needle"]
-
-
-def test_the_author_and_the_month_of_a_note_are_found(index: Index) -> None:
-    index.apply((), [read(note("one", "lunch", 1_772_530_000, agent="Zoé"))])
-    assert (found(index, "zoe"), found(index, "March 2026")) == (["one"], ["one"])
-
-
-def test_notes_of_one_second_leave_nothing_to_embed_for_ever(index: Index) -> None:
-    """An import writes many notes with one time. What follows them has a meaning that depends on the last of them."""
-    index.apply((), [read(note(f"n{n}", f"word{n}", 1_000)) for n in range(5)])
-    index.apply((), [read(note("follows", "dinner", 1_060))])
-    index.apply((), [read(note("n5", "word5", 1_000))])
-    for _ in range(3):
-        texts = index.unembedded(100)
-        index.take_vectors([text.meaning for text in texts], np.array([hashed(text.own, DIM) for text in texts]))
-    assert index.unembedded(100) == []
-
-
 # --- meaning -----------------------------------------------------------------------------------------------------
-
-
-def test_vectors_survive_reopening_and_a_text_that_comes_back_is_not_embedded_again(filled: Path) -> None:
-    index = reopened(filled)
-    assert index.unembedded(10) == []
-    index.apply(["space/live/one.md"], ())
-    index.apply((), [THREE[0]])
-    assert index.unembedded(10) == []
-    assert near(index, "alpha")[0] == "one"
-    index.close()
-
-
-def test_vectors_of_another_model_do_not_count(filled: Path) -> None:
-    index = Index(filled, "another")
-    assert len(index.unembedded(10)) == 4
-    assert near(index, "queue alpha") == []
-    index.close()
-    index = reopened(filled)
-    assert index.unembedded(10) == []
-    index.close()
-
-
-def test_what_is_unembedded_comes_newest_first_and_no_more_than_asked_for(index: Index) -> None:
-    index.apply((), THREE)
-    assert [text.own.rpartition(" ")[2] for text in index.unembedded(3)] == ["delta", "gamma", "beta"]
-
-
-def test_two_pieces_with_the_same_text_need_one_vector_and_both_are_found(index: Index) -> None:
-    index.apply((), [read(note(name, "same text", kind="bank")) for name in ("one", "two")])
-    assert embed(index) == 1
-    assert sorted(near(index, "same text")) == ["one", "two"] or index.statistics().embedded == 2
-
-
-def test_meaning_looks_into_the_spaces_that_are_asked_for_and_filters(index: Index) -> None:
-    index.apply(
-        (),
-        [
-            read(note("here", "alpha queue", 1 * DAY)),
-            read(note("pad", "nothing like it", 9 * DAY)),
-            read(note("there", "alpha queue", 1 * DAY, space="other", type="decision")),
-            read(note("pad", "nothing like it", 9 * DAY, space="other")),
-        ],
-    )
-    embed(index)
-    assert sorted(near(index, "alpha queue")) == ["here", "there"]
-    assert near(index, "alpha queue", Restriction(fields=(("space", ("space",)),))) == ["here"]
-    assert near(index, "alpha queue", Restriction(fields=(("type", ("decision",)),))) == ["there"]
-    assert near(index, "alpha queue", Restriction(without=(("type", ("decision",)),))) == ["here"]
-    assert near(index, "alpha queue", Restriction(after=2 * DAY)) == []
-
-
-def test_a_question_of_another_length_finds_nothing(filled: Path) -> None:
-    index = reopened(filled)
-    assert index.near(hashed("queue", 32), ALL, 10) == []
-    index.close()
 
 
 def test_the_mean_of_any_texts_is_kept_and_used_after_reopening(filled: Path) -> None:
@@ -274,68 +121,6 @@ def test_the_mean_of_any_texts_is_kept_and_used_after_reopening(filled: Path) ->
     again = index.near(hashed("alpha", DIM), ALL, 10)
     assert dict(again) == pytest.approx(dict(hits))
     index.close()
-
-
-# --- any sequence of changes -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_after_any_changes_the_index_finds_what_a_dictionary_holds(tmp_path: Path, seed: int) -> None:
-    """Each text has a word of its own. Notes are so far apart that they are no context of each other."""
-    chance = random.Random(seed)
-    names = [f"n{number}" for number in range(12)]
-    model: dict[str, str] = {}
-    index = reopened(tmp_path)
-    version = 0
-    for _ in range(25):
-        gone = [name for name in chance.sample(names, 2) if chance.random() < 0.5]
-        came = [name for name in chance.sample(names, 3) if chance.random() < 0.7 and name not in gone]
-        reads = []
-        for name in came:
-            version += 1
-            model[name] = f"word{version}x"
-            record = note(name, (f"common {model[name]}", "tail")[: chance.choice((1, 2))], DAY * names.index(name))
-            reads.append(read(record))
-        for name in gone:
-            model.pop(name, None)
-        index.apply([f"space/live/{name}.md" for name in gone], reads)
-        if chance.random() < 0.4:
-            embed(index)
-        if chance.random() < 0.2:
-            index.close()
-            index = reopened(tmp_path)
-        assert index.verify() == []
-        assert found(index, "common") == sorted(model)
-    for name, word in model.items():
-        assert found(index, word) == [name]
-    for number in range(version + 1):
-        if (word := f"word{number}x") not in model.values():
-            assert found(index, word) == []
-    assert (index.rebuilt, index.redone) == ([], 0)
-    index.close()
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_after_any_changes_context_and_meaning_are_those_of_an_index_made_anew(tmp_path: Path, seed: int) -> None:
-    """Notes a minute apart, which come and go in any order."""
-    chance = random.Random(seed)
-    index = reopened(tmp_path / "changed")
-    there: dict[int, Record] = {}
-    for _ in range(15):
-        gone = [number for number in list(there) if chance.random() < 0.2]
-        came = [number for number in chance.sample(range(40), 4) if number not in gone]
-        for number in gone:
-            del there[number]
-        there |= {number: note(f"n{number}", f"word{number}x", 60 * number) for number in came}
-        index.apply([f"space/live/n{number}.md" for number in gone], [read(there[number]) for number in came])
-    fresh = reopened(tmp_path / "fresh")
-    fresh.apply((), [read(there[number]) for number in sorted(there)])
-
-    assert {text.meaning for text in index.unembedded(1_000)} == {text.meaning for text in fresh.unembedded(1_000)}
-    for number in range(40):
-        assert found(index, f"word{number}x") == found(fresh, f"word{number}x")
-    index.close()
-    fresh.close()
 
 
 # --- a process that dies -----------------------------------------------------------------------------------------
@@ -658,34 +443,3 @@ def test_a_full_disk_is_said_and_the_index_answers_and_recovers(filled: Path) ->
     assert found(index, "regained") == ["large"]
     assert_whole(index)
     index.close()
-
-
-def test_two_records_by_one_name_are_refused_as_a_whole(index: Index) -> None:
-    index.apply((), THREE)
-    with pytest.raises(Damaged):
-        index.apply((), [read(note("four", "queue")), ("space/bank/x.md", "1", "space", [note("four", "queue")])])
-    assert_whole(index)
-
-
-def all_spaces(names: Sequence[str]) -> Restriction:
-    return Restriction(fields=(("space", tuple(names)),))
-
-
-def test_many_spaces_are_searched_side_by_side(index: Index) -> None:
-    spaces = [f"s{n}" for n in range(30)]
-    index.apply((), [read(note(f"in-{space}", f"queue {space}", space=space)) for space in spaces])
-    embed(index)
-    assert len(found(index, "queue", all_spaces(spaces))) == 30
-    assert found(index, "queue", all_spaces(["s3", "s4"])) == ["in-s3", "in-s4"]
-    assert len(index.near(hashed("queue", DIM), all_spaces(["s3", "s4"]), 10)) == 2
-
-
-def test_names_are_told_as_they_are_written_in_the_spaces_that_are_asked_for() -> None:
-    columns = Columns()
-    for number, (space, agent) in enumerate((("alpha", "Ann"), ("alpha", "ann"), ("other", "Eve")), 1):
-        columns.put(number, space, "live", "todo", agent, 0)
-
-    assert columns.spelt("agent", ["alpha"]) == ["Ann", "ann"]
-    assert columns.spelt("agent", ["other"]) == ["Eve"]
-    assert columns.spelt("agent", []) == []
-    assert columns.spelt("type", ["alpha", "other"]) == ["todo"]

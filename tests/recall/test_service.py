@@ -44,6 +44,7 @@ async def test_the_first_question_indexes_a_space_and_a_second_mount_reads_nothi
         await bucket.write(f"n{number}", f"note {number} about apples and number{number}")
 
     async with bucket.mount() as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
         assert (await mount.texts("number17"))[0].startswith("note 17 ")
         assert await mount.recall.understood(DONE_WITHIN)
         embedded = bucket.embedded

@@ -11,6 +11,7 @@ import trio
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
+from livememfs.pipelines.expiry import Expiry
 from livememfs.pipelines.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -65,6 +66,7 @@ class Host:
             status=lambda: {"state": "ok"},
             host=name,
             owner="me",
+            expiry=Expiry(self.replica, clock),
         )
         self.root = Root(self.context)
 

@@ -17,6 +17,7 @@ from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.recall.index import Index
 from livememfs.recall.service import Recall
+from livememfs.records import keys
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.tree.context import Context
@@ -91,6 +92,12 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     await _write(live, "second", b"the second note\n")
     await _write(live, "x~", b"an editor's backup\n")
     await live.create("draft", 0o644, NOBODY)
+    for folder in keys.COLLECTIONS:
+        collection = await space.child(folder)
+        assert isinstance(collection, Directory)
+        await _write(collection, "remembered", b"David is my brother\n")
+        await _write(collection, "forgotten", b"David lives in Ordizan\n")
+        await collection.unlink("forgotten")
     await consolidations.run_once(SPACE, RunOptions(dry_run=True))
     made = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
     await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)

@@ -232,3 +232,28 @@ async def test_a_directory_of_answers_is_a_directory(searching: Searching) -> No
 
     assert isinstance(node, Directory)
     assert (attrs.kind, attrs.mode) == ("directory", 0o555)
+
+
+async def test_memories_are_found_beside_notes_and_by_what_they_are(world: World, searching: Searching) -> None:
+    host = searching.host
+    await host.write("alpha/live/talk.md", "David talked about Toulouse")
+    await host.write("alpha/memories/david", "---\nsubjects: [david]\n---\nDavid lives in Toulouse")
+    await host.write("alpha/self/limitation-web", "I cannot look at Toulouse on the web")
+
+    everything = list((await searching.links("alpha/search/toulouse")).values())
+    assert sorted(target.split("/")[2] for target in everything) == ["live", "memories", "self"]
+    for filters, folder in (("in:memories", "memories"), ("type:fact", "memories"), ("concept:limitation", "self")):
+        (target,) = (await searching.links(f"alpha/search/toulouse {filters}")).values()
+        assert target.startswith(f"../../{folder}/")
+
+    await host.unlink("alpha/memories/david")
+    assert await searching.links("alpha/search/lives toulouse in:memories") == {}  # another question: answers last 3 s
+
+
+async def test_a_memory_that_has_ended_is_not_found_from_that_second_on(world: World, searching: Searching) -> None:
+    await searching.host.write("alpha/memories/ill", "---\nttl: 1h\n---\nMickael is ill")
+    assert len(await searching.links("alpha/search/mickael")) == 1
+
+    world.clock.advance(hours=1)
+
+    assert await searching.links("alpha/search/mickael ill") == {}

@@ -1,0 +1,1 @@
+"""The search index of a team, in a PostgreSQL database: the second implementation of `Engine`."""

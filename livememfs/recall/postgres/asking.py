@@ -1,0 +1,240 @@
+"""Words in PostgreSQL: which pieces have the words of a question, and how well (BM25), with the meaning that `Lexical`
+gives to words, phrases and what must not be there.
+
+Owns nothing: reads what `postings` keeps. A phrase is looked for among the pieces that have all its words. Any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livememfs.recall.lexical import MAX_TERMS, TEXT_WEIGHT, Asked, Restriction
+from livememfs.recall.postgres.connection import Db
+from livememfs.recall.postgres.postings import (
+    BLOCK,
+    K1,
+    LENGTHS,
+    Counts,
+    Postings,
+    Term,
+    counts,
+    postings,
+)
+from livememfs.recall.postgres.records import clauses, fitting, space_ids
+from livememfs.recall.words import LANGUAGES, STOP_WORDS, Language, placed, terms
+
+FILTERED_FIRST = 2_000
+"""Of the best, whether they fit a filter is asked first; only if too few do, which pieces fit at all."""
+_SMALL = STOP_WORDS["en"] | STOP_WORDS["fr"]
+_WILD = re.compile(r"([%_\\])")
+_SPECIAL = re.compile(r"([!-/:-@\[-`{-~])")
+Numbers = NDArray[np.int64]
+Scores = NDArray[np.float64]
+Scored = tuple[Numbers, Scores]
+"""Pieces in the order of their numbers, each once, and their scores."""
+NOTHING: Scored = (np.zeros(0, np.int64), np.zeros(0))
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question in terms. `phrases`, `without`: for each language that has them, places and terms."""
+
+    words: dict[Language, list[str]]
+    phrases: list[dict[Language, list[tuple[int, str]]]] = field(default_factory=list)
+    without: list[dict[Language, list[tuple[int, str]]]] = field(default_factory=list)
+
+    def terms(self) -> set[Term]:
+        found = {(language, word) for language, words in self.words.items() for word in words}
+        for phrase in (*self.phrases, *self.without):
+            found |= {(language, word) for language, words in phrase.items() for _, word in words}
+        return found
+
+
+def search(db: Db, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+    """Pieces that have the words, best first, and what one would score that had them all."""
+    question = _read(asked)
+    figures, ids = counts(db, question.terms())
+    ceiling = max(
+        sum((K1 + 1) * figures.rarity((language, word)) for word in words) for language, words in question.words.items()
+    )
+    named = [values for name, values in where.fields if name == "space"]
+    spaces = list(space_ids(db, named[0]).values()) if named else None
+    if not (any(question.words.values()) or question.phrases) or spaces == []:
+        return [], ceiling
+    found = _matching(db, question, figures, postings(db, ids, spaces))
+    rest = replace(where, fields=tuple(one for one in where.fields if one[0] != "space" or one[1] is not named[0]))
+    return _best(db, found, where, rest, limit), ceiling
+
+
+def _read(asked: Asked) -> _Question:
+    found = _Question(
+        {
+            language: list(dict.fromkeys(one for one in terms(asked.words, language) if one not in _SMALL))[:MAX_TERMS]
+            for language in LANGUAGES
+        }
+    )
+    for texts, into in ((asked.phrases, found.phrases), (asked.without, found.without)):
+        for text in texts:
+            phrase = {language: words for language in LANGUAGES if (words := placed(text, language)[:MAX_TERMS])}
+            if phrase:
+                into.append(phrase)
+    return found
+
+
+def _matching(db: Db, question: _Question, figures: Counts, lists: dict[Term, Postings]) -> Scored:
+    """All that may be found, whatever the filters say."""
+    found: Scored | None = None
+    wanted = [(language, word) for language, words in question.words.items() for word in words]
+    if wanted:
+        found = _summed(_scored(term, figures, lists) for term in wanted if term in lists)
+    for phrase in question.phrases:
+        one = _phrase(db, phrase, figures, lists, found)
+        if found is None:
+            found = one
+        else:
+            both, first, second = np.intersect1d(found[0], one[0], assume_unique=True, return_indices=True)
+            found = both, found[1][first] + one[1][second]
+    found = found or NOTHING
+    for phrase in question.without:
+        unwanted = _phrase(db, phrase, figures, lists, found)[0]
+        kept = ~np.isin(found[0], unwanted, assume_unique=True)
+        found = found[0][kept], found[1][kept]
+    return found
+
+
+def _scored(term: Term, figures: Counts, lists: dict[Term, Postings]) -> Scored:
+    one = lists[term]
+    return one.numbers, figures.scores(figures.rarity(term), term[0], one.tf, one.norms)
+
+
+def _summed(parts: Iterable[Scored]) -> Scored:
+    """Lists added up, a piece in several of them once."""
+    listed = list(parts)
+    if not listed:
+        return NOTHING
+    numbers, scores = (np.concatenate(column) for column in zip(*listed, strict=True))
+    if not len(numbers):
+        return NOTHING
+    # Rows for those blocks alone that have something: numbers are never given twice, so the others may be many.
+    block, at = np.divmod(numbers, BLOCK)
+    used = np.zeros(int(block.max()) + 1, np.bool_)
+    used[block] = True
+    row = (np.cumsum(used) - 1)[block] * BLOCK + at
+    there = np.flatnonzero(np.bincount(row))
+    total = np.bincount(row, scores)[there]
+    pieces: Numbers = np.flatnonzero(used)[there // BLOCK].astype(np.int64) * BLOCK + there % BLOCK
+    return pieces, total.astype(np.float64)
+
+
+# --- phrases ------------------------------------------------------------------------------------------------------
+
+
+def _phrase(
+    db: Db,
+    phrase: dict[Language, list[tuple[int, str]]],
+    figures: Counts,
+    lists: dict[Term, Postings],
+    among: Scored | None,
+) -> Scored:
+    """The pieces that have a phrase in their language. A piece has one language, so no piece comes twice."""
+    found = []
+    for language, words in phrase.items():
+        ones = [(language, word) for _, word in words]
+        if any(one not in lists for one in ones):
+            continue
+        if len(words) == 1:
+            found.append(_scored(ones[0], figures, lists))
+            continue
+        candidates = among[0] if among is not None else lists[ones[0]].numbers
+        for one in set(ones):
+            candidates = np.intersect1d(candidates, lists[one].numbers)
+        weight = sum(figures.rarity(one) for one in ones)
+        found.append(_in_a_row(db, language, words, candidates, figures, weight))
+    return _summed(found)
+
+
+def _in_a_row(
+    db: Db,
+    language: Language,
+    words: Sequence[tuple[int, str]],
+    candidates: Numbers,
+    figures: Counts,
+    weight: float,
+) -> Scored:
+    pattern, like = _pattern(words), _like(words)
+    rows = db.execute(
+        "SELECT p.number, %s * regexp_count(s.words, %s) + regexp_count(s.beside, %s), p.length FROM said s"
+        " JOIN piece p ON p.number = s.number WHERE s.number = ANY(%s) AND p.language = %s"
+        " AND (s.words LIKE %s OR s.beside LIKE %s) ORDER BY p.number",
+        (TEXT_WEIGHT, pattern, pattern, candidates.tolist(), language, like, like),
+    ).fetchall()
+    rows = [row for row in rows if row[1]]
+    if not rows:
+        return NOTHING
+    numbers, tf, lengths = np.array(rows, np.int64).T
+    norms = np.searchsorted(LENGTHS, lengths, side="right") - 1
+    return numbers, figures.scores(weight, language, tf, norms)
+
+
+def _pattern(words: Sequence[tuple[int, str]]) -> str:
+    """What to look for in the terms of a text, of which those between may be any. Matches may touch each other."""
+    first, parts = words[0][0], list[str]()
+    for place, word in words:
+        parts += ["[^ ]+"] * (place - first - len(parts))
+        parts.append(_SPECIAL.sub(r"\\\1", word))
+    return f" {' '.join(parts)}(?= )"
+
+
+def _like(words: Sequence[tuple[int, str]]) -> str:
+    """What a text that has the phrase has in any case, and that is looked for much faster."""
+    parts = [_WILD.sub(r"\\\1", words[0][1])]
+    for (last, _), (place, word) in pairwise(words):
+        parts.append((" " if place == last + 1 else " % ") + _WILD.sub(r"\\\1", word))
+    return f"% {''.join(parts)} %"
+
+
+# --- filters ------------------------------------------------------------------------------------------------------
+
+
+def _best(db: Db, found: Scored, where: Restriction, rest: Restriction, limit: int) -> list[tuple[int, float]]:
+    """The best of those that fit; `rest`: what of the filter the spaces do not say."""
+    if rest.numbers is not None:
+        found = _only(found, np.asarray(rest.numbers, np.int64))
+        rest = replace(rest, numbers=None)
+    if rest == Restriction():
+        return _pairs(_top(found, limit))
+    first = _top(found, max(FILTERED_FIRST, 2 * limit))
+    said, values = clauses(rest, "p")
+    rows = db.execute(
+        f"SELECT p.number FROM piece p WHERE p.number = ANY(%s) AND {said}",
+        (first[0].tolist(), *values),
+    )
+    fit = _only(first, np.array([row[0] for row in rows], np.int64))
+    if len(fit[0]) < limit and len(first[0]) < len(found[0]):
+        fit = _only(found, np.array(fitting(db, where), np.int64))
+    return _pairs(_top(fit, limit))
+
+
+def _only(found: Scored, numbers: Numbers) -> Scored:
+    kept = np.isin(found[0], numbers)
+    return found[0][kept], found[1][kept]
+
+
+def _top(found: Scored, limit: int) -> Scored:
+    """The best, best first; of equals the oldest."""
+    numbers, scores = found
+    if len(numbers) > limit:
+        kept = np.argpartition(-scores, limit - 1)[:limit]
+        numbers, scores = numbers[kept], scores[kept]
+    order = np.lexsort((numbers, -scores))
+    return numbers[order], scores[order]
+
+
+def _pairs(found: Scored) -> list[tuple[int, float]]:
+    return list(zip(found[0].tolist(), found[1].tolist(), strict=True))

@@ -1,0 +1,188 @@
+"""Connections to the database of an index: who has one, what is tried again, and what a failure is called.
+
+Owns every connection and every transaction. A connection that broke while nobody used it is replaced without a word,
+since a server may be restarted at any time; everything that is done through `run` can be done twice for that reason.
+Refuses to let an exception of the driver out: Unavailable, NoSpace, TimedOut, Damaged, none of them with a password.
+Any thread; a connection belongs to one at a time.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from livememfs.errors import LiveMemError, NoSpace, SettingsError, TimedOut
+from livememfs.recall.lexical import Damaged
+
+T = TypeVar("T")
+Db = psycopg.Connection[Any]
+
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 120
+"""No statement takes longer."""
+LOCK_SECONDS = 20
+"""For so long a change waits for another mount that writes."""
+LOST_SECONDS = 120
+"""After so long, the server ends the transaction of a mount that has gone without a word, and its lock with it."""
+KEPT_OPEN = 4
+TRIES = 4
+SCHEMES = ("postgresql", "postgres")
+_GONE = (errors.UndefinedTable, errors.InvalidSchemaName)
+_AGAIN = (errors.DeadlockDetected, errors.SerializationFailure)
+
+
+class Unavailable(LiveMemError):
+    """The database of the index does not answer, or refuses."""
+
+    message = "the index at {where} cannot be used: {detail}"
+    what_to_do = "check LIVEMEMFS_INDEX_URL and the database; files are not affected"
+    errno = errno.ETIMEDOUT
+
+
+class Connections:
+    """Connections to one index. `prepare` is called before the first use, and again when the tables have gone."""
+
+    def __init__(self, url: str, schema: str, prepare: Callable[[Db], None] | None = None) -> None:
+        self._url, self._schema, self._prepare = url, schema, prepare
+        self.where = place_of(url)
+        self._secrets = _secrets(url)
+        self._idle: list[Db] = []
+        self._guard = threading.Lock()
+        self._prepared = False
+
+    def open(self) -> None:
+        """Connect and prepare now, so that whoever opens an index hears what is wrong with it."""
+        self.run(lambda db: db.pgconn.status)
+
+    def run(self, work: Callable[[Db], T], *, writes: bool = False) -> T:
+        """The result of `work`, which may be called more than once. With `writes` all it does is one transaction,
+        while no other mount writes to this index.
+        """
+        for attempt in range(1, TRIES + 1):
+            db, used = self._take()
+            try:
+                if not self._prepared and self._prepare is not None:
+                    self._prepare(db)
+                    self._prepared = True
+                found = self._exclusive(db, work) if writes else work(db)
+            except psycopg.Error as error:
+                lost = db.closed or db.broken
+                self._give(db)
+                if attempt < TRIES and self._may_help(error, lost=lost, used=used):
+                    continue
+                raise self._translated(error) from None  # the driver's own words are in the text
+            except BaseException:
+                self._give(db)
+                raise
+            self._give(db)
+            return found
+        raise AssertionError
+
+    def _exclusive(self, db: Db, work: Callable[[Db], T]) -> T:
+        with db.transaction():
+            lock(db, self._schema)
+            return work(db)
+
+    def _may_help(self, error: psycopg.Error, *, lost: bool, used: bool) -> bool:
+        """Whether doing it again may end otherwise."""
+        if lost and used:
+            self.close()  # what else is idle is from before as well
+            return True
+        if isinstance(error, _GONE):
+            self._prepared = False
+            return True
+        return isinstance(error, _AGAIN)
+
+    def _take(self) -> tuple[Db, bool]:
+        with self._guard:
+            if self._idle:
+                return self._idle.pop(), True
+        return self._connect(), False
+
+    def _give(self, db: Db) -> None:
+        whole = not db.closed and db.info.transaction_status == TransactionStatus.IDLE
+        with self._guard:
+            if whole and len(self._idle) < KEPT_OPEN:
+                self._idle.append(db)
+                return
+        db.close()
+
+    def _connect(self) -> Db:
+        try:
+            db = psycopg.connect(
+                self._url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                application_name="livememfs",
+                keepalives_idle=30,
+                tcp_user_timeout=STATEMENT_SECONDS * 1_000,
+                prepare_threshold=None,
+            )
+            self._set_up(db)
+        except psycopg.Error as error:
+            raise self._translated(error) from None
+        return db
+
+    def _set_up(self, db: Db) -> None:
+        """What the rest relies on: whose tables are meant, no statement without an end."""
+        db.execute(
+            "SELECT set_config('search_path', quote_ident(%s) || ', ' || coalesce((SELECT quote_ident(n.nspname)"
+            " FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'), 'public'),"
+            " false), set_config('statement_timeout', %s, false), set_config('jit', 'off', false),"
+            " set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false)",
+            (self._schema, f"{STATEMENT_SECONDS}s", f"{LOCK_SECONDS}s", f"{LOST_SECONDS}s"),
+        )
+
+    def close(self) -> None:
+        """Close what nobody uses."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for db in idle:
+            db.close()
+
+    def _translated(self, error: psycopg.Error) -> LiveMemError:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        for secret in self._secrets:
+            said = said.replace(secret, "***")
+        if isinstance(error, errors.DiskFull):
+            return NoSpace(f"the index at {self.where}: {said}")
+        if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable | errors.ConnectionTimeout):
+            return TimedOut(f"the index at {self.where}")
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | errors.InsufficientPrivilege):
+            return Unavailable(said, where=self.where)
+        return Damaged(f"the index at {self.where} refuses: {said}")
+
+
+def lock(db: Db, name: str) -> None:
+    """Wait until nobody else has the lock of this name, and have it until the transaction ends."""
+    number = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+    db.execute("SELECT pg_advisory_xact_lock(%s)", (number,))
+
+
+def place_of(url: str) -> str:
+    """The database that a URL means, without who asks and by which password. SettingsError: it is not one."""
+    try:
+        parts = conninfo_to_dict(url) if urlsplit(url).scheme in SCHEMES else {}
+    except (psycopg.Error, ValueError):
+        parts = {}
+    if not parts:
+        raise SettingsError("LIVEMEMFS_INDEX_URL is not a URL of PostgreSQL: postgresql://user:password@host/database")
+    host = str(parts.get("host") or "this machine")
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"{host}{port}/{parts.get('dbname') or parts.get('user') or ''}"
+
+
+def _secrets(url: str) -> list[str]:
+    """Parts of a URL that nobody may read."""
+    password = str(conninfo_to_dict(url).get("password") or "")
+    written = urlsplit(url).password or ""
+    return [one for one in {url, password, written, unquote(written)} if one]

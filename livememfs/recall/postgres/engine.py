@@ -1,0 +1,290 @@
+"""The index of a team: records, text and meaning in a PostgreSQL database that many mounts share.
+
+Owns the order in which a change goes through its parts, all of it in one transaction, so that nobody ever sees half of
+one, and a mount that dies leaves nothing behind. Whoever writes has a lock on the index of the bucket; whoever asks
+waits for nobody. What another mount has already put in is not put in again. Refuses to read a bucket (`feeder` does)
+and to rank (`search` does). Blocking: for worker threads, as many at once as like.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import structlog
+
+from livememfs.errors import LiveMemError, TimedOut
+from livememfs.recall.engine import IndexStatistics, Read
+from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.postgres import asking, meaning, postings, records, schema
+from livememfs.recall.postgres.connection import Connections, Db, Unavailable
+from livememfs.recall.postgres.postings import Document
+from livememfs.recall.postgres.sittings import Place, Sittings, windows
+from livememfs.recall.record import Brief, Record
+from livememfs.recall.table import NEIGHBOURS, Stored, Text, piece_of, text_of
+from livememfs.recall.vectors import Floats
+
+log = structlog.get_logger("livememfs.recall")
+
+SILENT_SECONDS = 10.0
+"""For so long a database that did not answer is not asked for figures again."""
+
+
+class Postgres:
+    """The index of one bucket in a database.
+
+    :url:    postgresql://user:password@host/database
+    :model:  names the vectors that count; those of others are kept aside
+    :bucket: what the bucket is called: the same on every machine that is to share the index
+
+    Opening raises SettingsError, Unavailable.
+    """
+
+    def __init__(self, url: str, model: str, bucket: str) -> None:
+        self.model, self.bucket = model, bucket
+        self._connections = Connections(url, schema.schema_of(bucket), self._prepare)
+        self.where = self._connections.where
+        self._graphs = True
+        self._figures, self._silent_until = IndexStatistics(0, 0, 0, 0, 0, (), 0), 0.0
+        try:
+            self._connections.open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, db: Db) -> None:
+        schema.prepare(db, self.bucket)
+        if meaning.model_of(db, self.model) is None:
+            with db.transaction():
+                schema.lock_index(db, self.bucket)
+                meaning.register(db, self.model)
+
+    def close(self) -> None:
+        """Close the connections. Nobody may be asking any more."""
+        self._connections.close()
+
+    # --- feeding --------------------------------------------------------------------------------------------------
+
+    def objects(self, prefix: str = "") -> dict[str, str]:
+        """Etags of what is indexed below a prefix, by key."""
+        return self._connections.run(lambda db: records.objects(db, prefix))
+
+    def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
+        """Forget objects and take others in; found by their words when this returns. An object that is there with the
+        same etag is left as it is. Unavailable, TimedOut, NoSpace, Damaged.
+        """
+        went, came = sorted({records.clean(key) for key in gone}), list(read)
+        self._connections.run(lambda db: _apply(db, went, came), writes=True)
+
+    def unembedded(self, limit: int) -> list[Text]:
+        """Texts that have no vector yet, newest first."""
+
+        def work(db: Db) -> list[Text]:
+            model = meaning.model_of(db, self.model)
+            return records.unembedded(db, model.id, limit) if model is not None else []
+
+        return self._connections.run(work)
+
+    def take_vectors(self, meanings: Sequence[bytes], vectors: Floats) -> None:
+        """Take in vectors, of length 1, by the meanings of their texts; found when this returns. Of two vectors for one
+        meaning the first stays. Unavailable, TimedOut, NoSpace, Damaged.
+        """
+
+        def work(db: Db) -> bool:
+            model = meaning.register(db, self.model)
+            meaning.take(db, model, meanings, vectors)
+            return bool(meaning.without_graph(db, model))
+
+        if self._connections.run(work, writes=True) and self._graphs:
+            self._make_graphs()
+
+    def _make_graphs(self) -> None:
+        """Have large spaces searched faster. Everything is found without: a failure is told once, and no more."""
+        try:
+            self._connections.run(lambda db: meaning.make_graphs(db, meaning.register(db, self.model)), writes=True)
+        except LiveMemError as error:
+            self._graphs = False
+            log.warning("a large space is searched without a graph", reason=str(error))
+
+    @property
+    def prior(self) -> Floats | None:
+        """The mean of any texts by this model, None when it has to be computed."""
+        model = self._connections.run(lambda db: meaning.model_of(db, self.model))
+        return model.prior if model is not None else None
+
+    def expect(self, prior: Floats) -> None:
+        """Keep the mean of any texts. Unavailable, TimedOut, NoSpace, Damaged."""
+        self._connections.run(
+            lambda db: meaning.expect(db, meaning.register(db, self.model), np.asarray(prior)), writes=True
+        )
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def text(self, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+        """Pieces that have the words, best first, and what one would score that had them all."""
+        return self._connections.run(lambda db: asking.search(db, asked, where, limit))
+
+    def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
+        """Pieces near a question by meaning, with their cosines, best first."""
+        return self._connections.run(lambda db: meaning.near(db, self.model, question, where, limit))
+
+    def strict(self, where: Restriction, limit: int) -> list[Stored]:
+        """The records that fit a filter, newest first."""
+        return self._connections.run(lambda db: records.strict(db, where, limit))
+
+    def fitting(self, where: Restriction, *, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
+        """The pieces of all records that fit a filter; `files`: parts of names, one of which they must have."""
+        return self._connections.run(lambda db: records.fitting(db, where, files, not_files))
+
+    def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
+        """What ranking needs of the record of each piece, and which of its pieces it is."""
+        return self._connections.run(lambda db: records.briefs(db, numbers))
+
+    def records(self, ids: Sequence[int]) -> dict[int, Record]:
+        """Records by their numbers; one that has gone meanwhile is left out."""
+        return self._connections.run(lambda db: records.bodies(db, ids))
+
+    def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
+        """Every value that `type` or `agent` has had in these spaces, as it is written."""
+        return self._connections.run(lambda db: records.spelt(db, field, spaces))
+
+    # --- looking after it -----------------------------------------------------------------------------------------
+
+    def verify(self) -> list[str]:
+        """What is wrong with the index as it stands, in words; empty when nothing is."""
+        return self._connections.run(_verify)
+
+    def statistics(self) -> IndexStatistics:
+        """Counts, by a few queries; the last ones while the database does not answer, since what shows them shows more
+        than these.
+        """
+
+        def work(db: Db) -> IndexStatistics:
+            tables = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "kept"}
+            counts = {name: _count(db, f"SELECT count(*) FROM {table}") for name, table in tables.items()}
+            return IndexStatistics(**counts, embedded=meaning.embedded(db, self.model), rebuilt=(), redone=0)
+
+        if time.monotonic() >= self._silent_until:
+            try:
+                self._figures = self._connections.run(work)
+            except (Unavailable, TimedOut):
+                self._silent_until = time.monotonic() + SILENT_SECONDS
+        return self._figures
+
+
+def _count(db: Db, query: str) -> int:
+    row = db.execute(query).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+# --- one change ---------------------------------------------------------------------------------------------------
+
+
+def _apply(db: Db, gone: list[str], read: list[Read]) -> None:
+    came = records.unread(db, read, gone)
+    lost, places = records.forget(db, sorted({*gone, *(records.clean(one[0]) for one in came)}))
+    old = postings.documents(db, lost)
+    for table in ("piece", "said"):
+        db.execute(f"DELETE FROM {table} WHERE number = ANY(%s)", (lost,))
+    meaning.remove(db, lost)
+    new = records.add(db, came)
+    places |= {place for one in new.values() if (place := _place(one)) is not None}
+    changed, meant = _touch(db, places, new, old)
+    if old or changed:
+        postings.replace(db, old, changed)
+    meaning.place(db, meant)
+
+
+def _place(record: Record) -> Place | None:
+    return (records.clean(record.space), record.created) if record.kind == "live" else None
+
+
+def _touch(db: Db, places: set[Place], new: dict[int, Record], old: list[Document]) -> tuple[list[Document], list[int]]:
+    """Bring up to date what is new and what stands beside a note that came or went.
+
+    The documents that are others than before (what they were goes to `old`), and the pieces that mean something else.
+    """
+    sittings = _sittings(db, places)
+    touched = {record for place in places for record in sittings.touched(place)} | set(new)
+    known = _known(db, touched, new, sittings)
+    rows = db.execute(
+        "SELECT number, record, part, space, document, meaning FROM piece WHERE record = ANY(%s) ORDER BY number",
+        (sorted(touched),),
+    ).fetchall()
+    documents: dict[int, tuple[bytes, Document]] = {}
+    meanings: dict[int, bytes] = {}
+    for number, record, part, space, digest, meant in rows:
+        place = _place(known[record])
+        beside = [one for one in sittings.beside(place, NEIGHBOURS) if one != record] if place is not None else []
+        piece = piece_of(number, known[record], part, [known[one] for one in beside])
+        if (now := postings.known_by(piece)) != digest:
+            documents[number] = now, postings.document(piece, space)
+        before = sittings.before(place, record) if place is not None else None
+        text = text_of(known[record], part, known[before] if before is not None else None)
+        if text.meaning != meant:
+            meanings[number] = text.meaning
+    old += postings.documents(db, list(documents))
+    _write_pieces(db, documents, meanings)
+    return [one for _, one in documents.values()], list(meanings)
+
+
+def _sittings(db: Db, places: set[Place]) -> Sittings:
+    """The notes around some moments."""
+    rows = db.execute(
+        "SELECT DISTINCT r.space, r.created, r.id FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+        " w(space, low, high) JOIN record r ON r.space = w.space AND r.kind = 'live'"
+        " AND r.created BETWEEN w.low AND w.high",
+        windows(places),
+    )
+    return Sittings(rows.fetchall())
+
+
+def _known(db: Db, touched: set[int], new: dict[int, Record], sittings: Sittings) -> dict[int, Record]:
+    """The records that were touched, and those that stand beside them."""
+    known = {**records.bodies(db, sorted(touched - new.keys())), **new}
+    wanted: set[int] = set()
+    for record in touched:
+        if (place := _place(known[record])) is not None:
+            wanted.update(sittings.beside(place, NEIGHBOURS))
+            before = sittings.before(place, record)
+            wanted |= {before} if before is not None else set()
+    return {**known, **records.bodies(db, sorted(wanted - known.keys()))}
+
+
+def _write_pieces(db: Db, documents: dict[int, tuple[bytes, Document]], meanings: dict[int, bytes]) -> None:
+    rows = [(number, digest, one.language, one.length, len(one.counts)) for number, (digest, one) in documents.items()]
+    db.execute(
+        "UPDATE piece p SET document = u.document, language = u.language, length = u.length, terms = u.terms"
+        " FROM unnest(%s::bigint[], %b::bytea[], %s::text[], %s::int[], %s::int[])"
+        " u(number, document, language, length, terms) WHERE p.number = u.number",
+        records.columns(rows, 5),
+    )
+    db.execute(
+        "INSERT INTO said SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[])"
+        " ON CONFLICT (number) DO UPDATE SET words = EXCLUDED.words, beside = EXCLUDED.beside",
+        records.columns([(number, one.words, one.beside) for number, (_, one) in documents.items()], 3),
+    )
+    db.execute(
+        "UPDATE piece p SET meaning = u.meaning FROM unnest(%s::bigint[], %b::bytea[]) u(number, meaning)"
+        " WHERE p.number = u.number",
+        (list(meanings), list(meanings.values())),
+    )
+
+
+def _verify(db: Db) -> list[str]:
+    found: list[str] = []
+    with db.transaction():
+        db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        for table in ("piece", "label"):
+            count = _count(
+                db, f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.record)"
+            )
+            if count:
+                found.append(f"{count} rows of {table} belong to no record")
+        count = _count(
+            db, "SELECT count(*) FROM record r WHERE NOT EXISTS (SELECT 1 FROM object o WHERE o.key = r.key)"
+        )
+        if count:
+            found.append(f"{count} records belong to no object")
+        return [*found, *postings.check(db), *meaning.check(db)]

@@ -1,0 +1,323 @@
+"""Which pieces have which terms, how often, and how long they are: all that BM25 needs, in blocks.
+
+Owns the tables `term`, `posting`, `said` and `total`, and what they say of a `piece`. The pieces that have a term are
+packed in blocks of 1,024 numbers, five bytes each, by space: a row for each would take twenty times the room, and a
+common term as many rows as there are pieces. What is asked reads the blocks of its terms and scores them here, as
+tantivy does, to the rounding of lengths. Writing needs a transaction in which nobody else writes. Any thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livememfs.recall.lexical import TEXT_WEIGHT, Piece
+from livememfs.recall.postgres.connection import Db
+from livememfs.recall.postgres.records import columns
+from livememfs.recall.record import digest
+from livememfs.recall.words import Language, placed, spelt_out
+
+BLOCK = 1_024
+"""Numbers of pieces that share a row for each of their terms."""
+HELD = np.dtype([("at", "<u2"), ("tf", "<u2"), ("norm", "u1")])
+"""A piece in a block: its place there, how often it has the term, and its rounded length."""
+MOST = 65_535
+K1, B = 1.2, 0.75
+Term = tuple[Language, str]
+Key = tuple[int, int, int]
+"""Term, space, block."""
+
+
+def _lengths() -> NDArray[np.int64]:
+    """The lengths that a byte can stand for: exact up to 40, then with four bits; as tantivy rounds them."""
+    exact, found = 24, list[int]()
+    for code in range(256):
+        bits, shift = (code - exact) & 7, ((code - exact) >> 3) - 1
+        found.append(code if code < exact else exact + (bits if shift < 0 else (bits | 8) << shift))
+    return np.array(found, np.int64)
+
+
+LENGTHS = _lengths()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What the index has of a piece. `counts`: its terms, a term of the text `TEXT_WEIGHT` times."""
+
+    number: int
+    space: int
+    language: Language
+    words: str
+    beside: str
+    counts: Mapping[str, int]
+
+    @property
+    def length(self) -> int:
+        """Terms, repeated ones too."""
+        return sum(self.counts.values())
+
+    @property
+    def norm(self) -> int:
+        """The byte for its length."""
+        return int(np.searchsorted(LENGTHS, self.length, side="right")) - 1
+
+    @property
+    def terms(self) -> set[Term]:
+        """Each term once."""
+        return {(self.language, word) for word in self.counts}
+
+
+def document(piece: Piece, space: int) -> Document:
+    """A piece as it is indexed."""
+    text, context = (one.encode(errors="ignore").decode() for one in (piece.text, piece.context))
+    words = _sequence(text, piece.language)
+    beside = _sequence(f"{spelt_out(text)}\n{context}", piece.language)
+    return read(piece.number, space, piece.language, words, beside)
+
+
+def read(number: int, space: int, language: Language, words: str, beside: str) -> Document:
+    """A document from what the table `piece` has of it."""
+    counts = Counter({word: TEXT_WEIGHT * count for word, count in Counter(words.split()).items()})
+    counts.update(beside.split())
+    counts.pop(GAP, None)
+    return Document(number, space, language, words, beside, counts)
+
+
+def known_by(piece: Piece) -> bytes:
+    """The digest by which a document is told from the one before it."""
+    return digest(f"{piece.language}\0{piece.text}\0{piece.context}")
+
+
+GAP = "_"
+"""Stands for what is in no index; no term has this character."""
+
+
+def _sequence(text: str, language: Language) -> str:
+    """The terms of a text in their order, each between blanks."""
+    found: list[str] = []
+    for place, term in placed(text, language):
+        found += [GAP] * (place - len(found))
+        found.append(term)
+    return f" {' '.join(found)} " if found else ""
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def documents(db: Db, numbers: Sequence[int]) -> list[Document]:
+    """What the index has of some pieces, of those it has."""
+    rows = db.execute(
+        "SELECT p.number, p.space, p.language, s.words, s.beside FROM piece p JOIN said s ON s.number = p.number"
+        " WHERE p.number = ANY(%s)",
+        (list(numbers),),
+    )
+    return [read(*row) for row in rows]
+
+
+def replace(db: Db, old: Sequence[Document], new: Sequence[Document]) -> None:
+    """Take out documents and put others in."""
+    ids = _ids(db, {term for one in (*old, *new) for term in one.terms})
+    removed: dict[Key, list[int]] = defaultdict(list)
+    added: dict[Key, list[tuple[int, int, int]]] = defaultdict(list)
+    change: Counter[int] = Counter()
+    for one in old:
+        for term in one.terms:
+            removed[ids[term], one.space, one.number // BLOCK].append(one.number % BLOCK)
+            change[ids[term]] -= 1
+    for one in new:
+        norm = one.norm
+        for word, count in one.counts.items():
+            number = ids[one.language, word]
+            added[number, one.space, one.number // BLOCK].append((one.number % BLOCK, min(count, MOST), norm))
+            change[number] += 1
+    _write_blocks(db, removed, added)
+    _count(db, change, old, new)
+
+
+def _ids(db: Db, terms: Iterable[Term]) -> dict[Term, int]:
+    """The numbers of terms; one that is new gets one."""
+    wanted = sorted(terms)
+    arrays = columns(wanted, 2)
+    db.execute(
+        "INSERT INTO term (language, word) SELECT * FROM unnest(%s::text[], %s::text[]) u(language, word)"
+        " WHERE NOT EXISTS (SELECT 1 FROM term t WHERE t.word = u.word AND t.language = u.language)",
+        arrays,
+    )
+    rows = db.execute(
+        "SELECT t.language, t.word, t.id FROM term t JOIN unnest(%s::text[], %s::text[]) u(language, word)"
+        " ON t.word = u.word AND t.language = u.language",
+        arrays,
+    )
+    return {(language, word): number for language, word, number in rows}
+
+
+def _write_blocks(
+    db: Db, removed: Mapping[Key, Sequence[int]], added: Mapping[Key, Sequence[tuple[int, int, int]]]
+) -> None:
+    keys = sorted(removed.keys() | added.keys())
+    rows = db.cursor(binary=True).execute(
+        "SELECT p.term, p.space, p.block, p.held FROM posting p"
+        " JOIN unnest(%s::int[], %s::int[], %s::int[]) u(term, space, block) USING (term, space, block)",
+        columns(keys, 3),
+    )
+    there: dict[Key, bytes] = {(term, space, block): bytes(held) for term, space, block, held in rows}
+    written: list[tuple[int, int, int, bytes]] = []
+    for key in keys:
+        held = there.get(key, b"")
+        if key in removed and held:
+            block = np.frombuffer(held, HELD)
+            held = block[~np.isin(block["at"], removed[key])].tobytes()
+        if key in added:
+            held += np.array(added[key], HELD).tobytes()
+        written.append((*key, held))
+    db.execute(
+        "INSERT INTO posting SELECT * FROM unnest(%s::int[], %s::int[], %s::int[], %b::bytea[])"
+        " ON CONFLICT (term, space, block) DO UPDATE SET held = EXCLUDED.held",
+        columns([one for one in written if one[3]], 4),
+    )
+    db.execute(
+        "DELETE FROM posting p USING unnest(%s::int[], %s::int[], %s::int[]) u(term, space, block)"
+        " WHERE p.term = u.term AND p.space = u.space AND p.block = u.block",
+        columns([one for one in written if not one[3]], 3),
+    )
+
+
+def _count(db: Db, change: Mapping[int, int], old: Sequence[Document], new: Sequence[Document]) -> None:
+    changed = [(number, by) for number, by in sorted(change.items()) if by]
+    db.execute(
+        "UPDATE term t SET found = found + u.by FROM unnest(%s::int[], %s::int[]) u(id, by) WHERE t.id = u.id",
+        columns(changed, 2),
+    )
+    db.execute("DELETE FROM term WHERE id = ANY(%s) AND found = 0", (list(change),))
+    totals: dict[str, list[int]] = {}
+    for sign, ones in ((-1, old), (1, new)):
+        for one in ones:
+            total = totals.setdefault(one.language, [0, 0])
+            total[0] += sign
+            total[1] += sign * one.length
+    db.execute(
+        "INSERT INTO total SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) ON CONFLICT (language)"
+        " DO UPDATE SET pieces = total.pieces + EXCLUDED.pieces, tokens = total.tokens + EXCLUDED.tokens",
+        columns([(language, *by) for language, by in sorted(totals.items())], 3),
+    )
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The figures of the whole index that a score depends on. `found`: in how many pieces each term is."""
+
+    pieces: int
+    tokens: Mapping[str, int]
+    found: Mapping[Term, int]
+
+    def rarity(self, term: Term) -> float:
+        """The weight of a term: much for one that few pieces have."""
+        count = self.found.get(term, 0)
+        return float(np.log(1 + (max(self.pieces, 1) - count + 0.5) / (count + 0.5)))
+
+    def scores(self, weight: float, language: Language, tf: NDArray[Any], norms: NDArray[Any]) -> NDArray[np.float64]:
+        """BM25 of pieces that have something of this weight so often."""
+        mean = max(self.tokens.get(language, 0) / max(self.pieces, 1), 1e-9)
+        drag = K1 * (1 - B + B * LENGTHS / mean)
+        found: NDArray[np.float64] = weight * (K1 + 1) * tf / (tf + drag[norms])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The pieces of one term, by number."""
+
+    numbers: NDArray[np.int64]
+    tf: NDArray[np.float64]
+    norms: NDArray[np.uint8]
+
+
+def counts(db: Db, terms: Iterable[Term]) -> tuple[Counts, dict[Term, int]]:
+    """The figures for some terms, and the numbers of those that there are."""
+    rows = db.execute(
+        "SELECT '', language, pieces, tokens FROM total UNION ALL"
+        " SELECT t.word, t.language, t.id, t.found FROM term t JOIN unnest(%s::text[], %s::text[]) u(language, word)"
+        " ON t.word = u.word AND t.language = u.language",
+        columns(sorted(terms), 2),
+    ).fetchall()
+    totals = [(language, pieces, tokens) for word, language, pieces, tokens in rows if not word]
+    there = {(language, word): (number, found) for word, language, number, found in rows if word}
+    pieces = sum(count for _, count, _ in totals)
+    return (
+        Counts(pieces, {row[0]: row[2] for row in totals}, {term: one[1] for term, one in there.items()}),
+        {term: one[0] for term, one in there.items()},
+    )
+
+
+def postings(db: Db, ids: Mapping[Term, int], spaces: Sequence[int] | None) -> dict[Term, Postings]:
+    """The pieces that have some terms, in some spaces (None: in all)."""
+    where, values = ("", []) if spaces is None else (" AND space = ANY(%s)", [list(spaces)])
+    rows = db.cursor(binary=True).execute(
+        f"SELECT term, block, held FROM posting WHERE term = ANY(%s){where}", (list(ids.values()), *values)
+    )
+    blocks: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
+    for term, block, held in rows:
+        blocks[term].append((block, held))
+    return {term: _joined(blocks[number]) for term, number in ids.items()}
+
+
+def _joined(blocks: Sequence[tuple[int, bytes]]) -> Postings:
+    held = np.frombuffer(b"".join(data for _, data in blocks), HELD)
+    starts = np.repeat([block * BLOCK for block, _ in blocks], [len(data) // HELD.itemsize for _, data in blocks])
+    return Postings(starts.astype(np.int64) + held["at"], held["tf"].astype(np.float64), held["norm"])
+
+
+# --- looking after it ---------------------------------------------------------------------------------------------
+
+
+def check(db: Db) -> list[str]:
+    """What is wrong with the text index, in words."""
+    found: list[str] = []
+    pieces = np.array(db.execute("SELECT number, terms FROM piece ORDER BY number").fetchall(), np.int64).reshape(-1, 2)
+    rows = db.cursor(binary=True).execute("SELECT block, held FROM posting").fetchall()
+    there, often = np.unique(_joined(rows).numbers, return_counts=True)
+    extra = len(np.setdiff1d(there, pieces[:, 0]))
+    if extra:
+        found.append(f"{extra} pieces of the text index belong to no record")
+    counted = dict(zip(there.tolist(), often.tolist(), strict=True))
+    partial = sum(counted.get(number, 0) != kinds for number, kinds in pieces.tolist())
+    if partial:
+        found.append(f"{partial} pieces are not in the text index, or not whole")
+    lacking = _number(
+        db,
+        "SELECT count(*) FROM piece p FULL JOIN said s USING (number)"
+        " WHERE %s AND (p.record IS NULL OR s.words IS NULL)",
+        True,
+    )
+    if lacking:
+        found.append(f"{lacking} pieces lack their words, or words their piece")
+    wrong = _number(
+        db,
+        "SELECT count(*) FROM term t LEFT JOIN (SELECT term, sum(length(held)) / %s AS n FROM posting GROUP BY term) p"
+        " ON p.term = t.id WHERE coalesce(p.n, 0) <> t.found",
+        HELD.itemsize,
+    )
+    if wrong:
+        found.append(f"{wrong} terms are counted wrongly")
+    if _number(
+        db,
+        "SELECT count(*) FROM (SELECT language, count(*) AS n, sum(length) AS m FROM piece GROUP BY language) p"
+        " FULL JOIN total t USING (language) WHERE (coalesce(p.n, 0), coalesce(p.m, 0))"
+        " <> (coalesce(t.pieces, 0), coalesce(t.tokens, 0)) AND %s",
+        True,
+    ):
+        found.append("the text index counts other texts than there are")
+    return found
+
+
+def _number(db: Db, query: str, value: Any) -> int:
+    row = db.execute(query, (value,)).fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,257 @@
+"""The records of an index in PostgreSQL: what was read of the bucket, and what one may filter by.
+
+Owns the tables `object`, `record`, `label`, `spelt` and the rows of `piece`, but not what the text index and the
+vectors keep of a piece. A record comes back as it was given; text columns, which one filters by, lose what PostgreSQL
+cannot hold (NUL, halves of surrogate pairs). Refuses transactions: callers have one where they need it. Any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from livememfs.recall.engine import Read
+from livememfs.recall.lexical import Restriction
+from livememfs.recall.postgres.connection import Db
+from livememfs.recall.postgres.sittings import Place
+from livememfs.recall.record import Brief, Record, digest
+from livememfs.recall.table import SITTING_SECONDS, Stored, Text, text_of
+
+
+def clean(text: str) -> str:
+    """A text as a column of PostgreSQL holds it."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
+def body_of(record: Record) -> str:
+    """A record as JSON, from which it comes back as it was. In ASCII, so that nothing in it is lost."""
+    return json.dumps(
+        [
+            record.ref, record.key, record.etag, record.kind, record.space, record.type, record.agent, record.title,
+            record.created, record.importance, record.labels, record.pieces,
+        ]
+    )  # fmt: skip
+
+
+def record_of(body: str) -> Record:
+    """The record that `body_of` wrote down."""
+    found: tuple[Any, ...] = tuple(json.loads(body))
+    ref, key, etag, kind, space, type_, agent, title, created, importance, labels, pieces = found
+    told = tuple((name, value) for name, value in labels)
+    return Record(ref, key, etag, kind, space, type_, agent, title, created, importance, told, tuple(pieces))
+
+
+def columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
+    """Rows as `count` arrays, which `unnest` takes."""
+    return [[row[number] for row in rows] for number in range(count)]
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def unread(db: Db, read: Iterable[Read], gone: Sequence[str]) -> list[Read]:
+    """Of the objects that were read, those that are not there in that version already; the last of each key."""
+    wanted = {clean(one[0]): one for one in read}
+    rows = db.execute("SELECT key, etag FROM object WHERE key = ANY(%s)", (list(wanted),)).fetchall()
+    there = {key: etag for key, etag in rows if key not in gone}
+    return [one for key, one in wanted.items() if there.get(key) != clean(one[1])]
+
+
+def forget(db: Db, keys: Sequence[str]) -> tuple[list[int], set[Place]]:
+    """Take out the records of objects, and the objects. The pieces they had, and where notes are missing now."""
+    rows = db.execute("SELECT id, space, kind, created FROM record WHERE key = ANY(%s)", (list(keys),)).fetchall()
+    ids = [row[0] for row in rows]
+    numbers = [row[0] for row in db.execute("SELECT number FROM piece WHERE record = ANY(%s)", (ids,))]
+    db.execute("DELETE FROM label WHERE record = ANY(%s)", (ids,))
+    db.execute("DELETE FROM record WHERE id = ANY(%s)", (ids,))
+    db.execute("DELETE FROM object WHERE key = ANY(%s)", (list(keys),))
+    return numbers, {(space, created) for _, space, kind, created in rows if kind == "live"}
+
+
+def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
+    """Put in objects with their records and empty pieces. The records by their new numbers."""
+    records = [record for _, _, _, found in read for record in found]
+    ids = _numbers(db, "record", "id", len(records))
+    db.execute(
+        "INSERT INTO object SELECT * FROM unnest(%s::text[], %s::text[])",
+        ([clean(one[0]) for one in read], [clean(one[1]) for one in read]),
+    )
+    with db.cursor().copy(
+        "COPY record (id, name, ref, key, kind, space, type, agent, created, asks, body) FROM STDIN"
+    ) as copy:
+        for number, record in zip(ids, records, strict=True):
+            copy.write_row(_row(number, record))
+    with db.cursor().copy("COPY label FROM STDIN") as copy:
+        for number, record in zip(ids, records, strict=True):
+            for field, value in record.labels:
+                copy.write_row((number, clean(f"{field}:{value.casefold()}")))
+    _add_pieces(db, dict(zip(ids, records, strict=True)))
+    _note_spelling(db, records)
+    return dict(zip(ids, records, strict=True))
+
+
+def _row(number: int, record: Record) -> tuple[Any, ...]:
+    return (
+        number, digest(record.ref), clean(record.ref), clean(record.key), clean(record.kind), clean(record.space),
+        clean(record.type), clean(record.agent), record.created, record.text.endswith("?"), body_of(record),
+    )  # fmt: skip
+
+
+def _add_pieces(db: Db, records: dict[int, Record]) -> None:
+    spaces = sorted({clean(record.space) for record in records.values()})
+    known = space_ids(db, spaces)
+    missing = [space for space in spaces if space not in known]
+    if missing:
+        db.execute("INSERT INTO space (name) SELECT unnest(%s::text[])", (missing,))
+        known = space_ids(db, spaces)
+    rows = [
+        (
+            number,
+            part,
+            known[clean(record.space)],
+            *map(clean, (record.kind, record.type, record.agent)),
+            record.created,
+        )
+        for number, record in records.items()
+        for part in range(len(record.pieces))
+    ]
+    db.execute(
+        "INSERT INTO piece (record, part, space, kind, type, agent, created)"
+        " SELECT record, part, space, kind, type, agent, created FROM unnest(%s::bigint[], %s::int[], %s::int[],"
+        " %s::text[], %s::text[], %s::text[], %s::bigint[]) WITH ORDINALITY"
+        " u(record, part, space, kind, type, agent, created, at) ORDER BY at",
+        columns(rows, 7),
+    )
+
+
+def _note_spelling(db: Db, records: Iterable[Record]) -> None:
+    rows = sorted(
+        {
+            (clean(record.space), field, clean(value))
+            for record in records
+            for field, value in (("type", record.type), ("agent", record.agent))
+        }
+    )
+    db.execute(
+        "INSERT INTO spelt SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]) ON CONFLICT DO NOTHING",
+        columns(rows, 3),
+    )
+
+
+def _numbers(db: Db, table: str, column: str, count: int) -> list[int]:
+    rows = db.execute(
+        "SELECT nextval(pg_get_serial_sequence(%s, %s)) FROM generate_series(1, %s)", (table, column, count)
+    )
+    return [row[0] for row in rows]
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def space_ids(db: Db, names: Sequence[str]) -> dict[str, int]:
+    """The numbers of spaces; one that has nothing in it has none."""
+    rows = db.execute("SELECT name, id FROM space WHERE name = ANY(%s)", ([clean(name) for name in names],))
+    return dict(rows.fetchall())
+
+
+def objects(db: Db, prefix: str) -> dict[str, str]:
+    """Etags of what is indexed below a prefix, by key."""
+    low = clean(prefix)
+    return dict(
+        db.execute("SELECT key, etag FROM object WHERE key >= %s AND key < %s", (low, low + "\U0010ffff")).fetchall()
+    )
+
+
+def bodies(db: Db, ids: Sequence[int]) -> dict[int, Record]:
+    """Records by their numbers."""
+    rows = db.execute("SELECT id, body FROM record WHERE id = ANY(%s)", (list(ids),))
+    return {number: record_of(body) for number, body in rows}
+
+
+def briefs(db: Db, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
+    """What ranking needs of the record of each piece."""
+    rows = db.execute(
+        "SELECT p.number, p.part, r.id, r.ref, r.kind, r.space, r.type, r.agent, r.created, r.asks"
+        " FROM piece p JOIN record r ON r.id = p.record WHERE p.number = ANY(%s)",
+        (list(numbers),),
+    )
+    return {row[0]: (row[1], Brief(*row[2:])) for row in rows}
+
+
+def strict(db: Db, where: Restriction, limit: int) -> list[Stored]:
+    """The records that fit a filter, newest first."""
+    said, values = clauses(where, "r")
+    rows = db.execute(
+        f"SELECT r.id, r.body FROM record r WHERE {said} ORDER BY r.created DESC, r.id DESC LIMIT %s", (*values, limit)
+    )
+    return [Stored(number, record_of(body)) for number, body in rows]
+
+
+def fitting(db: Db, where: Restriction, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
+    """The pieces of all records that fit a filter."""
+    said, values = clauses(where, "p", files, not_files)
+    rows = db.execute(f"SELECT p.number FROM piece p WHERE {said} ORDER BY p.number", values)
+    return [row[0] for row in rows]
+
+
+def spelt(db: Db, field: str, spaces: Sequence[str]) -> list[str]:
+    """Every value that a field has had in these spaces."""
+    rows = db.execute(
+        "SELECT DISTINCT value FROM spelt WHERE field = %s AND space = ANY(%s) ORDER BY value",
+        (field, [clean(space) for space in spaces]),
+    )
+    return [row[0] for row in rows]
+
+
+def unembedded(db: Db, model: int, limit: int) -> list[Text]:
+    """Texts that wait for a vector of a model, newest first."""
+    rows = db.execute(
+        "SELECT p.meaning, p.part, r.body, b.body FROM waiting w JOIN piece p ON p.number = w.number"
+        " JOIN record r ON r.id = p.record LEFT JOIN LATERAL (SELECT x.body FROM record x WHERE r.kind = 'live'"
+        " AND x.space = r.space AND x.kind = 'live' AND x.created >= r.created - %s"
+        " AND (x.created, x.id) < (r.created, r.id) ORDER BY x.created DESC, x.id DESC LIMIT 1) b ON true"
+        " WHERE w.model = %s ORDER BY w.number DESC LIMIT %s",
+        (SITTING_SECONDS, model, limit),
+    )
+    found: dict[bytes, Text] = {}
+    for meaning, part, body, before in rows:
+        text = text_of(record_of(body), part, record_of(before) if before is not None else None)
+        # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
+        found[meaning] = Text(text.own, text.around, meaning)
+    return list(found.values())
+
+
+def clauses(
+    where: Restriction, of: Literal["p", "r"], files: Sequence[str] = (), not_files: Sequence[str] = ()
+) -> tuple[str, list[Any]]:
+    """A filter in SQL, about a piece `p` or a record `r`; the records of listed pieces fit."""
+    parts, values = ["true"], list[Any]()
+    record = "p.record" if of == "p" else "r.id"
+    for wanted, pairs in ((True, where.fields), (False, where.without)):
+        for name, options in pairs:
+            column = f"{of}.{name} = ANY(%s)"
+            if name == "label":
+                column = f"EXISTS (SELECT 1 FROM label l WHERE l.record = {record} AND l.told = ANY(%s))"
+            elif name == "space" and of == "p":
+                column = "p.space = ANY(ARRAY(SELECT s.id FROM space s WHERE s.name = ANY(%s)))"
+            parts.append(column if wanted else f"NOT {column}")
+            values.append([clean(option) for option in options])
+    for sign, moment in ((">=", where.after), ("<", where.before)):
+        if moment is not None:
+            parts.append(f"{of}.created {sign} %s")
+            values.append(moment)
+    for wanted, names in ((True, files), (False, not_files)):
+        if names:
+            inner = (
+                f"EXISTS (SELECT 1 FROM label l, unnest(%s::text[]) f WHERE l.record = {record}"
+                " AND l.told LIKE 'file:%%' AND position(f IN substr(l.told, 6)) > 0)"
+            )
+            parts.append(inner if wanted else f"NOT {inner}")
+            values.append([clean(name.casefold()) for name in names])
+    if where.numbers is not None:
+        parts.append(f"{record} IN (SELECT q.record FROM piece q WHERE q.number = ANY(%s))")
+        values.append(list(where.numbers))
+    return " AND ".join(parts), values

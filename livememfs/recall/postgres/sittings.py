@@ -1,0 +1,61 @@
+"""Which notes stand beside each other, worked out from their times alone, for many notes at once.
+
+Owns the same rules as `Table` has (what is beside a moment, which notes a change touches), over lists in memory, since
+a question to a database for each note would take longer than everything else. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from livememfs.recall.table import AT_ONCE, NEIGHBOURS, SITTING_SECONDS
+
+Place = tuple[str, int]
+"""A space and a moment."""
+_LAST = 1 << 63
+
+
+class Sittings:
+    """The notes of some spaces around some moments, as pairs of time and number, in that order."""
+
+    def __init__(self, notes: Iterable[tuple[str, int, int]]) -> None:
+        self._notes: dict[str, list[tuple[int, int]]] = {}
+        for space, created, record in sorted(notes):
+            self._notes.setdefault(space, []).append((created, record))
+
+    def beside(self, place: Place, count: int) -> list[int]:
+        """The notes around a moment, `count` to each side and one at it, in the order of time."""
+        notes, moment = self._notes.get(place[0], []), place[1]
+        at = bisect_left(notes, (moment, -1))
+        before = notes[max(at - count, bisect_left(notes, (moment - SITTING_SECONDS, -1))) : at]
+        after = notes[at : min(at + count + 1, bisect_right(notes, (moment + SITTING_SECONDS, _LAST)))]
+        return [record for _, record in (*before, *after)]
+
+    def touched(self, place: Place) -> set[int]:
+        """The notes that may have another context or meaning when one comes or goes here."""
+        notes, moment = self._notes.get(place[0], []), place[1]
+        first, last = bisect_left(notes, (moment, -1)), bisect_right(notes, (moment, _LAST))
+        end = min(last + NEIGHBOURS + 1, bisect_right(notes, (moment + SITTING_SECONDS, _LAST)))
+        at_once = [record for _, record in (*notes[max(first, last - AT_ONCE) : last], *notes[last:end])]
+        return {*self.beside(place, NEIGHBOURS + 1), *at_once}
+
+    def before(self, place: Place, record: int) -> int | None:
+        """The note just before one in the same sitting."""
+        notes, moment = self._notes.get(place[0], []), place[1]
+        at = bisect_left(notes, (moment, record))
+        return notes[at - 1][1] if at and notes[at - 1][0] >= moment - SITTING_SECONDS else None
+
+
+def windows(places: Iterable[Place]) -> tuple[Sequence[str], Sequence[int], Sequence[int]]:
+    """Spans of time that hold whatever matters to a change at these places, as columns of space, start and end."""
+    found: list[list[int]] = []
+    spaces: list[str] = []
+    for space, moment in sorted(places):
+        low, high = moment - 2 * SITTING_SECONDS, moment + 2 * SITTING_SECONDS
+        if spaces and spaces[-1] == space and low <= found[-1][1]:
+            found[-1][1] = high
+        else:
+            spaces.append(space)
+            found.append([low, high])
+    return spaces, [low for low, _ in found], [high for _, high in found]
