@@ -1,41 +1,81 @@
-"""What one may filter by, of every piece, in memory: a filter is a mask, whatever it lets through.
+"""What one may filter and rank by, of every piece, in memory: a filter is a mask, whatever it lets through.
 
 Owns arrays that are indexed by a piece's number. Refuses labels, of which a piece has many (`Table.numbers` knows
-them). Callers serialise changes; any thread may ask.
+them), and to know what has gone: whoever asks for a piece has just found it. Callers serialise changes; any thread may
+ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from livememfs.recall.lexical import Restriction
+from livememfs.recall.record import Brief
 
 FIELDS = ("space", "kind", "type", "agent")
+MOST_PARTS = 32_767
 
 
 class Columns:
-    """Space, kind, type, agent and time of every piece."""
+    """Record, place in it, space, kind, type, agent and time of every piece."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, str], int] = {}
+        self._words: list[str] = [""]
         self._spelt: dict[tuple[str, str], dict[str, None]] = {}
         self._fields = np.zeros((len(FIELDS), 1_024), np.int32)
         self._created = np.zeros(1_024, np.int64)
+        self._record = np.zeros(1_024, np.int32)
+        self._part = np.zeros(1_024, np.int16)
+        self._asks = np.zeros(1_024, np.bool_)
 
-    def put(self, number: int, space: str, kind: str, type_: str, agent: str, created: int) -> None:
+    def put(self, number: int, part: int, brief: Brief) -> None:
         """Take note of a piece. Numbers are never given twice, so nothing has to be taken out."""
         if number >= len(self._created):
             room = max(number + 1, 2 * len(self._created)) - len(self._created)
             self._fields = np.pad(self._fields, ((0, 0), (0, room)))
             self._created = np.pad(self._created, (0, room))
-        for row, value in enumerate((space, kind, type_, agent)):
-            self._fields[row, number] = self._codes.setdefault((FIELDS[row], value), len(self._codes) + 1)
-        self._created[number] = created
-        for name, value in (("type", type_), ("agent", agent)):
-            self._spelt.setdefault((space, name), {})[value] = None
+            self._record = np.pad(self._record, (0, room))
+            self._part = np.pad(self._part, (0, room))
+            self._asks = np.pad(self._asks, (0, room))
+        for row, value in enumerate((brief.space, brief.kind, brief.type, brief.agent)):
+            self._fields[row, number] = self._code(FIELDS[row], value)
+        self._created[number], self._record[number] = brief.created, brief.id
+        self._part[number], self._asks[number] = min(part, MOST_PARTS), brief.asks
+        for name, value in (("type", brief.type), ("agent", brief.agent)):
+            self._spelt.setdefault((brief.space, name), {})[value] = None
+
+    def _code(self, field: str, value: str) -> int:
+        found = self._codes.get((field, value))
+        if found is None:
+            self._words.append(value)  # before the code is known: another thread may ask for what it means
+            found = self._codes[(field, value)] = len(self._words) - 1
+        return found
+
+    def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
+        """The record of each piece, and which of its pieces it is; those that nobody knows are left out."""
+        there = np.array([number for number in numbers if number < len(self._record)], np.int64)
+        there = there[self._record[there] > 0]
+        spaces, kinds, types, agents = ([self._words[code] for code in row] for row in self._fields[:, there].tolist())
+        rows = zip(
+            self._record[there].tolist(),
+            kinds,
+            spaces,
+            types,
+            agents,
+            self._created[there].tolist(),
+            self._asks[there].tolist(),
+            strict=True,
+        )
+        parts = self._part[there].tolist()
+        return {number: (part, Brief(*row)) for number, part, row in zip(there.tolist(), parts, rows, strict=True)}
+
+    def space_of(self, number: int) -> str:
+        """The space of a piece; empty for one that nobody knows."""
+        return self._words[self._fields[0, number]] if number < len(self._record) else ""
 
     def spelt(self, field: str, spaces: Iterable[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""

@@ -31,6 +31,8 @@ from livememfs.recall.vectors import Floats, Vectors, packed
 
 FED_AT_ONCE = 2_000
 """Pieces handed to the text index in one commit when it is made anew."""
+LOADED_AT_ONCE = 20_000
+"""Vectors brought into memory at once."""
 _MARK = "incarnation"
 
 
@@ -49,7 +51,6 @@ class Index:
             self.table = self._open_table()
             self._lexical = self._open_lexical()
             self._columns, self._vectors = Columns(), dict[str, Vectors]()
-            self._spaces: dict[int, str] = {}
             self._catch_up()
             self._load_columns()
             self._load_vectors(None)
@@ -153,12 +154,15 @@ class Index:
                 self._feed(delta)
             except Damaged:  # its files went or changed under us; the records have everything
                 self._make_text_anew()
-            for piece in delta.pieces:
-                self._columns.put(piece.number, piece.space, piece.kind, piece.type, piece.agent, piece.created)
+            for column in self.table.columns([piece.number for piece in delta.pieces]):
+                self._columns.put(*column)
+            went: dict[str, list[int]] = {}
+            for number in delta.gone:
+                went.setdefault(self._columns.space_of(number), []).append(number)
             with self._near:
-                for number in delta.gone:
-                    if (space := self._spaces.pop(number, None)) is not None:
-                        self._vectors[space].remove((number,))
+                for space, numbers in went.items():
+                    if space in self._vectors:
+                        self._vectors[space].remove(numbers)
             # What has no vector of its new meaning yet keeps the old one until then.
             self._load_vectors(self.table.meanings([piece.number for piece in delta.pieces]))
 
@@ -225,27 +229,37 @@ class Index:
                         vectors.expect(prior)
 
     def _load_columns(self) -> None:
-        for number, values in self.table.columns():
-            self._columns.put(number, *values)
+        for column in self.table.columns():
+            self._columns.put(*column)
 
     def _load_vectors(self, meanings: Sequence[bytes] | None) -> None:
+        """Have vectors in memory: all that are kept, or those of some meanings. By portions: they come as objects of
+        their own, which take several times the room.
+        """
         by_space: dict[str, tuple[list[int], list[bytes]]] = {}
-        for space, number, eight in self.table.vectors(self.model, meanings):
+        expected = self.table.counts()["pieces"] if meanings is None else 0
+        for loaded, (space, number, eight) in enumerate(self.table.vectors(self.model, meanings), 1):
             numbers, rows = by_space.setdefault(space, ([], []))
             if not rows or len(rows[0]) == len(eight):
                 numbers.append(number)
                 rows.append(eight)
-        if not by_space:
-            return
-        prior = self.prior
+            if loaded % LOADED_AT_ONCE == 0:
+                self._put_vectors(by_space, expected)
+                by_space = {}
+        self._put_vectors(by_space, expected)
+
+    def _put_vectors(self, by_space: Mapping[str, tuple[list[int], list[bytes]]], expected: int) -> None:
+        prior = self.prior if by_space else None
         with self._near:
             for space, (numbers, rows) in by_space.items():
                 dim = len(rows[0])
                 known = prior if prior is not None and len(prior) == dim else None
-                vectors = self._vectors.setdefault(space, Vectors(dim, known))
+                if space not in self._vectors:
+                    room = expected if len(numbers) == LOADED_AT_ONCE else 0  # it is nearly all there is
+                    self._vectors[space] = Vectors(dim, known, expected=room)
+                vectors = self._vectors[space]
                 if vectors.dim == dim:
                     vectors.put(numbers, np.frombuffer(b"".join(rows), np.int8).reshape(-1, dim))
-                    self._spaces.update(dict.fromkeys(numbers, space))
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -283,7 +297,7 @@ class Index:
 
     def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
         """What ranking needs of the record of each piece, and which of its pieces it is."""
-        return self.table.briefs(numbers)
+        return self._columns.briefs(numbers)
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """Records by their numbers."""

@@ -59,7 +59,6 @@ class Brief:
     """
 
     id: int
-    ref: str
     kind: str
     space: str
     type: str

@@ -34,6 +34,7 @@ READ = 50
 """Records whose text is looked at before they get their place."""
 SITTING_BEST = 3
 MOST_UNWANTED = 10_000
+_LAST = "\U0010ffff"
 _KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
 
 
@@ -100,9 +101,9 @@ class _Candidate:
     reasons: dict[str, int] = field(default_factory=dict)
     record: Record | None = None
 
-    def order(self) -> tuple[float, int, str]:
+    def order(self) -> tuple[float, int, str, int]:
         """Best first; of equals the newest, so that the order is always the same."""
-        return -self.score, -self.brief.created, self.brief.ref
+        return -self.score, -self.brief.created, self.record.ref if self.record is not None else _LAST, self.brief.id
 
 
 def search(
@@ -277,6 +278,9 @@ def _weigh_by_text(candidates: Sequence[_Candidate], names: float, length: float
 def _gain_by_sitting(candidates: Iterable[_Candidate], weight: float) -> None:
     """Where several things that fit were written in one sitting, the subject was this one."""
     for sitting in _sittings(candidates):
+        if len(sitting) == 1:  # most are, and a question has hundreds
+            sitting[0].score *= 1 + weight / SITTING_BEST
+            continue
         best = sorted((one.score for one in sitting), reverse=True)[:SITTING_BEST]
         for one in sitting:
             one.score += weight * sum(best) / SITTING_BEST

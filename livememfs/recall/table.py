@@ -428,19 +428,6 @@ class Table:
             found |= {row[0]: (row[1], _stored(row[2:])) for row in rows}
         return found
 
-    def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
-        """As `of_pieces`, with no more of each record than ranking needs."""
-        found: dict[int, tuple[int, Brief]] = {}
-        for chunk in _chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(
-                "SELECT p.number, p.part, r.id, r.ref, r.kind, r.space, r.type, r.agent, r.created, r.asks"
-                f" FROM piece p JOIN record r ON r.id = p.record WHERE p.number IN ({marks})",
-                chunk,
-            )
-            found |= {row[0]: (row[1], Brief(*row[2:])) for row in rows}
-        return found
-
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """Records by their numbers; one that has gone meanwhile is left out."""
         found: dict[int, Record] = {}
@@ -466,12 +453,19 @@ class Table:
         )
         return [row[0] for row in rows]
 
-    def columns(self) -> Iterator[tuple[int, tuple[str, str, str, str, int]]]:
-        """Number; space, kind, type, agent and time of every piece."""
-        for number, *values in self._db.execute(
-            "SELECT p.number, r.space, r.kind, r.type, r.agent, r.created FROM piece p JOIN record r ON r.id = p.record"
-        ):
-            yield number, (values[0], values[1], values[2], values[3], values[4])
+    def columns(self, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, int, Brief]]:
+        """Number, place in its record and what ranking needs of that, of every piece or of some."""
+        select = (
+            "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.asks"
+            " FROM piece p JOIN record r ON r.id = p.record"
+        )
+        if numbers is None:
+            yield from ((number, part, Brief(*rest)) for number, part, *rest in self._db.execute(select))
+            return
+        for chunk in _chunks(numbers):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(f"{select} WHERE p.number IN ({marks})", chunk).fetchall()
+            yield from ((number, part, Brief(*rest)) for number, part, *rest in rows)
 
     def piece_numbers(self) -> list[int]:
         """Every piece there is."""

@@ -36,14 +36,13 @@ def packed(vectors: Floats) -> NDArray[np.int8]:
 class Vectors:
     """The vectors of one space, by the numbers of their pieces."""
 
-    def __init__(self, dim: int, prior: Floats | None = None) -> None:
+    def __init__(self, dim: int, prior: Floats | None = None, *, expected: int = 0) -> None:
         self.dim = dim
         self._prior = prior
-        self._row: dict[int, int] = {}
-        self._used = self._measured = 0
+        self._count = self._used = self._measured = 0
         self._sum = np.zeros(dim, np.float64)
         self._mean = np.zeros(dim, np.float32)
-        self._allocate(1_024)
+        self._allocate(max(1_024, expected))
 
     def _allocate(self, rows: int) -> None:
         def grown(old: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -63,14 +62,25 @@ class Vectors:
         self._numbers: NDArray[np.int64] = grown(None if fresh else self._numbers, (rows,), np.int64)
 
     def __len__(self) -> int:
-        return len(self._row)
+        return self._count
 
     def numbers(self) -> list[int]:
         """The pieces that have a vector here."""
-        return list(self._row)
+        found: list[int] = self._numbers[self._rows()].tolist()
+        return found
 
     def __contains__(self, number: int) -> bool:
-        return number in self._row
+        return len(self._rows_of([number])) > 0
+
+    def _rows(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self._numbers[: self._used])
+
+    def _rows_of(self, numbers: Sequence[int]) -> NDArray[np.intp]:
+        """The rows of some pieces: looked for, since a table of them would take more room than the bits."""
+        there = self._numbers[: self._used]
+        if len(numbers) == 1:
+            return np.flatnonzero(there == numbers[0])
+        return np.flatnonzero(np.isin(there, np.asarray(numbers, np.int64)))
 
     def put(self, numbers: Sequence[int], eight: NDArray[np.int8]) -> None:
         """Put in vectors as `packed` made them; a number that is there gets the new one."""
@@ -81,19 +91,21 @@ class Vectors:
         self._eight[start:end] = eight
         self._numbers[start:end] = numbers
         self._sum += eight.sum(axis=0, dtype=np.float64) / ONE
-        self._row.update(zip(numbers, range(start, end), strict=True))
         self._encode(start, end)
         self._used = end
-        if len(self._row) > self._measured * GROWN:
+        self._count += len(numbers)
+        if self._count > self._measured * GROWN:
             self._measure()
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""
-        rows = [row for number in numbers if (row := self._row.pop(number, None)) is not None]
-        if rows:
+        wanted = [number for number in numbers if number > 0]
+        rows = self._rows_of(wanted) if wanted and self._used else ()
+        if len(rows):
             self._sum -= self._eight[rows].sum(axis=0, dtype=np.float64) / ONE
             self._numbers[rows] = 0  # no piece has this number
-        if self._used > 1_024 and len(self._row) < self._used // 2:
+            self._count -= len(rows)
+        if self._used > 1_024 and self._count < self._used // 2:
             self._compact()
 
     def search(
@@ -141,8 +153,8 @@ class Vectors:
         self._measure()
 
     def _measure(self) -> None:
-        self._measured = max(len(self._row), 1)
-        total, weight = self._sum, len(self._row)
+        self._measured = max(self._count, 1)
+        total, weight = self._sum, self._count
         if self._prior is not None:
             total, weight = total + WEIGHT * self._prior, weight + WEIGHT
         self._mean = (total / max(weight, 1)).astype(np.float32)
@@ -160,7 +172,6 @@ class Vectors:
         self._eight[: len(rows)] = self._eight[rows]
         self._numbers[: len(rows)] = self._numbers[rows]
         self._used = len(rows)
-        self._row = {int(number): row for row, number in enumerate(self._numbers[: self._used])}
         self._measure()
 
 

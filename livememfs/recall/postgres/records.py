@@ -174,7 +174,7 @@ def bodies(db: Db, ids: Sequence[int]) -> dict[int, Record]:
 def briefs(db: Db, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
     """What ranking needs of the record of each piece."""
     rows = db.execute(
-        "SELECT p.number, p.part, r.id, r.ref, r.kind, r.space, r.type, r.agent, r.created, r.asks"
+        "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.asks"
         " FROM piece p JOIN record r ON r.id = p.record WHERE p.number = ANY(%s)",
         (list(numbers),),
     )
