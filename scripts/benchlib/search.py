@@ -6,9 +6,10 @@ but the model's own reading of them runs as on a mount. Main thread only.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
-import resource
+import re
 import statistics
 import tempfile
 import time
@@ -22,7 +23,9 @@ from typing import TypeVar
 import numpy as np
 import trio
 
+from livememfs.cli.daemon import GC_THRESHOLD
 from livememfs.recall.embed.builtin import Builtin
+from livememfs.recall.embed.weights import Weights
 from livememfs.recall.engine import Engine, Read
 from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
@@ -107,8 +110,9 @@ class Made:
 
     def __init__(self) -> None:
         self.chance = random.Random(7)
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        self.words = ["".join(self.chance.choices(letters, k=self.chance.randint(3, 10))) for _ in range(VOCABULARY)]
+        # Words as languages have them: a model divides what is none into many parts, and takes time for each.
+        words = sorted(piece[1:] for piece in Weights().pieces if re.fullmatch("\u2581[a-z]{3,12}", piece))
+        self.words = self.chance.sample(words, VOCABULARY)
         self.weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1)).tolist()
         generator = np.random.default_rng(7)
         self.generator = generator
@@ -158,7 +162,7 @@ def measure(place: Local | Shared, sizes: list[int]) -> Iterator[Figures]:
         index = place.open(model.name)
         opened = time.perf_counter() - start
         insert, parts = inserts(index, made, size), questions(index, made, model)
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        rss = rss_mb()
         yield Figures(size, built, opened, insert, parts, rss, place.megabytes())
     index.close()
 
@@ -196,9 +200,17 @@ def p(values: list[float], share: float) -> float:
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
+def rss_mb() -> float:
+    """Memory of this process now: with the index open, and after questions."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
 def main(sizes: list[int], index_url: str = "") -> int:
     """Measure and print a table; `index_url`: of a database, in place of a folder."""
     timings = "".join(f"{name + ' p50/p95':>16}" for name in ("insert", "read", "words", "meaning", "all"))
+    gc.freeze()  # as a mount does
+    gc.set_threshold(GC_THRESHOLD, 20, 50)
     print(f"{'records':>9}  build s  open s{timings}  RSS MB  disk MB")
     with tempfile.TemporaryDirectory(prefix="livememfs-bench-") as folder, ExitStack() as stack:
         place = Shared(index_url) if index_url else Local(Path(folder))
