@@ -21,6 +21,7 @@ from livememfs.cli import (
     gc,
     history,
     index,
+    memories,
     mount,
     note,
     output,
@@ -48,6 +49,7 @@ app.command("demo")(demo.demo)
 app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
+app.add_typer(memories.app, name="memories")
 app.command("search")(search.search)
 app.add_typer(index.app, name="index")
 app.command("consolidate")(consolidate.consolidate)

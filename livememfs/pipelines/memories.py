@@ -1,4 +1,4 @@
-"""Memories as objects: forgetting one so that it can come back, and bringing it back.
+"""Memories as objects: storing one, forgetting it so that it can come back, bringing it back, removing it for good.
 
 Owns where the versions are kept that a memory no longer has: `{space}/{collection}/.history/{id}/{stamp}.md`. Refuses
 to decide which memories are alike. Trio thread only.
@@ -7,14 +7,19 @@ to decide which memories are alike. Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from secrets import token_hex
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.errors import AlreadyExists, NotFound, ObjectMissing
+from livememfs.concurrency import for_each
+from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.pipelines.describe import require_space
+from livememfs.pipelines.objects import put_new
 from livememfs.records import keys
-from livememfs.records.memory import Memory
+from livememfs.records.memory import Memory, canonical_name, complete
 from livememfs.store.base import ObjectInfo
 
 
@@ -96,3 +101,79 @@ async def restore(replica: Replica, clock: Clock, space: str, collection: str, m
     replica.save(key, memory.render(), meta={}, base=None)
     replica.remove(kept[0].key, base=None)
     return key
+
+
+# --- what a command asks for ------------------------------------------------------------------------------------------
+
+
+async def current(replica: Replica, clock: Clock, space: str, collection: str) -> list[tuple[str, Memory]]:
+    """The memories that are there now, with their ids, by name. NotFound without the space."""
+    await require_space(replica, space)
+    prefix = f"{space}/{collection}/"
+    infos = [info for info in await replica.walk(prefix, local=True) if keys.parse(info.key).kind == "memory"]
+    found: dict[str, Memory] = {}
+
+    async def read(info: ObjectInfo) -> None:
+        name = info.key.removeprefix(prefix)
+        try:
+            data = (await replica.read(info.key)).data
+            found[name] = Memory.parse(data, path=info.key, collection=collection, name=name)
+        except (ObjectMissing, NotText):
+            return
+
+    await for_each([info for info in infos if not keys.has_ended(info.key, clock.now())], read)
+    return [(id_of(name), found[name]) for name in sorted(found)]
+
+
+async def remember(replica: Replica, clock: Clock, space: str, collection: str, text: str, *, agent: str) -> str:
+    """Store a memory and return its key; when this returns, the bucket has it.
+
+    Raises NotFound without the space, BadRequest for a text without a word, TooLarge.
+    """
+    await require_space(replica, space)
+    path = f"{space}/{collection}/(new memory)"
+    data = text.encode("utf-8", "surrogatepass")
+    memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
+    if not memory.content.strip():
+        raise BadRequest(path=path, detail="there is nothing in the memory")
+    memory = replace(memory, extra={"agent": agent, **memory.extra})
+    while True:
+        key = f"{space}/{collection}/{canonical_name(memory, token_hex(4))}"
+        with suppress(PreconditionFailed):
+            await put_new(replica, key, memory.render())
+            return key
+
+
+async def the_one(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> ObjectInfo:
+    """The object of a memory by its id or the beginning of one. NotFound, BadRequest when several begin so."""
+    await require_space(replica, space)
+    prefix = f"{space}/{collection}/"
+    found = [
+        info
+        for info in await replica.walk(prefix, local=True)
+        if keys.parse(info.key).kind == "memory"
+        and info.key.removeprefix(prefix).startswith(memory_id.removesuffix(".md"))
+        and not keys.has_ended(info.key, clock.now())
+    ]
+    if not found:
+        raise NotFound(path=prefix + memory_id)
+    if len(found) > 1:
+        raise BadRequest(path=prefix + memory_id, detail=f"{len(found)} memories begin so")
+    return found[0]
+
+
+async def purge(replica: Replica, space: str, collection: str, memory_id: str) -> int:
+    """Remove a memory and all that it was, for good; how many objects. NotFound when there was nothing."""
+    await require_space(replica, space)
+    prefix = f"{space}/{collection}/"
+    whole = [info.key for info in await replica.walk(prefix) if _is_of(info.key.removeprefix(prefix), memory_id)]
+    if not whole:
+        raise NotFound(path=prefix + memory_id)
+    for key in whole:
+        await replica.delete(key)
+    return len(whole)
+
+
+def _is_of(name: str, memory_id: str) -> bool:
+    """Whether an object is a memory, or something that it was."""
+    return id_of(name) == memory_id or name.startswith(f"{keys.MEMORY_HISTORY}/{memory_id}/")

@@ -1,0 +1,166 @@
+"""`livememfs memories ...`: what is remembered in a space, with or without a mount.
+
+Owns what a person is told about it. Refuses to ask anything: what is forgotten can be restored, and `--purge` says what
+it does. Main thread only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Annotated, TypeVar
+
+import typer
+
+from livememfs.app import App, open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.space import SpaceName, naming_the_space
+from livememfs.config import Settings, user_name
+from livememfs.pipelines import memories
+from livememfs.records import frontmatter
+from livememfs.records.memory import Memory
+from livememfs.records.times import iso
+from livememfs.tree.writer import agent_of
+
+T = TypeVar("T")
+
+app = typer.Typer(help="List, store, forget and restore memories.", no_args_is_help=True, rich_markup_mode=None)
+COLUMNS = ["ID", "TYPE", "WEIGHT", "UNTIL", "CONTENT"]
+SHOWN_CHARACTERS = 80
+
+
+class Collection(StrEnum):
+    """The folders of memories."""
+
+    MEMORIES = "memories"
+    SELF = "self"
+    GOALS = "goals"
+
+
+In = Annotated[Collection, typer.Option("--in", help="Which folder of the space.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Which memory, as `list` shows it.", show_default=False)]
+
+
+@app.command("list")
+@command
+def list_memories(
+    choice: Choice,
+    space: SpaceName,
+    collection: In = Collection.MEMORIES,
+    forgotten: Annotated[bool, typer.Option("--forgotten", help="Those that were forgotten instead.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List what is remembered, the oldest first."""
+
+    async def work(app: App) -> list[tuple[str, Memory]]:
+        if forgotten:
+            return [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
+        return await memories.current(app.replica, app.clock, space, collection)
+
+    found = _run(choice, space, work)
+    if as_json:
+        output.print_json([_as_json(memory_id, memory) for memory_id, memory in found])
+    elif not found:
+        output.say(f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}")
+    else:
+        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in found])
+
+
+@app.command()
+@command
+def add(
+    choice: Choice,
+    space: SpaceName,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true.", show_default=False)],
+    collection: In = Collection.MEMORIES,
+    kind: Annotated[str | None, typer.Option("--type", metavar="NAME", help="fact, decision, ...")] = None,
+    subject: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="What it is about; may be repeated.")
+    ] = None,
+    ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it is true: 1h, 7d, 30d.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remember something."""
+    given = {"type": kind, "subjects": subject, "ttl": ttl}
+    content = frontmatter.join({name: value for name, value in given.items() if value}, text)
+
+    async def work(app: App) -> str:
+        agent = agent_of(os.getpid(), app.settings.agent or user_name())
+        return await memories.remember(app.replica, app.clock, space, collection, content, agent=agent)
+
+    key = _run(choice, space, work)
+    if as_json:
+        output.print_json({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])})
+    else:
+        output.say(key)
+
+
+@app.command()
+@command
+def forget(
+    choice: Choice,
+    space: SpaceName,
+    memory_id: Id,
+    collection: In = Collection.MEMORIES,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove it and all that it was, for good.")] = False,
+) -> None:
+    """Forget something; `restore` brings it back."""
+
+    async def work(app: App) -> str:
+        if purge:
+            count = await memories.purge(app.replica, space, collection, memory_id)
+            return f"removed {output.plural(count, 'object')}"
+        info = await memories.the_one(app.replica, app.clock, space, collection, memory_id)
+        await memories.forget(app.replica, app.clock, info)
+        return (
+            f"forgotten; `livememfs memories restore {space} {memories.id_of(info.key.rpartition('/')[2])}` undoes it"
+        )
+
+    output.say(_run(choice, space, work))
+
+
+@app.command()
+@command
+def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Collection.MEMORIES) -> None:
+    """Bring back what was forgotten."""
+
+    async def work(app: App) -> str:
+        return await memories.restore(app.replica, app.clock, space, collection, memory_id)
+
+    output.say(_run(choice, space, work))
+
+
+def _run(choice: Choice, space: str, work: Callable[[App], Awaitable[T]]) -> T:
+    settings = choice.load()
+    quiet_log(settings)
+
+    async def opened(settings: Settings) -> T:
+        async with open_app(settings) as app:
+            return await work(app)
+
+    with naming_the_space(space):
+        return run(opened, settings)
+
+
+def _row(memory_id: str, memory: Memory) -> list[str]:
+    line = " ".join(memory.content.split())
+    until = iso(memory.expires_at) if memory.expires_at is not None else "-"
+    shown = line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "\u2026"
+    return [memory_id, memory.category or memory.type, f"{memory.importance:g}", until, shown]
+
+
+def _as_json(memory_id: str, memory: Memory) -> dict[str, object]:
+    return {
+        "id": memory_id,
+        "type": memory.type,
+        "category": memory.category,
+        "content": memory.content,
+        "importance": memory.importance,
+        "subjects": list(memory.subjects),
+        "created_at": iso(memory.created_at),
+        "updated_at": iso(memory.updated_at),
+        "expires_at": iso(memory.expires_at) if memory.expires_at is not None else None,
+        "links": [list(link) for link in memory.links],
+    }

@@ -1,0 +1,82 @@
+"""`livememfs memories ...` on a folder store, without a mount."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commandline import Cli
+
+
+@pytest.fixture
+def david(cli: Cli, project: str) -> str:
+    """The id of the one memory there is."""
+    ended = cli("memories", "add", project, "David is my brother", "--subject", "david", "--json")
+    assert ended.code == 0
+    return str(ended.json["id"])
+
+
+def listed(cli: Cli, project: str, *options: str) -> list[str]:
+    return [one["content"] for one in cli("memories", "list", project, "--json", *options).json]
+
+
+def test_what_is_stored_is_listed(cli: Cli, project: str, david: str) -> None:
+    (found,) = cli("memories", "list", project, "--json").json
+    assert (found["id"], found["type"], found["subjects"]) == (david, "fact", ["david"])
+    assert (found["content"], found["importance"], found["expires_at"]) == ("David is my brother", 0.6, None)
+    shown = cli("memories", "list", project).out
+    assert david in shown
+    assert "David is my brother" in shown
+
+
+def test_an_empty_list_says_so(cli: Cli, project: str) -> None:
+    assert "nothing is remembered in project/goals" in cli("memories", "list", project, "--in", "goals").out
+    assert "nothing was forgotten" in cli("memories", "list", project, "--forgotten").out
+
+
+def test_type_and_time_can_be_said(cli: Cli, project: str) -> None:
+    ended = cli("memories", "add", project, "Mickael is ill", "--type", "event", "--ttl", "7d")
+
+    assert "_event_" in ended.out
+    assert "_until_" in ended.out
+
+
+def test_what_is_forgotten_is_listed_apart_and_comes_back(cli: Cli, project: str, david: str) -> None:
+    ended = cli("memories", "forget", project, david)
+    assert ended.code == 0
+    assert f"livememfs memories restore {project} {david}" in ended.out
+    assert listed(cli, project) == []
+    assert listed(cli, project, "--forgotten") == ["David is my brother"]
+
+    assert cli("memories", "restore", project, david).code == 0
+    assert listed(cli, project) == ["David is my brother"]
+    assert listed(cli, project, "--forgotten") == []
+    assert cli("memories", "restore", project, david).code == 1
+
+
+def test_what_is_purged_leaves_nothing(cli: Cli, project: str, david: str, tmp_path: Path) -> None:
+    cli("memories", "forget", project, david)
+    cli("memories", "restore", project, david)
+    cli("memories", "forget", project, david)
+
+    assert cli("memories", "forget", project, david, "--purge").out == "removed 1 object\n"
+    assert [path for path in (tmp_path / "store" / project / "memories").rglob("*") if path.is_file()] == []
+    assert cli("memories", "forget", project, david, "--purge").code == 1
+
+
+def test_the_beginning_of_an_id_is_enough_where_it_is_of_one_alone(cli: Cli, project: str, david: str) -> None:
+    cli("memories", "add", project, "David has a son")
+
+    ended = cli("memories", "forget", project, david[:4])
+    assert (ended.code, "2 memories begin so" in ended.err) == (1, True)
+    assert cli("memories", "forget", project, david[:-1]).code == 0
+
+
+def test_a_space_that_is_not_there_is_named(cli: Cli) -> None:
+    for words in (["list", "nowhere"], ["add", "nowhere", "x"], ["forget", "nowhere", "x"]):
+        ended = cli("memories", *words)
+        assert (ended.code, "space nowhere" in ended.err) == (1, True)
+
+
+def test_a_memory_without_a_word_is_refused(cli: Cli, project: str) -> None:
+    assert cli("memories", "add", project, "  ").code == 1
