@@ -1,0 +1,201 @@
+"""What an agent should know before it answers: which of the candidates are told, once, and how (spacebot-memory-v2 2.2).
+
+Owns the session's memory of what it was told, the two filters (the same record, the same thing in other words), the
+budget, and the form of the block. Refuses to find candidates. Only what was emitted is recorded: a candidate that the
+budget cut may come with the next turn. Pure; one session belongs to one thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from livememfs.recall.page import tokens
+from livememfs.recall.words import fold
+
+Section = Literal["pinned", "relevant", "live"]
+V = TypeVar("V")
+
+TITLES: dict[Section, str] = {
+    "pinned": "Always true here:",
+    "relevant": "What may matter for this message:",
+    "live": "Recent notes (excerpts that fit this message, not a conversation):",
+}
+HEAD = "[Memory: what is known from before, for you and not part of the conversation]"
+SHOWN_CHARACTERS = 600
+"""Of one memory or note in a block; the rest can be read in its file."""
+_ELSEWHERE = "\u2026"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one turn may bring; the specification's numbers.
+
+    :most:    candidates told in one turn
+    :alike:   above this, two of them say the same
+    :buffer:  how many of those told last are compared with
+    :window:  turns after which something may be told again, as it has left the model's view
+    :budget:  estimated tokens of a block
+    """
+
+    most: int = 20
+    alike: float = 0.85
+    buffer: int = 100
+    window: int = 20
+    budget: int = 1_000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Something that may be told.
+
+    :id:      the same for the same record, whatever its version
+    :text:    what is said of it
+    :about:   what stands before the text: its type, who wrote it and when
+    :vector:  for whoever compares; None when there is none, and then only the same words are the same
+    """
+
+    id: str
+    section: Section
+    text: str
+    about: str = ""
+    vector: Any = None
+
+
+@dataclass
+class Session:
+    """What one conversation was told: ids by the turn, and what was told last."""
+
+    turn: int = 0
+    told: dict[str, int] = field(default_factory=dict)
+    last: deque[Candidate] = field(default_factory=deque)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is kept over a restart; vectors are found again by the ids."""
+        last = [[one.id, one.section, one.text, one.about] for one in self.last]
+        return {"turn": self.turn, "told": self.told, "last": last}
+
+    @classmethod
+    def from_json(cls, value: Any, vector_of: Callable[[str], Any]) -> Session:
+        """A kept session; a new one for what is none."""
+        try:
+            last = [Candidate(one[0], one[1], one[2], one[3], vector_of(one[0])) for one in value["last"]]
+            told = {str(name): int(turn) for name, turn in value["told"].items()}
+            return cls(int(value["turn"]), told, deque(last))
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            return cls()
+
+
+@dataclass(frozen=True)
+class Told:
+    """One turn: the block (empty when there is nothing to tell), what is in it, and why the rest is not.
+
+    :left_out: how many were told within the window, say what another says, or did not fit
+    """
+
+    block: str
+    emitted: tuple[Candidate, ...]
+    left_out: dict[str, int]
+
+
+def tell(
+    session: Session,
+    candidates: Iterable[Candidate],
+    likeness: Callable[[Candidate, Candidate], float],
+    limits: Limits | None = None,
+) -> Told:
+    """Choose among candidates, the most important first, and take note of what is told. One turn further."""
+    limits = limits or Limits()
+    session.turn += 1
+    left_out = {"told": 0, "alike": 0, "budget": 0}
+    emitted: list[Candidate] = []
+    spent = tokens(HEAD)
+    for one in _each_once(candidates):
+        if _is_in_view(session, one, limits):
+            left_out["told"] += 1
+        elif any(_same(one, other, likeness, limits) for other in (*emitted, *session.last)):
+            left_out["alike"] += 1
+        else:
+            cost = tokens(_line(one)) + (0 if _has(emitted, one.section) else tokens(TITLES[one.section]))
+            if len(emitted) >= limits.most or spent + cost > limits.budget:
+                left_out["budget"] += 1
+                continue
+            emitted.append(one)
+            spent += cost
+    _record(session, emitted, limits)
+    return Told(block(emitted), tuple(emitted), left_out)
+
+
+def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
+    found: dict[str, Candidate] = {}
+    for one in candidates:
+        found.setdefault(one.id, one)
+    return list(found.values())
+
+
+def _is_in_view(session: Session, one: Candidate, limits: Limits) -> bool:
+    told = session.told.get(one.id)
+    return told is not None and session.turn - told < limits.window
+
+
+def _same(one: Candidate, other: Candidate, likeness: Callable[[Candidate, Candidate], float], limits: Limits) -> bool:
+    if one.id == other.id:
+        return False  # told before, and out of view by now
+    if one.vector is None or other.vector is None:
+        return _plain(one.text) == _plain(other.text)
+    return likeness(one, other) > limits.alike
+
+
+def _plain(text: str) -> str:
+    return " ".join(fold(text).split())
+
+
+def _record(session: Session, emitted: Sequence[Candidate], limits: Limits) -> None:
+    for one in emitted:
+        session.told[one.id] = session.turn
+    again = {one.id for one in emitted}
+    kept = [one for one in session.last if one.id not in again]
+    in_view = [one for one in kept if session.turn - session.told.get(one.id, 0) < limits.window]
+    session.last = deque([*in_view, *emitted], maxlen=limits.buffer)
+    session.told = {name: turn for name, turn in session.told.items() if session.turn - turn < limits.window}
+
+
+# --- the block -----------------------------------------------------------------------------------------------------
+
+
+def block(emitted: Sequence[Candidate]) -> str:
+    """The text for the model; the same candidates give the same bytes."""
+    if not emitted:
+        return ""
+    lines = [HEAD]
+    for section, title in TITLES.items():
+        mine = [_line(one) for one in emitted if one.section == section]
+        if mine:
+            lines += [title, *mine]
+    return "\n".join(lines) + "\n"
+
+
+def _has(emitted: Sequence[Candidate], section: Section) -> bool:
+    return any(one.section == section for one in emitted)
+
+
+def _line(one: Candidate) -> str:
+    text = " ".join(one.text.split())
+    if len(text) > SHOWN_CHARACTERS:
+        text = text[: SHOWN_CHARACTERS - 1].rstrip() + _ELSEWHERE
+    return _basic(f"- {one.about}: {text}" if one.about else f"- {text}")
+
+
+def _basic(text: str) -> str:
+    """Without what is outside the basic plane: it becomes two halves on its way to some models, and one is lost."""
+    return "".join(
+        character if character <= "\uffff" and not "\ud800" <= character <= "\udfff" else "\ufffd" for character in text
+    )
+
+
+def day_of(created: int) -> str:
+    """A day as it stands before a text."""
+    return datetime.fromtimestamp(created, UTC).date().isoformat()

@@ -1,0 +1,151 @@
+"""What a session is told: each thing once while it is in view, nothing twice in other words."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, Section, Session, block, tell
+from livememfs.recall.page import tokens
+
+
+def one(name: str, text: str = "", section: Section = "relevant", vector: object = None) -> Candidate:
+    return Candidate(name, section, text or f"text of {name}", "fact, 2026-02-20", vector)
+
+
+def likeness(first: Candidate, other: Candidate) -> float:
+    """Vectors here are numbers: the nearer, the more alike."""
+    return 1.0 - abs(float(first.vector) - float(other.vector))
+
+
+def told(session: Session, *candidates: Candidate, **limits: float) -> list[str]:
+    found = tell(session, candidates, likeness, Limits(**limits))  # type: ignore[arg-type]  # of several types
+    return [candidate.id for candidate in found.emitted]
+
+
+def test_a_record_is_told_once_while_it_is_in_view_and_again_when_it_has_left() -> None:
+    session = Session()
+
+    turns = [told(session, one("a"), window=3) for _ in range(7)]
+
+    assert turns == [["a"], [], [], ["a"], [], [], ["a"]]
+
+
+def test_within_a_turn_a_record_is_told_once_where_it_came_first() -> None:
+    found = tell(Session(), [one("a", section="pinned"), one("b"), one("a", section="live")], likeness)
+
+    assert [(candidate.id, candidate.section) for candidate in found.emitted] == [("a", "pinned"), ("b", "relevant")]
+
+
+def test_the_same_in_other_words_is_told_once_in_a_turn_and_over_turns() -> None:
+    session = Session()
+
+    assert told(session, one("a", vector=0.0), one("b", vector=0.1), one("c", vector=0.5)) == ["a", "c"]
+    assert told(session, one("d", vector=0.49), one("e", vector=0.8)) == ["e"]
+
+
+def test_without_vectors_the_same_words_are_the_same_and_nothing_else() -> None:
+    session = Session()
+
+    assert told(session, one("a", "Déjà vu"), one("b", "  deja\nVU "), one("c", "deja", vector=1.0)) == ["a", "c"]
+
+
+def test_what_the_limit_cuts_is_not_taken_for_told() -> None:
+    session = Session()
+    many = [one(f"n{number}", vector=float(number)) for number in range(30)]
+
+    assert told(session, *many) == [f"n{number}" for number in range(20)]
+    assert told(session, *many) == [f"n{number}" for number in range(20, 30)]
+
+
+def test_only_the_last_are_compared_with() -> None:
+    session = Session()
+    for number in range(5):
+        told(session, one(f"n{number}", vector=float(10 * number)), buffer=3)
+
+    assert told(session, one("like the first", vector=0.0), buffer=3) == ["like the first"]
+    assert told(session, one("like the last", vector=40.0), buffer=3) == []
+
+
+def test_two_sessions_do_not_disturb_each_other() -> None:
+    first, other = Session(), Session()
+
+    assert told(first, one("a")) == told(other, one("a")) == ["a"]
+
+
+@pytest.mark.parametrize("budget", [30, 60, 100, 300])
+def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_ones(budget: int) -> None:
+    long = one("long", "word " * 400)
+
+    found = tell(Session(), [one("a", "short"), long, one("b", "short too")], likeness, Limits(budget=budget))
+
+    assert tokens(found.block) <= budget + 2  # line ends are counted with the whole
+    assert found.left_out["budget"] == 3 - len(found.emitted)
+    if budget >= 60:
+        assert {"a", "b"} <= {candidate.id for candidate in found.emitted}
+
+
+def test_nothing_to_tell_is_no_block() -> None:
+    assert tell(Session(), [], likeness).block == ""
+    assert block([]) == ""
+
+
+def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> None:
+    found = tell(
+        Session(),
+        [one("n", "I leave tomorrow", "live"), one("m", "David is my brother"), one("i", "I am a helper", "pinned")],
+        likeness,
+    )
+
+    assert found.block == (
+        f"{HEAD}\n{TITLES['pinned']}\n- fact, 2026-02-20: I am a helper\n"
+        f"{TITLES['relevant']}\n- fact, 2026-02-20: David is my brother\n"
+        f"{TITLES['live']}\n- fact, 2026-02-20: I leave tomorrow\n"
+    )
+    assert "not a conversation" in TITLES["live"]
+
+
+def test_a_text_is_one_line_of_basic_characters() -> None:
+    found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], likeness)
+
+    assert found.block.endswith(": one - two \ufffd \ufffd é\n")
+    found.block.encode()
+
+
+def test_a_session_goes_on_after_a_restart() -> None:
+    session = Session()
+    vectors = {"a": 0.0, "b": 0.5}
+    told(session, one("a", vector=0.0))
+    told(session, one("b", vector=0.5))
+
+    again = Session.from_json(json.loads(json.dumps(session.to_json())), vectors.get)
+
+    assert again == session
+    assert told(again, one("a", vector=0.0), one("like b", vector=0.52), one("c", vector=0.9)) == ["c"]
+
+
+@pytest.mark.parametrize(
+    "kept", [None, [], {}, {"turn": "x"}, {"turn": 1, "told": [], "last": []}, {"last": [[]]}, "x"]
+)
+def test_what_is_no_session_is_a_new_one(kept: object) -> None:
+    assert Session.from_json(kept, lambda _: None) == Session()
+
+
+def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> None:
+    chance, session, limits = random.Random(7), Session(), Limits(window=10)
+    shown: list[list[Candidate]] = []
+    for _ in range(50):
+        some = [one(f"m{number}", vector=number / 40) for number in chance.sample(range(200), 30)]
+        if chance.random() < 0.2:
+            session = Session.from_json(json.loads(json.dumps(session.to_json())), lambda name: int(name[1:]) / 40)
+        shown.append(list(tell(session, some, likeness, limits).emitted))
+
+    assert any(shown)
+    for turn, emitted in enumerate(shown):
+        view = [candidate for past in shown[max(0, turn - limits.window + 1) : turn] for candidate in past]
+        for number, candidate in enumerate(emitted):
+            others = [*view[-limits.buffer :], *emitted[:number]]
+            assert candidate.id not in {other.id for other in others}
+            assert all(likeness(candidate, other) <= limits.alike for other in others)
