@@ -14,6 +14,7 @@ import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -54,6 +55,8 @@ class Index:
             self._catch_up()
             self._load_columns()
             self._load_vectors(None)
+            # In the order of their numbers, and so of time: looked for once, since looking for none takes the longest.
+            self._lacking = dict.fromkeys(self.table.without_vector(model))
         except BaseException:
             os.close(self._lock)
             raise
@@ -150,11 +153,15 @@ class Index:
         with self._writing:
             self.table.apply(gone, read)
             delta = self._delta()
+            changed = [piece.number for piece in delta.pieces]
+            for number in (*delta.gone, *changed):
+                self._lacking.pop(number, None)
+            self._lacking.update(dict.fromkeys(self.table.without_vector(self.model, changed)))
             try:
                 self._feed(delta)
             except Damaged:  # its files went or changed under us; the records have everything
                 self._make_text_anew()
-            for column in self.table.columns([piece.number for piece in delta.pieces]):
+            for column in self.table.columns(changed):
                 self._columns.put(*column)
             went: dict[str, list[int]] = {}
             for number in delta.gone:
@@ -164,11 +171,20 @@ class Index:
                     if space in self._vectors:
                         self._vectors[space].remove(numbers)
             # What has no vector of its new meaning yet keeps the old one until then.
-            self._load_vectors(self.table.meanings([piece.number for piece in delta.pieces]))
+            self._load_vectors(self.table.meanings(changed))
 
     def unembedded(self, limit: int) -> list[Text]:
         """Texts that have no vector yet, newest first."""
-        return self.table.unembedded(self.model, limit)
+        with self._writing:
+            while self._lacking:
+                newest = list(islice(reversed(self._lacking), limit))
+                still = self.table.without_vector(self.model, newest)
+                for number in set(newest).difference(still):
+                    del self._lacking[number]
+                if still:
+                    texts = self.table.texts(still[::-1])
+                    return list({text.meaning: text for text in texts.values()}.values())
+            return []
 
     def take_vectors(self, meanings: Sequence[bytes], vectors: Floats) -> None:
         """Take in vectors, of length 1, by the meanings of their texts; found when this returns. NoSpace, Damaged."""

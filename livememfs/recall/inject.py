@@ -1,4 +1,4 @@
-"""What an agent should know before it answers: which of the candidates are told, once, and how (spacebot-memory-v2 2.2).
+"""What an agent should know before it answers: which candidates are told, once, and how (spacebot-memory-v2 2.2).
 
 Owns the session's memory of what it was told, the two filters (the same record, the same thing in other words), the
 budget, and the form of the block. Refuses to find candidates. Only what was emitted is recorded: a candidate that the

@@ -315,16 +315,33 @@ class Table:
 
     # --- vectors --------------------------------------------------------------------------------------------------
 
-    def unembedded(self, model: str, limit: int) -> list[Text]:
-        """Texts without a vector of this model, newest first."""
-        rows = self._db.execute(
-            "SELECT p.meaning, p.part, r.* FROM piece p JOIN record r ON r.id = p.record WHERE NOT EXISTS"
-            " (SELECT 1 FROM vector v WHERE v.model = ? AND v.meaning = p.meaning) ORDER BY p.number DESC LIMIT ?",
-            (model, limit),
-        ).fetchall()
+    def without_vector(self, model: str, numbers: Sequence[int] | None = None) -> list[int]:
+        """The pieces, of all or of some, that have no vector of this model, ascending."""
+        select = (
+            "SELECT p.number FROM piece p WHERE NOT EXISTS"
+            " (SELECT 1 FROM vector v WHERE v.model = ? AND v.meaning = p.meaning)"
+        )
+        if numbers is None:
+            return [row[0] for row in self._db.execute(f"{select} ORDER BY p.number", (model,))]
+        found: list[int] = []
+        for chunk in _chunks(numbers):
+            marks = ",".join("?" * len(chunk))
+            found += (row[0] for row in self._db.execute(f"{select} AND p.number IN ({marks})", (model, *chunk)))
+        return sorted(found)
+
+    def texts(self, numbers: Sequence[int]) -> dict[int, Text]:
+        """What the vectors of some pieces are made of, in their order."""
+        found = self.of_pieces(numbers)
+        meanings: dict[int, bytes] = {}
+        for chunk in _chunks(numbers):
+            marks = ",".join("?" * len(chunk))
+            meanings.update(self._db.execute(f"SELECT number, meaning FROM piece WHERE number IN ({marks})", chunk))
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
-        texts = {meaning: self.text(_stored(rest), part) for meaning, part, *rest in rows}
-        return [replace(text, meaning=meaning) for meaning, text in texts.items()]
+        return {
+            number: replace(self.text(found[number][1], found[number][0]), meaning=meanings[number])
+            for number in numbers
+            if number in found and number in meanings
+        }
 
     def keep_vectors(self, model: str, vectors: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep vectors by digest. NoSpace, Damaged."""

@@ -13,7 +13,7 @@ import pytest
 from livememfs.errors import NoSpace
 from livememfs.recall.lexical import Damaged, Restriction
 from livememfs.recall.record import Record
-from livememfs.recall.table import NEIGHBOURS, SITTING_SECONDS, VERSION, Table, spoken
+from livememfs.recall.table import NEIGHBOURS, SITTING_SECONDS, VERSION, Table, Text, spoken
 
 ALL = Restriction()
 
@@ -31,6 +31,11 @@ def note(name: str, created: int, text: str | tuple[str, ...] = "text", **given:
 
 def put(table: Table, *records: Record) -> int:
     return table.apply((), [(one.key, one.etag, one.space, (one,)) for one in records])
+
+
+def lacking(table: Table, model: str) -> list[Text]:
+    """Texts without a vector, the newest first."""
+    return list(table.texts(table.without_vector(model)[::-1]).values())
 
 
 @pytest.fixture
@@ -189,10 +194,10 @@ def test_a_note_that_comes_and_one_that_goes_touch_those_beside_and_no_others(ta
 
 def test_vectors_are_kept_by_meaning_and_model(table: Table) -> None:
     put(table, note("one", 1, "first"), note("two", 9_999, "second"))
-    first, second = table.unembedded("m", 9)
+    first, second = lacking(table, "m")
     table.keep_vectors("m", [(first.meaning, b"123")])
-    assert table.unembedded("m", 9) == [second]
-    assert table.unembedded("other", 9) == [first, second]
+    assert lacking(table, "m") == [second]
+    assert lacking(table, "other") == [first, second]
     assert [(space, eight) for space, _, eight in table.vectors("m")] == [("space", b"123")]
     assert list(table.vectors("m", [second.meaning])) == []
     assert len(list(table.vectors("m", [first.meaning, second.meaning]))) == 1
@@ -201,7 +206,7 @@ def test_vectors_are_kept_by_meaning_and_model(table: Table) -> None:
 
 def test_thousands_of_meanings_and_numbers_are_no_matter(table: Table) -> None:
     put(table, *[note(f"n{n}", n, f"w{n}", kind="bank") for n in range(1_200)])
-    texts = table.unembedded("m", 5_000)
+    texts = lacking(table, "m")
     table.keep_vectors("m", [(text.meaning, b"x") for text in texts])
     assert len(list(table.vectors("m", [text.meaning for text in texts]))) == 1_200
     assert len(table.of_pieces(range(1, 1_201))) == len(table.meanings(range(1, 1_201))) == 1_200
@@ -209,7 +214,7 @@ def test_thousands_of_meanings_and_numbers_are_no_matter(table: Table) -> None:
 
 def test_a_note_means_itself_and_what_was_said_just_before(table: Table) -> None:
     put(table, note("a", 1_000, "question"), note("b", 1_060, "answer"), note("c", 1_061 + SITTING_SECONDS, "later"))
-    by_end = {text.own.rpartition(" ")[2]: text for text in table.unembedded("m", 9)}
+    by_end = {text.own.rpartition(" ")[2]: text for text in lacking(table, "m")}
     assert by_end["answer"].around == f"{by_end['question'].own}\n{by_end['answer'].own}"
     assert by_end["question"].around == by_end["later"].around == ""
 
