@@ -15,10 +15,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import trio
 
-from livememfs.app import open_store
+from livememfs.app import open_embedder, open_engine, open_store
 from livememfs.cli import mounts
 from livememfs.cli.daemon import check_store
 from livememfs.clock import SystemClock
@@ -171,6 +172,50 @@ async def model(settings: Settings) -> list[Check]:
     finally:
         await chat.aclose()
     return [found or Check("model", "ok", f"{settings.llmaas_model} at {settings.llmaas_api_url}")]
+
+
+# --- searching ---------------------------------------------------------------------------------------------------
+
+
+async def search(settings: Settings) -> list[Check]:
+    """Whether the model for meanings reads a question, and where the index is, if that is not this machine."""
+    return [await _meanings(settings), *([await _index(settings)] if settings.index_url else [])]
+
+
+async def _meanings(settings: Settings) -> Check:
+    try:
+        with trio.fail_after(MODEL_TIMEOUT):
+            embedder = await open_embedder(settings)
+            if embedder is None:
+                return Check("embeddings", "ok", "none: searching by words alone")
+            try:
+                await embedder.question("which database")
+            finally:
+                await embedder.aclose()
+    except (LiveMemError, trio.TooSlowError) as error:
+        advice = "check LIVEMEMFS_EMBED_MODEL, LIVEMEMFS_EMBED_URL and LIVEMEMFS_EMBED_KEY; until then words have to do"
+        return Check("embeddings", "warn", str(error) or "no answer", advice)
+    return Check("embeddings", "ok", embedder.name)
+
+
+async def _index(settings: Settings) -> Check:
+    def look() -> str:
+        engine = open_engine(settings, Path())
+        try:
+            return f"{engine.statistics().records:,} records at {place_of(settings.index_url)}"
+        finally:
+            engine.close()
+
+    try:
+        return Check("index", "ok", await trio.to_thread.run_sync(look))
+    except LiveMemError as error:
+        return Check("index", "fail", str(error), error.advice() or "check LIVEMEMFS_INDEX_URL and the database")
+
+
+def place_of(url: str) -> str:
+    """The host and the database of a URL, without who asks and by which password."""
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'this machine'}{parts.path}"
 
 
 async def _attempt(name: str, work: Callable[[], Awaitable[None]]) -> Check | None:

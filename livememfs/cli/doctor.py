@@ -30,7 +30,7 @@ class Setting:
 
 @command
 def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Check machine, store, model and settings.
+    """Check machine, store, models, search and settings.
 
     Exits 1 when something has to change.
     """
@@ -44,7 +44,7 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
         found = [Check("settings", "ok", "understood")]
     found = [*checks.machine(settings), *found]
     if settings is not None:
-        with output.busy("asking the store and the model"):
+        with output.busy("asking the store and the models"):
             found += run(_remote, settings)
     sources = setting_sources(choice, settings) if settings is not None else []
     if as_json:
@@ -56,7 +56,7 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
 
 
 async def _remote(settings: Settings) -> list[Check]:
-    return [*await checks.store(settings), *await checks.model(settings)]
+    return [*await checks.store(settings), *await checks.model(settings), *await checks.search(settings)]
 
 
 def _show(found: list[Check], sources: list[Setting]) -> None:

@@ -169,3 +169,41 @@ def test_a_missing_fusermount_says_which_package_has_it(monkeypatch: pytest.Monk
     found = checks._fusermount()
 
     assert found == Check("fusermount3", "fail", "not found", "install the package fuse3 (apt-get install fuse3)")
+
+
+# --- searching ---------------------------------------------------------------------------------------------------
+
+
+def test_the_model_for_meanings_reads_a_question(cli: Cli) -> None:
+    assert named(cli("doctor", "--json").json["checks"], "embeddings")["found"] == "multilingual-e5-small-1"
+
+
+def test_no_model_for_meanings_is_fine(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "none")
+
+    found = named(cli("doctor", "--json").json["checks"], "embeddings")
+    assert (found["verdict"], "words alone" in found["found"]) == ("ok", True)
+
+
+def test_an_endpoint_for_meanings_that_is_not_there_is_a_warning_that_names_its_settings(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "some-model")
+    monkeypatch.setenv("LIVEMEMFS_EMBED_URL", "http://127.0.0.1:9/v1")
+
+    ended = cli("doctor", "--json")
+
+    found = named(ended.json["checks"], "embeddings")
+    assert (ended.code, found["verdict"]) == (0, "warn")
+    assert "LIVEMEMFS_EMBED_URL" in found["advice"]
+
+
+def test_a_shared_index_that_is_not_there_fails_without_its_password(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_INDEX_URL", "postgresql://me:sesame@127.0.0.1:9/memory")
+
+    ended = cli("doctor", "--json")
+
+    found = named(ended.json["checks"], "index")
+    assert (ended.code, found["verdict"], "127.0.0.1" in found["found"]) == (1, "fail", True)
+    assert "sesame" not in ended.out
+    assert "LIVEMEMFS_INDEX_URL" in found["advice"]
