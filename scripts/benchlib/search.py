@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -106,25 +107,26 @@ class Shared:
 
 
 class Made:
-    """Made-up notes, the same each time."""
+    """Made-up notes and questions, the same each time; vectors are so for the same `seed`."""
 
-    def __init__(self) -> None:
+    def __init__(self, dim: int, seed: int = 0) -> None:
         self.chance = random.Random(7)
         # Words as languages have them: a model divides what is none into many parts, and takes time for each.
         words = sorted(piece[1:] for piece in Weights().pieces if re.fullmatch("\u2581[a-z]{3,12}", piece))
         self.words = self.chance.sample(words, VOCABULARY)
         self.weights = np.cumsum(1 / np.arange(1, VOCABULARY + 1)).tolist()
         generator = np.random.default_rng(7)
-        self.generator = generator
-        self.centres = generator.normal(size=(CLUSTERS, Builtin.load().dim)).astype(np.float32)
+        self.centres = generator.normal(size=(CLUSTERS, dim)).astype(np.float32)
+        self.generator = np.random.default_rng((7, seed))
 
-    def text(self, low: int, high: int) -> str:
-        return " ".join(self.chance.choices(self.words, cum_weights=self.weights, k=self.chance.randint(low, high)))
+    def text(self, low: int, high: int, chance: random.Random | None = None) -> str:
+        chance = chance or self.chance
+        return " ".join(chance.choices(self.words, cum_weights=self.weights, k=chance.randint(low, high)))
 
     def note(self, number: int) -> Read:
         when = datetime.fromtimestamp(START + APART * number, UTC)
         key = f"{SPACE}/live/{when:%Y%m%dT%H%M%S}_agent-{number % 7}_decision_{number:08x}.md"
-        return key, "e", SPACE, records_in(key, self.text(*WORDS).encode(), "e", 0)
+        return key, "e", SPACE, records_in(key, self.text(*WORDS, random.Random(number)).encode(), "e", 0)
 
     def vectors(self, count: int) -> np.ndarray:
         rows = self.centres[self.generator.integers(0, CLUSTERS, count)]
@@ -140,31 +142,37 @@ def timed(into: list[float], call: Callable[[], T]) -> T:
     return found
 
 
-def fill(index: Engine, made: Made, numbers: range) -> None:
-    """Take in notes and vectors."""
+def grow(place: Local | Shared, model: str, dim: int, numbers: range) -> None:
+    """Take in notes and vectors, in a process of its own: what that leaves in memory is not the index's."""
+    index, made = place.open(model), Made(dim, numbers.start)
     for start in range(numbers.start, numbers.stop, BATCH):
         index.apply([], [made.note(number) for number in range(start, min(start + BATCH, numbers.stop))])
         while texts := index.unembedded(BATCH):
             index.take_vectors([text.meaning for text in texts], made.vectors(len(texts)))
+    index.close()
 
 
 def measure(place: Local | Shared, sizes: list[int]) -> Iterator[Figures]:
     """Grow one index from size to size and measure at each."""
-    made, model, there, built = Made(), Builtin.load(), 0, 0.0
-    index = place.open(model.name)
+    model, there, built = Builtin.load(), 0, 0.0
+    made = Made(model.dim)
     for size in sizes:
         start = time.perf_counter()
-        fill(index, made, range(there, size))
+        child = get_context("spawn").Process(target=grow, args=(place, model.name, model.dim, range(there, size)))
+        child.start()
+        child.join()
+        if child.exitcode:
+            raise RuntimeError("the index could not be filled")
         built += time.perf_counter() - start
         there = size
-        index.close()
         start = time.perf_counter()
         index = place.open(model.name)
         opened = time.perf_counter() - start
         insert, parts = inserts(index, made, size), questions(index, made, model)
         rss = rss_mb()
+        index.close()
+        del index
         yield Figures(size, built, opened, insert, parts, rss, place.megabytes())
-    index.close()
 
 
 def inserts(index: Engine, made: Made, size: int) -> list[float]:
