@@ -19,7 +19,7 @@ from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, Objec
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.objects import put_new
 from livememfs.records import keys
-from livememfs.records.memory import Memory, canonical_name, complete
+from livememfs.records.memory import Memory, canonical_name, complete, sealed
 from livememfs.store.base import ObjectInfo
 
 
@@ -136,11 +136,11 @@ async def remember(replica: Replica, clock: Clock, space: str, collection: str, 
     memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
     if not memory.content.strip():
         raise BadRequest(path=path, detail="there is nothing in the memory")
-    memory = replace(memory, extra={"agent": agent, **memory.extra})
+    data = sealed(replace(memory, extra={"agent": agent, **memory.extra}), path)
     while True:
         key = f"{space}/{collection}/{canonical_name(memory, token_hex(4))}"
         with suppress(PreconditionFailed):
-            await put_new(replica, key, memory.render())
+            await put_new(replica, key, data)
             return key
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from livememfs.errors import TooLarge
 from livememfs.records import frontmatter, keys
 from livememfs.records.fields import decode, read_list, read_text, split
+from livememfs.records.frontmatter import FrontMatterError
 from livememfs.records.times import iso, parse_iso
 
 TYPES: Mapping[str, float] = {
@@ -171,6 +172,14 @@ def complete(
     extra = {**former, **found.extra, **{f"{name}_given": value for name, value in refused.items()}}
     updated = known.get("updated_at") or now
     return replace(found, **inherited, updated_at=updated, space_id=space, extra=extra)
+
+
+def sealed(memory: Memory, path: str) -> bytes:
+    """The object of a memory that somebody has just written. `path` is for the message. Raises TooLarge."""
+    try:
+        return memory.render()
+    except FrontMatterError as error:
+        raise TooLarge(path=path, detail=f"its front matter: {error}") from error
 
 
 def canonical_name(memory: Memory, uid: str) -> str:

@@ -14,6 +14,7 @@ from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.memory import canonical_name as memory_name
 from livememfs.records.memory import complete as complete_memory
+from livememfs.records.memory import sealed as sealed_memory
 from livememfs.records.note import Note, canonical_name, complete, uid8
 
 
@@ -117,7 +118,7 @@ class MemoryForm:
         )
         if "agent" not in memory.extra:
             memory = replace(memory, extra={"agent": agent, **memory.extra})
-        return Sealed(memory.render(), lambda uid: memory_name(memory, uid))
+        return Sealed(sealed_memory(memory, path), lambda uid: memory_name(memory, uid))
 
     def uid(self, space: str, written: str, attempt: int) -> str:
         """See `Form.uid`."""

@@ -92,7 +92,12 @@ async def test_another_machine_finds_it_by_the_name_that_was_written(world: Worl
 
 
 @pytest.mark.parametrize(
-    ("data", "error"), [(b"\xff\xfe", errors.NotText), (b"x" * (MAX_MEMORY_BYTES + 1), errors.TooLarge)]
+    ("data", "error"),
+    [
+        (b"\xff\xfe", errors.NotText),
+        (b"x" * (MAX_MEMORY_BYTES + 1), errors.TooLarge),
+        (b"---\nsource: '" + b'"' * 20_000 + b"'\n---\ntext", errors.TooLarge),  # each is written as two
+    ],
 )
 async def test_what_is_no_text_or_too_long_is_refused_at_close(
     world: World, here: Host, data: bytes, error: type[errors.LiveMemError]
