@@ -65,8 +65,27 @@ class Form(Protocol):
         ...
 
 
-class NoteForm:
+class _Named:
+    """What canonical names of both kinds have in common: eight digits."""
+
+    names: type[keys.NoteName] | type[keys.MemoryName]
+
+    def uid_of(self, name: str) -> str:
+        """See `Form.uid_of`."""
+        parsed = self.names.parse(name)
+        return parsed.uid if parsed is not None else ""
+
+    def with_uid(self, name: str, uid: str) -> str:
+        """See `Form.with_uid`."""
+        parsed = self.names.parse(name)
+        assert parsed is not None  # `uid_of` gave digits
+        return str(replace(parsed, uid=uid))
+
+
+class NoteForm(_Named):
     """See `Form`."""
+
+    names = keys.NoteName
 
     folder = keys.LIVE
 
@@ -84,24 +103,15 @@ class NoteForm:
         """See `Form.uid`."""
         return uid8(space, written, attempt)
 
-    def uid_of(self, name: str) -> str:
-        """See `Form.uid_of`."""
-        parsed = keys.NoteName.parse(name)
-        return parsed.uid if parsed is not None else ""
-
-    def with_uid(self, name: str, uid: str) -> str:
-        """See `Form.with_uid`."""
-        parsed = keys.NoteName.parse(name)
-        assert parsed is not None  # `uid_of` gave digits
-        return str(replace(parsed, uid=uid))
-
     def renewed(self, name: str, sealed: Sealed) -> str:
         """See `Form.renewed`. A note keeps the name it was first given."""
         return name
 
 
-class MemoryForm:
+class MemoryForm(_Named):
     """See `Form`. `collection` is one of keys.COLLECTIONS."""
+
+    names = keys.MemoryName
 
     def __init__(self, collection: str) -> None:
         self.folder = collection
@@ -123,17 +133,6 @@ class MemoryForm:
     def uid(self, space: str, written: str, attempt: int) -> str:
         """See `Form.uid`."""
         return uid8(f"{space}/{self.folder}", written, attempt)
-
-    def uid_of(self, name: str) -> str:
-        """See `Form.uid_of`."""
-        parsed = keys.MemoryName.parse(name)
-        return parsed.uid if parsed is not None else ""
-
-    def with_uid(self, name: str, uid: str) -> str:
-        """See `Form.with_uid`."""
-        parsed = keys.MemoryName.parse(name)
-        assert parsed is not None  # `uid_of` gave digits
-        return str(replace(parsed, uid=uid))
 
     def renewed(self, name: str, sealed: Sealed) -> str:
         """See `Form.renewed`. A memory keeps its name, but for how long it lasts."""
