@@ -28,8 +28,8 @@ class Server:
     """A server that can be stopped and started again, on one port."""
 
     def __init__(self) -> None:
-        self._home = Path(tempfile.mkdtemp(prefix="livememfs-pg-"))
         self._as = {"user": USER, "group": _group(), "extra_groups": []} if os.geteuid() == 0 else {}
+        self._home = Path(tempfile.mkdtemp(prefix="livememfs-pg-", dir=_place(anybody=bool(self._as))))
         self._binaries = self._reachable(_installed() / "bin")
         self._process: subprocess.Popen[bytes] | None = None
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -45,7 +45,7 @@ class Server:
         """The programs, copied where another user cannot get at them."""
         if self._as:
             self._home.chmod(0o755)
-            if not all(folder.stat().st_mode & 0o001 for folder in binaries.parents):
+            if not _open_to_all(binaries):
                 shutil.copytree(binaries.parent, self._home / "pg")
                 return self._home / "pg" / "bin"
         return binaries
@@ -97,6 +97,16 @@ class Server:
         """Stop it and remove its files."""
         self.stop()
         shutil.rmtree(self._home, ignore_errors=True)
+
+
+def _place(*, anybody: bool) -> Path:
+    """Where temporary folders go; where that is closed to other users and they have to get there, where it never is."""
+    usual = Path(tempfile.gettempdir()).resolve()
+    return usual if not anybody or _open_to_all(usual / "x") else Path("/tmp")
+
+
+def _open_to_all(path: Path) -> bool:
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents)
 
 
 def _installed() -> Path:
