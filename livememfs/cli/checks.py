@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import trio
 
@@ -201,6 +200,8 @@ async def _meanings(settings: Settings) -> Check:
 async def _index(settings: Settings) -> Check:
     def look() -> str:
         engine = open_engine(settings, Path())
+        from livememfs.recall.postgres.connection import place_of  # there is its driver, or it could not be opened
+
         try:
             return f"{engine.statistics().records:,} records at {place_of(settings.index_url)}"
         finally:
@@ -210,12 +211,6 @@ async def _index(settings: Settings) -> Check:
         return Check("index", "ok", await trio.to_thread.run_sync(look))
     except LiveMemError as error:
         return Check("index", "fail", str(error), error.advice() or "check LIVEMEMFS_INDEX_URL and the database")
-
-
-def place_of(url: str) -> str:
-    """The host and the database of a URL, without who asks and by which password."""
-    parts = urlsplit(url)
-    return f"{parts.hostname or 'this machine'}{parts.path}"
 
 
 async def _attempt(name: str, work: Callable[[], Awaitable[None]]) -> Check | None:

@@ -34,25 +34,16 @@ class Old:
 
 
 async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
-    """Take a version of a memory away, and keep it as forgotten; the key of what is kept. NoSpace, StoreError.
+    """Take a version of a memory away and keep it as forgotten; the key of what is kept. NoSpace, StoreError, TooLarge.
 
     Accepted when this returns, as any removal is.
     """
-    found = await replica.read(info.key)
-    return await _keep(replica, clock, info, found.data, forgotten=True)
-
-
-async def supersede(replica: Replica, clock: Clock, info: ObjectInfo, data: bytes) -> str:
-    """Take a version away that another memory replaces, and keep it; the key of what is kept."""
-    return await _keep(replica, clock, info, data, forgotten=False)
-
-
-async def _keep(replica: Replica, clock: Clock, info: ObjectInfo, data: bytes, *, forgotten: bool) -> str:
     parsed = keys.parse(info.key)
     collection, _, name = parsed.name.partition("/")
+    data = (await replica.read(info.key)).data
     memory = Memory.parse(data, path=info.key, collection=collection, name=name)
     kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
-    replica.save(kept, replace(memory, forgotten=forgotten).render(), meta={}, base=None)
+    replica.save(kept, sealed(replace(memory, forgotten=True), info.key), meta={}, base=None)
     replica.remove(info.key, base=info)
     return kept
 

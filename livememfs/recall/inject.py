@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from livememfs.recall.page import tokens
@@ -194,8 +193,3 @@ def _basic(text: str) -> str:
     return "".join(
         character if character <= "\uffff" and not "\ud800" <= character <= "\udfff" else "\ufffd" for character in text
     )
-
-
-def day_of(created: int) -> str:
-    """A day as it stands before a text."""
-    return datetime.fromtimestamp(created, UTC).date().isoformat()

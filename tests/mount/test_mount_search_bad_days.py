@@ -71,7 +71,7 @@ def the_text_index_gone(path: Path) -> None:
     shutil.rmtree(path.parent / "text")
 
 
-def a_folder_in_the_place_of_the_records(path: Path) -> None:
+def the_records_gone_and_the_text_of_another_index(path: Path) -> None:
     for file in path.parent.glob("records.db*"):
         file.unlink()
     (path.parent / "text" / "incarnation").write_text("another's")
@@ -85,7 +85,7 @@ def a_folder_in_the_place_of_the_records(path: Path) -> None:
         of_an_older_version,
         every_file_of_the_text_index_cut,
         the_text_index_gone,
-        a_folder_in_the_place_of_the_records,
+        the_records_gone_and_the_text_of_another_index,
     ],
 )
 def test_files_that_were_damaged_between_two_mounts_are_made_anew(asked: Mount, damage: Callable[[Path], None]) -> None:
