@@ -272,7 +272,7 @@ class Index:
                 known = prior if prior is not None and len(prior) == dim else None
                 if space not in self._vectors:
                     room = expected if len(numbers) == LOADED_AT_ONCE else 0  # it is nearly all there is
-                    self._vectors[space] = Vectors(dim, known, expected=room)
+                    self._vectors[space] = Vectors(dim, known, expected=room, folder=self.folder)
                 vectors = self._vectors[space]
                 if vectors.dim == dim:
                     vectors.put(numbers, np.frombuffer(b"".join(rows), np.int8).reshape(-1, dim))

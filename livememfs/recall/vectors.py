@@ -1,20 +1,22 @@
 """Meaning: which pieces lie near a question, by the angle between vectors.
 
-Owns the vectors of one space in memory: one bit for each number to scan, eight bits to score. Both are relative to
-the mean of the space, without which every text of these models looks like every other; the mean of few texts is drawn
-to that of any texts (see `prior`). Refuses to compute vectors and to keep them over a restart. Callers serialise
-changes; a search may run beside them, and sees the rows that were complete when it began. Any thread.
+Owns the vectors of one space while it is open: one bit for each number to scan, eight bits to score (see `rows`). Both
+are relative to the mean of the space, without which every text of these models looks like every other; the mean of few
+texts is drawn to that of any texts (see `prior`). Refuses to compute vectors and to keep them over a restart. Callers
+serialise changes; a search may run beside them, and sees the rows that were complete when it began. Any thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from livememfs.recall.prior import WEIGHT
+from livememfs.recall.rows import Rows
 
 Floats = NDArray[np.float32]
 RESCORED = 2_000
@@ -34,10 +36,11 @@ def packed(vectors: Floats) -> NDArray[np.int8]:
 
 
 class Vectors:
-    """The vectors of one space, by the numbers of their pieces."""
+    """The vectors of one space, by the numbers of their pieces. `folder`: where many of them may be put."""
 
-    def __init__(self, dim: int, prior: Floats | None = None, *, expected: int = 0) -> None:
+    def __init__(self, dim: int, prior: Floats | None = None, *, expected: int = 0, folder: Path | None = None) -> None:
         self.dim = dim
+        self._eight = Rows(dim, folder)
         self._prior = prior
         self._count = self._used = self._measured = 0
         self._sum = np.zeros(dim, np.float64)
@@ -55,10 +58,7 @@ class Vectors:
         fresh = not hasattr(self, "_numbers")
         self._bits: NDArray[np.uint64] = grown(None if fresh else self._bits, (words, rows), np.uint64)
         self._length: Floats = grown(None if fresh else self._length, (rows,), np.float32)
-        old = None if fresh else self._eight
-        self._eight: NDArray[np.int8] = np.zeros((rows, self.dim), np.int8)
-        if old is not None:
-            self._eight[: self._used] = old[: self._used]
+        self._eight.reserve(rows, self._used)
         self._numbers: NDArray[np.int64] = grown(None if fresh else self._numbers, (rows,), np.int64)
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Vectors:
         start, end = self._used, self._used + len(numbers)
         if end > len(self._numbers):
             self._allocate(max(end, 2 * len(self._numbers)))
-        self._eight[start:end] = eight
+        self._eight.array[start:end] = eight
         self._numbers[start:end] = numbers
         self._sum += eight.sum(axis=0, dtype=np.float64) / ONE
         self._encode(start, end)
@@ -100,9 +100,9 @@ class Vectors:
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""
         wanted = [number for number in numbers if number > 0]
-        rows = self._rows_of(wanted) if wanted and self._used else ()
+        rows = self._rows_of(wanted)
         if len(rows):
-            self._sum -= self._eight[rows].sum(axis=0, dtype=np.float64) / ONE
+            self._sum -= self._eight.take(rows).sum(axis=0, dtype=np.float64) / ONE
             self._numbers[rows] = 0  # no piece has this number
             self._count -= len(rows)
         if self._used > 1_024 and self._count < self._used // 2:
@@ -144,7 +144,7 @@ class Vectors:
         return np.argpartition(different, limit)[:limit]
 
     def _cosines(self, asked: Floats, rows: NDArray[np.intp]) -> Floats:
-        dots = self._eight[rows].astype(np.float32) @ asked / np.float32(ONE) - np.float32(self._mean @ asked)
+        dots = self._eight.take(rows).astype(np.float32) @ asked / np.float32(ONE) - np.float32(self._mean @ asked)
         return np.asarray(dots / np.maximum(self._length[rows], 1e-6), np.float32)
 
     def expect(self, prior: Floats) -> None:
@@ -163,13 +163,14 @@ class Vectors:
     def _encode(self, start: int, end: int, step: int = 65_536) -> None:
         for first in range(start, end, step):
             last = min(first + step, end)
-            centred = self._eight[first:last].astype(np.float32) / np.float32(ONE) - self._mean
+            centred = self._eight.array[first:last].astype(np.float32) / np.float32(ONE) - self._mean
             self._length[first:last] = np.linalg.norm(centred, axis=1)
             self._bits[:, first:last] = _bits_of(centred)
+            self._eight.let_go()
 
     def _compact(self) -> None:
         rows = np.flatnonzero(self._numbers[: self._used] > 0)
-        self._eight[: len(rows)] = self._eight[rows]
+        self._eight.array[: len(rows)] = self._eight.array[rows]
         self._numbers[: len(rows)] = self._numbers[rows]
         self._used = len(rows)
         self._measure()
