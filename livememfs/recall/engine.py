@@ -6,13 +6,15 @@ in a database many mounts share. Every method blocks: for worker threads. One ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.merits import Foremost, Use, Wanted
+from livememfs.recall.pieces import Text
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import Stored, Text
+from livememfs.recall.table import Stored
 from livememfs.recall.vectors import Floats
 
 Read = tuple[str, str, str, Sequence[Record]]
@@ -96,6 +98,18 @@ class Engine(Protocol):
 
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
+        ...
+
+    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+        """The memories that come without being asked for, by the numbers of their records."""
+        ...
+
+    def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
+        """Take note of how often memories were used, by space and id. Kept as long as the engine is open."""
+        ...
+
+    def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
+        """The vectors of the first pieces of records, of length 1, by the records' numbers; of those that have one."""
         ...
 
     # --- looking after it -----------------------------------------------------------------------------------------

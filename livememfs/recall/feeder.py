@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,14 +17,13 @@ import trio
 
 from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
-from livememfs.concurrency import for_each
-from livememfs.errors import LiveMemError, ObjectMissing
+from livememfs.errors import LiveMemError
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.engine import Engine
+from livememfs.recall.pieces import Text
 from livememfs.recall.prior import TEXTS
 from livememfs.recall.reader import is_indexed, records_in, space_of
 from livememfs.recall.record import Record, digest
-from livememfs.recall.table import Text
 from livememfs.records import keys
 from livememfs.store.base import ObjectInfo, StoredObject
 
@@ -53,11 +51,10 @@ AGAIN_SECONDS = 5.0
 
 @dataclass
 class _Batch:
-    """Objects on their way into the index: their keys, what was read of them, which are gone."""
+    """Objects on their way into the index: their keys, and what was read of those that are there."""
 
     keys: list[str]
-    found: list[StoredObject] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
+    found: dict[str, StoredObject] = field(default_factory=dict)
 
 
 class _Pace:
@@ -198,23 +195,17 @@ class Feeder:
             self._reading += len(batch.keys)
             try:
                 begun = trio.current_time()
-                await for_each(batch.keys, partial(self._read, batch), at_once=self._pace.at_once)
+                batch.found = await self._replica.read_many(batch.keys, at_once=self._pace.at_once)
                 self._pace.took(len(batch.keys), trio.current_time() - begun)
             except Exception as error:  # as in `run`
                 await self._try_later(batch, error)
                 continue
             await send.send(batch)
 
-    async def _read(self, batch: _Batch, key: str) -> None:
-        try:
-            batch.found.append(await self._replica.read(key))
-        except ObjectMissing:
-            batch.gone.append(key)
-
     def _take(self, batch: _Batch) -> None:
         """In a thread: reading what stands in objects takes as long as indexing it."""
-        read = [(one.info.key, one.info.etag, space_of(one.info.key), _records(one)) for one in batch.found]
-        self._index.apply(batch.gone, read)
+        read = [(key, one.info.etag, space_of(key), _records(one)) for key, one in batch.found.items()]
+        self._index.apply([key for key in batch.keys if key not in batch.found], read)
 
     def _done(self, batch: _Batch) -> None:
         self._reading -= len(batch.keys)
@@ -233,6 +224,7 @@ class Feeder:
     async def embed(self, embedder: Embedder) -> None:
         """Compute what vectors are missing, until cancelled."""
         await self._shared(False)
+        await self._words_first()
         await self._expect(embedder)
         while True:
             texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
@@ -242,9 +234,7 @@ class Feeder:
                 await self._texts.wait()
                 await self._shared(False)
                 continue
-            if self.waiting > APPLIED_AT_ONCE:  # words are found before meanings, and sooner without them
-                with trio.move_on_after(WORDS_FIRST):
-                    await self._idle.wait()
+            await self._words_first()
             if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
                 continue
             try:
@@ -256,6 +246,12 @@ class Feeder:
             except Exception as error:  # as in `run`
                 self._failed(error)
                 await trio.sleep(AGAIN_SECONDS)
+
+    async def _words_first(self) -> None:
+        """Words are found before meanings, and sooner without them."""
+        if self.waiting > APPLIED_AT_ONCE:
+            with trio.move_on_after(WORDS_FIRST):
+                await self._idle.wait()
 
     async def _shared(self, many: bool) -> bool:
         """Wait for the vectors of others, which need not be computed; whether any came. `many`: look for more."""

@@ -25,10 +25,12 @@ from livememfs.errors import CacheInUse
 from livememfs.recall.columns import Columns
 from livememfs.recall.engine import IndexStatistics, Read
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
+from livememfs.recall.merits import Foremost, Merits, Use, Wanted
+from livememfs.recall.pieces import Text
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import Delta, Stored, Table, Text
-from livememfs.recall.vectors import Floats, Vectors, packed
+from livememfs.recall.table import Delta, Stored, Table
+from livememfs.recall.vectors import Floats, Vectors, packed, unit
 
 FED_AT_ONCE = 2_000
 """Pieces handed to the text index in one commit when it is made anew."""
@@ -51,7 +53,8 @@ class Index:
         try:
             self.table = self._open_table()
             self._lexical = self._open_lexical()
-            self._columns, self._vectors = Columns(), dict[str, Vectors]()
+            self._columns, self._merits, self._vectors = Columns(), Merits(), dict[str, Vectors]()
+            self._uses: dict[tuple[str, str], Use] = {}
             self._catch_up()
             self._load_columns()
             self._load_vectors(None)
@@ -163,6 +166,7 @@ class Index:
                 self._make_text_anew()
             for column in self.table.columns(changed):
                 self._columns.put(*column)
+            self._weigh(delta.gone, changed)
             went: dict[str, list[int]] = {}
             for number in delta.gone:
                 went.setdefault(self._columns.space_of(number), []).append(number)
@@ -172,6 +176,21 @@ class Index:
                         self._vectors[space].remove(numbers)
             # What has no vector of its new meaning yet keeps the old one until then.
             self._load_vectors(self.table.meanings(changed))
+
+    def _weigh(self, gone: Iterable[int], changed: Sequence[int]) -> None:
+        """Have what was used before weigh as much under its new number."""
+        with self._near:
+            self._merits.remove(gone)
+            new = [one for one in self.table.merits(changed) if one.number > self._merits.last]
+            self._merits.put(new)
+            if new and self._uses:
+                self._merits.use({n: self._uses[of] for of, n in self.table.pieces_of(list(self._uses)).items()})
+
+    def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
+        """Take note of how often memories were used, by space and id."""
+        with self._writing, self._near:
+            self._uses.update(uses)
+            self._merits.use({number: uses[of] for of, number in self.table.pieces_of(list(uses)).items()})
 
     def unembedded(self, limit: int) -> list[Text]:
         """Texts that have no vector yet, newest first."""
@@ -247,6 +266,7 @@ class Index:
     def _load_columns(self) -> None:
         for column in self.table.columns():
             self._columns.put(*column)
+        self._merits.put(self.table.merits())
 
     def _load_vectors(self, meanings: Sequence[bytes] | None) -> None:
         """Have vectors in memory: all that are kept, or those of some meanings. By portions: they come as objects of
@@ -322,6 +342,16 @@ class Index:
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces."""
         return self._columns.spelt(field, spaces)
+
+    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+        """The memories that come without being asked for, by the numbers of their records."""
+        with self._near:
+            return self._merits.foremost(spaces, wanted)
+
+    def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
+        """The vectors of the first pieces of records, of length 1, by the records' numbers; of those that have one."""
+        found = self.table.eights_of(self.model, ids)
+        return {record: unit(np.frombuffer(eight, np.int8)) for record, eight in found.items()}
 
     # --- looking after it -----------------------------------------------------------------------------------------
 

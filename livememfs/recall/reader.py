@@ -106,6 +106,9 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Re
         importance=memory.importance,
         labels=(*labels, *(("file", name) for name in files_in(body))),
         pieces=(body,),
+        links=memory.links,
+        channel=memory.channel_id,
+        updated=int(memory.updated_at.timestamp()),
     )
     return [record]
 

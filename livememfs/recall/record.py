@@ -29,6 +29,9 @@ class Record:
     :created: seconds since 1970
     :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`
     :pieces:  texts that are found one by one, the whole first
+    :links:   pairs of a relation and the id of another memory of the space
+    :channel: where it was said, for those who ask for what was said there
+    :updated: seconds since 1970 of its last change
     """
 
     ref: str
@@ -43,6 +46,9 @@ class Record:
     importance: float
     labels: tuple[tuple[str, str], ...]
     pieces: tuple[str, ...]
+    links: tuple[tuple[str, str], ...] = ()
+    channel: str = ""
+    updated: int = 0
 
     @property
     def text(self) -> str:

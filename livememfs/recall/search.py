@@ -19,7 +19,7 @@ from livememfs.recall.hints import Hints, hints_in
 from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import Query
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import SITTING_SECONDS
+from livememfs.recall.sittings import SITTING_SECONDS
 from livememfs.recall.telling import share_of_names, share_of_words
 from livememfs.recall.vectors import Floats
 from livememfs.recall.words import fold

@@ -1,73 +1,31 @@
 """The records of an index in SQLite: what each is, which pieces it has, and which of them the other two indexes lack.
 
-Owns the file `records.db`, whose transactions say what is indexed; the text index follows by numbers that only grow, so
-a crash between the two is healed by doing the rest again. Vectors are kept here by the digest of their text, since a
-text that comes back need not be computed again. Refuses a file of another version: Damaged, and its owner makes a new
-one. Writing is for one thread at a time (the owner's lock); each thread reads by a connection of its own.
+Owns what stands in the file `records.db` (see `recordfile`, and `kept` for its vectors), whose transactions say what is
+indexed; the text index follows by numbers that only grow, so a crash between the two is healed by doing the rest again.
+Refuses to decide what is relevant. Threads: as `RecordFile`.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from livememfs.errors import NoSpace
-from livememfs.recall.lexical import Damaged, Piece, Restriction
-from livememfs.recall.record import Brief, Record, digest, divided
-from livememfs.recall.words import language_of
+from livememfs.recall.kept import KeptVectors
+from livememfs.recall.lexical import Piece, Restriction
+from livememfs.recall.merits import Merit
+from livememfs.recall.pieces import Text, piece_of, text_of
+from livememfs.recall.record import Brief, Record
+from livememfs.recall.recordfile import chunks
+from livememfs.recall.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, windows
+from livememfs.records.keys import COLLECTIONS, UNTIL
 
-VERSION = 3
-NEIGHBOURS = 2
-"""Notes before and after one that were written in the same sitting, and count as its context."""
-SITTING_SECONDS = 1_800
-"""Two notes further apart than this have nothing to say about each other."""
-SHORT = 400
-"""Characters of a note that may need the one before it to be understood, and of that one, its end, that help. A model
-takes time by length."""
-AT_ONCE = 64
-"""Notes of one second that are looked at anew when one of them comes or goes."""
-_CHUNK = 500
-
-_SCHEMA = """
-CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
--- What was read of the bucket: a key whose etag is listed here need not be read again.
-CREATE TABLE object (key TEXT PRIMARY KEY, etag TEXT NOT NULL, space TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE record (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, ref TEXT NOT NULL UNIQUE, key TEXT NOT NULL, etag TEXT NOT NULL,
-    kind TEXT NOT NULL, space TEXT NOT NULL, type TEXT NOT NULL, agent TEXT NOT NULL, title TEXT NOT NULL,
-    created INTEGER NOT NULL, importance REAL NOT NULL, labels TEXT NOT NULL, pieces TEXT NOT NULL,
-    asks INTEGER NOT NULL
-);
-CREATE INDEX record_key ON record(key);
-CREATE INDEX record_time ON record(space, kind, created);
-CREATE TABLE label (record INTEGER NOT NULL, field TEXT NOT NULL, value TEXT NOT NULL);
-CREATE INDEX label_record ON label(record);
-CREATE INDEX label_value ON label(field, value);
---   changed   the step that last changed what the text index has to know of it
---   meaning   digest of the texts whose vectors stand for it (see Text)
-CREATE TABLE piece (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, record INTEGER NOT NULL, part INTEGER NOT NULL,
-    changed INTEGER NOT NULL, meaning BLOB NOT NULL
-);
-CREATE INDEX piece_record ON piece(record);
-CREATE INDEX piece_changed ON piece(changed);
-CREATE INDEX piece_meaning ON piece(meaning);
-CREATE TABLE gone (number INTEGER PRIMARY KEY, changed INTEGER NOT NULL);
-CREATE TABLE vector (meaning BLOB NOT NULL, model TEXT NOT NULL, eight BLOB NOT NULL, PRIMARY KEY (model, meaning))
-    WITHOUT ROWID;
--- Which segments of the bucket (see `segments`) this machine has read or written, and the digests that each has.
-CREATE TABLE segment (model TEXT NOT NULL, space TEXT NOT NULL, name TEXT NOT NULL, meanings BLOB NOT NULL,
-    PRIMARY KEY (model, space, name)) WITHOUT ROWID;
-"""
+MANY = 16
+"""Notes of one step from which on what stands around them is read at once."""
+CROWDED = 50
+"""Notes around each of them up to which that pays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,104 +45,8 @@ class Delta:
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """What the vector of a piece is made of: the piece itself and, where something was said just before it in the same
-    sitting, that and the piece together. An answer often makes sense only after its question.
-    """
-
-    own: str
-    around: str = ""
-    meaning: bytes = b""
-    """What the vector is kept under."""
-
-    def known(self) -> Text:
-        """With the meaning that follows from the texts."""
-        return replace(self, meaning=digest(f"{self.own}\0{self.around}"))
-
-
-class _Connection(sqlite3.Connection):
-    """One that can be referred to weakly."""
-
-
-class Table:
+class Table(KeptVectors):
     """The open file. `path` None keeps it in memory, for one thread."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._local = threading.local()
-        # A thread's connection goes with the thread.
-        self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()
-        try:
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise Damaged(f"the records of the index cannot be read: {error}") from error
-
-    def _prepare(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if not version and not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            self._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version={VERSION};COMMIT;")
-        elif version != VERSION:
-            raise Damaged(f"the records of the index are of version {version}, which is not {VERSION}")
-
-    @property
-    def _db(self) -> sqlite3.Connection:
-        found: _Connection | None = getattr(self._local, "db", None)
-        if found is None:
-            found = sqlite3.connect(
-                self._path or ":memory:",
-                isolation_level=None,
-                timeout=10.0,
-                cached_statements=256,
-                check_same_thread=False,
-                factory=_Connection,
-            )
-            found.create_function("fold", 1, str.casefold, deterministic=True)  # SQLite's lower() knows ASCII alone
-            for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "temp_store=MEMORY", "cache_size=-16000"):
-                found.execute(f"PRAGMA {pragma}")
-            self._local.db = found
-            self._open.add(found)
-        return found
-
-    def close(self) -> None:
-        """Close every connection. Nobody may be reading any more."""
-        for connection in list(self._open):
-            connection.close()
-        self._open.clear()
-
-    @contextmanager
-    def _step(self) -> Iterator[int]:
-        """Everything inside is one transaction, and one step further. NoSpace, Damaged."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                step = int(self.state("step") or 0) + 1
-                self._put_state("step", str(step))
-                yield step
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-        except sqlite3.DatabaseError as error:
-            full = isinstance(error, sqlite3.OperationalError) and "full" in str(error)
-            raise (NoSpace if full else Damaged)(f"the records of the index cannot be written: {error}") from error
-
-    # --- what it remembers about itself ---------------------------------------------------------------------------
-
-    def state(self, name: str) -> str | None:
-        """A remembered word."""
-        row = self._db.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
-        return str(row[0]) if row is not None else None
-
-    def remember(self, name: str, value: str) -> None:
-        """Remember a word. NoSpace, Damaged."""
-        with self._step():
-            self._put_state(name, value)
-
-    def _put_state(self, name: str, value: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -216,12 +78,12 @@ class Table:
         values = (
             record.ref, record.key, record.etag, record.kind, record.space, record.type, record.agent, record.title,
             record.created, record.importance, json.dumps(record.labels), json.dumps(record.pieces),
-            record.text.endswith("?"),
+            record.text.endswith("?"), json.dumps(record.links), record.channel, record.updated,
         )  # fmt: skip
         marks = ",".join("?" * len(values))
         cursor = self._db.execute(
-            "INSERT INTO record (ref,key,etag,kind,space,type,agent,title,created,importance,labels,pieces,asks)"
-            f" VALUES ({marks})",
+            "INSERT INTO record (ref,key,etag,kind,space,type,agent,title,created,importance,labels,pieces,asks,links,"
+            f"channel,updated) VALUES ({marks})",
             values,
         )
         number = cursor.lastrowid
@@ -233,21 +95,63 @@ class Table:
 
     def _touch_neighbours(self, places: set[tuple[str, str, int]], step: int) -> None:
         """What stands beside a record that came or went has another context now, and what came has a meaning."""
+        live = {(space, created) for space, kind, created in places if kind == "live"}
+        sittings = self._sittings(live)
         touched: dict[int, Stored] = {}
-        for space, kind, created in places:
-            if kind == "live":
-                touched.update({one.id: one for one in self.beside(space, kind, created, NEIGHBOURS + 1)})
+        if sittings is not None:
+            touched = self._stored({one for place in live for one in sittings.touched(place)})
+        else:
+            for space, created in live:
+                touched.update({one.id: one for one in self.beside(space, "live", created, NEIGHBOURS + 1)})
                 touched.update({one.id: one for one in self._at_once(space, created)})
         new = self._db.execute("SELECT * FROM record WHERE id IN (SELECT record FROM piece WHERE meaning = x'')")
         touched.update({one.id: one for one in map(_stored, new.fetchall())})
         self._db.executemany(
             "UPDATE piece SET changed = ?, meaning = ? WHERE record = ? AND part = ?",
             [
-                (step, self.text(stored, part).meaning, stored.id, part)
-                for stored in touched.values()
+                (step, text_of(stored.record, part, before).meaning, stored.id, part)
+                for stored, before in self._with_former(touched, sittings)
                 for part in range(len(stored.record.pieces))
             ],
         )
+
+    def _with_former(
+        self, found: Mapping[int, Stored], sittings: Sittings | None
+    ) -> Iterator[tuple[Stored, Record | None]]:
+        """Records with the note before each in the same sitting."""
+        former: dict[int, int | None] = {}
+        if sittings is not None:
+            for number, one in found.items():
+                is_live = one.record.kind == "live"
+                former[number] = sittings.before((one.record.space, one.record.created), number) if is_live else None
+        there = self._stored({number for number in former.values() if number is not None})
+        for number, one in found.items():
+            if number in former:
+                before = former[number]
+                yield one, there[before].record if before is not None else None
+            else:
+                yield one, self._before(one)
+
+    def _sittings(self, places: Collection[tuple[str, int]]) -> Sittings | None:
+        """What stands around many notes; None where it is better to ask for each."""
+        if len(places) < MANY:
+            return None
+        rows: list[tuple[str, int, int]] = []
+        for window in zip(*windows(places), strict=True):
+            most = CROWDED * len(places) - len(rows)
+            rows += self._db.execute(
+                "SELECT space, created, id FROM record WHERE space = ? AND kind = 'live' AND created BETWEEN ? AND ?"
+                " LIMIT ?",
+                (*window, most + 1),
+            )
+            if len(rows) > CROWDED * len(places):
+                return None
+        return Sittings(rows)
+
+    def _stored(self, ids: Collection[int]) -> dict[int, Stored]:
+        """Records by their numbers, of those that are there."""
+        rows = self._db.execute("SELECT r.* FROM json_each(?) j JOIN record r ON r.id = j.value", (json.dumps([*ids]),))
+        return {row[0]: _stored(row) for row in rows.fetchall()}
 
     def _at_once(self, space: str, created: int) -> list[Stored]:
         """The notes of one second, and those that come next: an import may write many with one time."""
@@ -264,15 +168,19 @@ class Table:
 
     def text(self, stored: Stored, part: int) -> Text:
         """What the vector of a piece is made of."""
+        return text_of(stored.record, part, self._before(stored))
+
+    def _before(self, stored: Stored) -> Record | None:
+        """The note before a note in the same sitting."""
         record = stored.record
         if record.kind != "live":
-            return text_of(record, part, None)
+            return None
         row = self._db.execute(
             "SELECT * FROM record WHERE space = ? AND kind = 'live' AND created >= ? AND (created, id) < (?, ?)"
             " ORDER BY created DESC, id DESC LIMIT 1",
             (record.space, record.created - SITTING_SECONDS, record.created, stored.id),
         ).fetchone()
-        return text_of(record, part, _stored(row).record if row is not None else None)
+        return _stored(row).record if row is not None else None
 
     # --- what the text index lacks --------------------------------------------------------------------------------
 
@@ -283,7 +191,23 @@ class Table:
         rows = self._db.execute(
             "SELECT p.number, p.part, r.* FROM piece p JOIN record r ON r.id = p.record WHERE p.changed > ?", (step,)
         ).fetchall()
-        return Delta(upto, gone, tuple(self._piece(row[0], row[1], _stored(row[2:])) for row in rows))
+        return Delta(upto, gone, tuple(self._pieces([(row[0], row[1], _stored(row[2:])) for row in rows])))
+
+    def _pieces(self, found: Sequence[tuple[int, int, Stored]]) -> Iterator[Piece]:
+        live = [one.record for _, _, one in found if one.record.kind == "live"]
+        sittings = self._sittings({(record.space, record.created) for record in live})
+        if sittings is None:
+            yield from (self._piece(*one) for one in found)
+            return
+        beside = {
+            one.id: sittings.beside((one.record.space, one.record.created), NEIGHBOURS)
+            for _, _, one in found
+            if one.record.kind == "live"
+        }
+        there = self._stored({number for numbers in beside.values() for number in numbers})
+        for number, part, one in found:
+            around = [there[other].record for other in beside.get(one.id, ()) if other != one.id]
+            yield piece_of(number, one.record, part, around)
 
     def pieces(self, numbers: Sequence[int]) -> list[Piece]:
         """Some pieces, as the text index takes them."""
@@ -313,27 +237,11 @@ class Table:
             found += [_stored(row) for row in rows]
         return sorted(found, key=lambda stored: (stored.record.created, stored.id))
 
-    # --- vectors --------------------------------------------------------------------------------------------------
-
-    def without_vector(self, model: str, numbers: Sequence[int] | None = None) -> list[int]:
-        """The pieces, of all or of some, that have no vector of this model, ascending."""
-        select = (
-            "SELECT p.number FROM piece p WHERE NOT EXISTS"
-            " (SELECT 1 FROM vector v WHERE v.model = ? AND v.meaning = p.meaning)"
-        )
-        if numbers is None:
-            return [row[0] for row in self._db.execute(f"{select} ORDER BY p.number", (model,))]
-        found: list[int] = []
-        for chunk in _chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            found += (row[0] for row in self._db.execute(f"{select} AND p.number IN ({marks})", (model, *chunk)))
-        return sorted(found)
-
     def texts(self, numbers: Sequence[int]) -> dict[int, Text]:
         """What the vectors of some pieces are made of, in their order."""
         found = self.of_pieces(numbers)
         meanings: dict[int, bytes] = {}
-        for chunk in _chunks(numbers):
+        for chunk in chunks(numbers):
             marks = ",".join("?" * len(chunk))
             meanings.update(self._db.execute(f"SELECT number, meaning FROM piece WHERE number IN ({marks})", chunk))
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
@@ -342,86 +250,6 @@ class Table:
             for number in numbers
             if number in found and number in meanings
         }
-
-    def keep_vectors(self, model: str, vectors: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep vectors by digest. NoSpace, Damaged."""
-        with self._step():
-            self._db.executemany(
-                "INSERT OR REPLACE INTO vector VALUES (?, ?, ?)",
-                [(meaning, model, eight) for meaning, eight in vectors],
-            )
-
-    def vectors(self, model: str, meanings: Sequence[bytes] | None = None) -> Iterator[tuple[str, int, bytes]]:
-        """Space, number and vector of every piece that has one; or of the pieces with one of these digests."""
-        select = (
-            "SELECT r.space, p.number, v.eight FROM piece p JOIN vector v ON v.model = ? AND v.meaning = p.meaning"
-            " JOIN record r ON r.id = p.record"
-        )
-        if meanings is None:
-            yield from self._db.execute(select, (model,))
-            return
-        for chunk in _chunks(meanings):
-            marks = ",".join("?" * len(chunk))
-            yield from self._db.execute(f"{select} WHERE p.meaning IN ({marks})", (model, *chunk)).fetchall()
-
-    def meanings(self, numbers: Sequence[int]) -> list[bytes]:
-        """The digests of pieces."""
-        found: set[bytes] = set()
-        for chunk in _chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            found |= {row[0] for row in self._db.execute(f"SELECT meaning FROM piece WHERE number IN ({marks})", chunk)}
-        return list(found)
-
-    def eights(self, model: str, meanings: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Vectors by digest, of those that there are."""
-        found: dict[bytes, bytes] = {}
-        for chunk in _chunks(meanings):
-            marks = ",".join("?" * len(chunk))
-            select = f"SELECT meaning, eight FROM vector WHERE model = ? AND meaning IN ({marks})"
-            found.update(self._db.execute(select, (model, *chunk)).fetchall())
-        return found
-
-    # --- segments of the bucket -----------------------------------------------------------------------------------
-
-    def segments(self, model: str, space: str) -> dict[str, list[bytes]]:
-        """The digests in each segment of a space that is known here, by its name."""
-        select = "SELECT name, meanings FROM segment WHERE model = ? AND space = ?"
-        return {name: divided(blob) for name, blob in self._db.execute(select, (model, space)).fetchall()}
-
-    def keep_segment(self, model: str, space: str, name: str, vectors: Sequence[tuple[bytes, bytes]]) -> None:
-        """Take note of a segment and keep its vectors, those that are new here. NoSpace, Damaged."""
-        with self._step():
-            self._db.executemany(
-                "INSERT OR IGNORE INTO vector VALUES (?, ?, ?)", [(meaning, model, eight) for meaning, eight in vectors]
-            )
-            joined = b"".join(meaning for meaning, _ in vectors)
-            self._db.execute("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?)", (model, space, name, joined))
-
-    def forget_segments(self, model: str, space: str, names: Iterable[str]) -> None:
-        """The bucket has them no more. NoSpace, Damaged."""
-        with self._step():
-            self._db.executemany(
-                "DELETE FROM segment WHERE model = ? AND space = ? AND name = ?",
-                [(model, space, name) for name in names],
-            )
-
-    def meanings_of(self, space: str) -> set[bytes]:
-        """The digests of all pieces of a space."""
-        select = "SELECT p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE r.space = ?"
-        return {row[0] for row in self._db.execute(select, (space,))}
-
-    def spaces_of(self, meanings: Sequence[bytes]) -> dict[str, set[bytes]]:
-        """Digests by the spaces that have pieces with them."""
-        found: dict[str, set[bytes]] = {}
-        for chunk in _chunks(meanings):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(
-                f"SELECT r.space, p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE p.meaning IN ({marks})",
-                chunk,
-            )
-            for space, meaning in rows:
-                found.setdefault(space, set()).add(meaning)
-        return found
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -435,7 +263,7 @@ class Table:
     def of_pieces(self, numbers: Sequence[int]) -> dict[int, tuple[int, Stored]]:
         """The record of each piece, and which of its pieces it is, by number."""
         found: dict[int, tuple[int, Stored]] = {}
-        for chunk in _chunks(numbers):
+        for chunk in chunks(numbers):
             marks = ",".join("?" * len(chunk))
             rows = self._db.execute(
                 "SELECT p.number, p.part, r.* FROM piece p JOIN record r ON r.id = p.record"
@@ -448,7 +276,7 @@ class Table:
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """Records by their numbers; one that has gone meanwhile is left out."""
         found: dict[int, Record] = {}
-        for chunk in _chunks(ids):
+        for chunk in chunks(ids):
             marks = ",".join("?" * len(chunk))
             rows = self._db.execute(f"SELECT r.* FROM record r WHERE r.id IN ({marks})", chunk)
             found |= {stored.id: stored.record for stored in map(_stored, rows)}
@@ -479,10 +307,40 @@ class Table:
         if numbers is None:
             yield from ((number, part, Brief(*rest)) for number, part, *rest in self._db.execute(select))
             return
-        for chunk in _chunks(numbers):
+        for chunk in chunks(numbers):
             marks = ",".join("?" * len(chunk))
             rows = self._db.execute(f"{select} WHERE p.number IN ({marks})", chunk).fetchall()
             yield from ((number, part, Brief(*rest)) for number, part, *rest in rows)
+
+    def merits(self, numbers: Sequence[int] | None = None) -> Iterator[Merit]:
+        """What memories are weighed by, of all of them or of those among some pieces, by ascending number."""
+        kinds = ",".join("?" * len(COLLECTIONS))
+        select = (
+            "SELECT p.number, r.id, r.space, r.type, r.importance, r.created, r.updated, r.channel FROM piece p"
+            f" JOIN record r ON r.id = p.record WHERE r.kind IN ({kinds}) AND p.part = 0"
+        )
+        if numbers is None:
+            yield from map(Merit._make, self._db.execute(f"{select} ORDER BY p.number", COLLECTIONS))
+            return
+        for chunk in chunks(sorted(numbers)):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(f"{select} AND p.number IN ({marks}) ORDER BY p.number", (*COLLECTIONS, *chunk))
+            yield from map(Merit._make, rows.fetchall())
+
+    def pieces_of(self, ids: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """The first pieces of memories by space and id, of those that are there."""
+        found: dict[tuple[str, str], int] = {}
+        for space, name in ids:
+            for collection in COLLECTIONS:
+                low = f"{space}/{collection}/{name}"
+                row = self._db.execute(
+                    "SELECT p.number FROM record r JOIN piece p ON p.record = r.id AND p.part = 0"
+                    " WHERE r.key = ? OR (r.key > ? AND r.key < ?)",
+                    (f"{low}.md", f"{low}{UNTIL}", f"{low}{UNTIL}\U0010ffff"),
+                ).fetchone()
+                if row is not None:
+                    found[space, name] = row[0]
+        return found
 
     def piece_numbers(self) -> list[int]:
         """Every piece there is."""
@@ -507,42 +365,13 @@ class Table:
                 quick(f"{count} rows of {table} belong to no record")
 
 
-def spoken(record: Record, text: str) -> str:
-    """A text as it is embedded and found: with who said it and when, which is half of what people ask by."""
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return f"{record.agent} ({moment.day} {moment:%B %Y}): {text}" if record.kind == "live" else text
-
-
-def text_of(record: Record, part: int, before: Record | None) -> Text:
-    """What the vector of a piece is made of; `before`: the note just before it in the same sitting."""
-    own = spoken(record, record.pieces[part])
-    if before is None or len(own) > SHORT:
-        return Text(own).known()
-    return Text(own, f"{spoken(before, before.text[-SHORT:])}\n{own}").known()
-
-
-def piece_of(number: int, record: Record, part: int, beside: Iterable[Record]) -> Piece:
-    """A piece as the text index takes it; `beside`: the notes around it in the same sitting."""
-    text = record.pieces[part]
-    heading = f"{record.title}\n" if record.title and part else ""
-    return Piece(
-        number=number,
-        language=language_of(text),
-        text=heading + spoken(record, text),
-        context="\n".join(spoken(other, other.text) for other in beside),
-        space=record.space,
-        kind=record.kind,
-        type=record.type,
-        agent=record.agent,
-        created=record.created,
-        labels=tuple(f"{name}:{value.casefold()}" for name, value in record.labels),
-    )
-
-
 def _stored(row: Sequence[Any]) -> Stored:
-    number, ref, key, etag, kind, space, type_, agent, title, created, importance, labels, pieces, _ = row
+    number, *given = row
+    *given, labels, pieces, _, links, channel, updated = given
     told, texts = _listed(labels, pieces)
-    return Stored(number, Record(ref, key, etag, kind, space, type_, agent, title, created, importance, told, texts))
+    linked = tuple((relation, name) for relation, name in json.loads(links)) if links != "[]" else ()
+    values: list[Any] = [*given, told, texts, linked, channel, updated]
+    return Stored(number, Record(*values))
 
 
 @lru_cache(1_024)
@@ -577,8 +406,3 @@ def _clauses(where: Restriction, files: Sequence[str] = (), not_files: Sequence[
         parts.append("EXISTS (SELECT 1 FROM piece q JOIN json_each(?) j ON j.value = q.number WHERE q.record = r.id)")
         values.append(json.dumps(where.numbers))
     return " AND ".join(parts), values
-
-
-def _chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]

@@ -35,6 +35,12 @@ def packed(vectors: Floats) -> NDArray[np.int8]:
     return eight
 
 
+def unit(eight: NDArray[np.int8]) -> Floats:
+    """A vector of length 1 from how it is kept."""
+    vector = eight.astype(np.float32)
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-6), np.float32)
+
+
 class Vectors:
     """The vectors of one space, by the numbers of their pieces. `folder`: where many of them may be put."""
 

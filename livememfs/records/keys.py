@@ -50,6 +50,8 @@ Kind = Literal[
 
 _SINGLE: dict[str, Kind] = {META: "meta", RULES: "rules", SYNTHESIS: "synthesis"}
 _NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)_([0-9A-Fa-f]{8})\.md")
+UNTIL = "_until_"
+"""In the name of a memory, before its end."""
 _MEMORY_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([a-z]{1,32})_([0-9a-f]{8})(?:_until_([0-9]{8}T[0-9]{6}))?\.md")
 _NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
 _AGENT_MAX = 64

@@ -7,13 +7,15 @@ Called from the trio thread. Reads are abandoned when cancelled, a change is alw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
 from livememfs.clock import Clock, SystemClock
+from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.store.base import (
     MAX_PAGE,
     Condition,
@@ -54,6 +56,27 @@ class DirectoryStore:
             found = await self._read(lambda: self._files.get(key, if_match))
             self._tally.bytes_in += len(found.data)
             return found
+
+    async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
+        """See Store.get_many. One thread does: a disk answers sooner than threads take turns."""
+        gone_on = True
+
+        def read() -> list[StoredObject]:
+            found: list[StoredObject] = []
+            with suppress(LiveMemError):
+                for key in keys:
+                    with suppress(ObjectMissing):
+                        if gone_on:
+                            found.append(self._files.get(key, None))
+            return found
+
+        try:
+            found = await self._read(read)
+        finally:
+            gone_on = False
+        self._tally.requests("get", len(found))
+        self._tally.bytes_in += sum(len(one.data) for one in found)
+        return found
 
     async def head(self, key: str) -> ObjectInfo:
         """See Store.head."""

@@ -6,7 +6,7 @@ start and then runs without an await, so a condition and its change are one step
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import trio
@@ -26,6 +26,7 @@ from livememfs.store.base import (
     check_key,
     check_meta,
     content_etag,
+    get_each,
     nanoseconds,
 )
 from livememfs.store.listing import Request, SortedKeys, page_of
@@ -49,6 +50,10 @@ class MemoryStore:
                 raise PreconditionFailed(key=key)
             self._tally.bytes_in += len(found.data)
             return found
+
+    async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
+        """See Store.get_many."""
+        return await get_each(self, keys)
 
     async def head(self, key: str) -> ObjectInfo:
         """See Store.head."""

@@ -13,7 +13,7 @@ after a crash, has even the first refusal settled that way.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import uuid4
@@ -113,6 +113,10 @@ class RetryingStore:
     async def get(self, key: str, *, if_match: str | None = None) -> StoredObject:
         """See Store.get."""
         return await self._repeat("get", key, lambda: self.inner.get(key, if_match=if_match))
+
+    async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
+        """See Store.get_many. There is no second attempt: whoever lacks one asks for it by itself."""
+        return await self.inner.get_many(keys, at_once=at_once)
 
     async def head(self, key: str) -> ObjectInfo:
         """See Store.head."""

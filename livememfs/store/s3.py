@@ -10,12 +10,15 @@ that leaves a gap of one round trip, no more. And a COPY's reply has no size, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import trio
 
-from livememfs.errors import ObjectMissing
+from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.store.base import (
     MAX_PAGE,
     Condition,
@@ -66,6 +69,33 @@ class S3Store:
         headers = self._when(None if if_match is None else IfMatch(if_match))
         found = await self._ask(asked, lambda: stored(key, self._exchange(asked, "GET", headers)))
         self._tally.bytes_in += len(found.data)
+        return found
+
+    async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
+        """See Store.get_many. Each thread goes from one object to the next by itself: handing over takes longer."""
+        waiting, found = deque(keys), list[StoredObject]()
+
+        def work() -> None:
+            with suppress(IndexError):
+                while True:
+                    asked = self._asked("get", waiting.popleft())
+                    try:
+                        found.append(stored(asked.key, self._exchange(asked, "GET")))
+                    except ObjectMissing:
+                        continue
+                    except (LiveMemError, *TRANSLATED):
+                        waiting.clear()
+
+        try:
+            async with trio.open_nursery() as nursery:
+                for _ in range(at_once):
+                    nursery.start_soon(
+                        partial(trio.to_thread.run_sync, work, limiter=self._limiter, abandon_on_cancel=True)
+                    )
+        finally:
+            waiting.clear()  # for threads that nobody waits for any more
+            self._tally.requests("get", len(found))
+            self._tally.bytes_in += sum(len(one.data) for one in found)
         return found
 
     async def head(self, key: str) -> ObjectInfo:

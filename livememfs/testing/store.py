@@ -13,7 +13,7 @@ trio's clock, so `autojump_clock` makes them free.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -28,6 +28,7 @@ from livememfs.store.base import (
     Store,
     StoredObject,
     StoreStatistics,
+    get_each,
 )
 
 T = TypeVar("T")
@@ -117,6 +118,10 @@ class FaultyStore:
     async def get(self, key: str, *, if_match: str | None = None) -> StoredObject:
         """See Store.get."""
         return await self._through("get", key, lambda: self.inner.get(key, if_match=if_match))
+
+    async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
+        """See Store.get_many. Each of them is a request that may fail."""
+        return await get_each(self, keys)
 
     async def head(self, key: str) -> ObjectInfo:
         """See Store.head."""

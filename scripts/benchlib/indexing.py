@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -143,7 +144,7 @@ def main(
     with (
         tempfile.TemporaryDirectory(prefix="livememfs-bench-", ignore_cleanup_errors=True) as folder,
         servers.s3_server(server_choice, Path(folder)) as server,
-        servers.proxy_to(server) as proxy,
+        servers.proxy_to(server) if latency else nullcontext() as proxy,
     ):
         names = fill(open_store(server), count)
         print(f"{count:,} notes; seconds from the first question on; milliseconds of a stat p50 / p95 / p99 / max")

@@ -96,11 +96,11 @@ class Folder:
 
 
 class OurMount:
-    """livememfs on a bucket that is seeded already, by way of the proxy, each time with an empty cache."""
+    """livememfs on a bucket that is seeded already, each time with an empty cache; through a proxy, if there is one."""
 
     can_be_cold = True
 
-    def __init__(self, server: Server, proxy: Proxy, latency: float, home: Path) -> None:
+    def __init__(self, server: Server, proxy: Proxy | None, latency: float, home: Path) -> None:
         self.label = f"livememfs, {latency * 1000:.0f} ms"
         self._server, self._proxy, self._latency = server, proxy, latency
         self._home = home / f"latency-{latency}"
@@ -123,7 +123,8 @@ class OurMount:
     def refresh(self) -> None:
         """See Place. A new daemon, with nothing from the one before but the bucket."""
         self.leave()
-        self._proxy.set_latency(self._latency)
+        if self._proxy is not None:
+            self._proxy.set_latency(self._latency)
         self._mounts += 1
         self.path.mkdir(parents=True)
         reader, writer = os.pipe()
@@ -153,7 +154,8 @@ class OurMount:
             said = answer.readline() if select.select([answer], [], [], READY_WITHIN)[0] else b""
         if json.loads(said or "{}").get("state") != "ready":
             raise RuntimeError(f"no mount: {said.decode()}")
-        self._proxy.take_counts()
+        if self._proxy is not None:
+            self._proxy.take_counts()
 
     def figures(self) -> dict[str, Any]:
         """The statistics that the daemon shows."""
@@ -179,7 +181,7 @@ class OurMount:
         inherited = {name: os.environ[name] for name in ("PYTHONPATH", "PATH", "TMPDIR") if name in os.environ}
         own = {f"XDG_{kind.upper()}_HOME": str(self._home / f"home-{self._mounts}" / kind) for kind in kinds}
         fixed = {"HOME": str(self._home), "LC_ALL": "C.UTF-8", "LIVEMEMFS_AGENT": "bench", "LIVEMEMFS_HOST": "bench"}
-        return {**inherited, **own, **fixed, **self._server.environment(self._proxy.port)}
+        return {**inherited, **own, **fixed, **self._server.environment(self._proxy.port if self._proxy else None)}
 
     def space(self, kind: str, name: str) -> Path:
         """See Place."""
@@ -194,14 +196,15 @@ class OurMount:
         """See Place."""
         if (self.path / SETTLED).exists():
             (self.path / SETTLED).read_bytes()
-        return Counter(self._proxy.take_counts())
+        return Counter(self._proxy.take_counts()) if self._proxy is not None else None
 
     def leave(self) -> None:
         """See Place. Unmount and wait for the daemon; if it does not end, end it and let go of the mount."""
         if self._daemon is None:
             return
         daemon, self._daemon = self._daemon, None
-        self._proxy.set_latency(0)
+        if self._proxy is not None:
+            self._proxy.set_latency(0)
         try:
             if _unmounted(self.path):
                 daemon.wait(STOPPED_WITHIN)

@@ -48,6 +48,50 @@ def unreachable() -> errors.Unreachable:
     return errors.Unreachable("reset", endpoint="the bucket")
 
 
+# --- many at once -------------------------------------------------------------------------------------------------
+
+
+async def test_many_are_read_as_they_are_now_whether_the_bucket_has_them_yet_or_not(bucket: Bucket) -> None:
+    for name in ("old", "changed", "removed", "cached"):
+        await bucket.memory.put(f"a/{name}", name.encode())
+    await bucket.replica.read("a/cached")
+    changed = await bucket.replica.look("a/changed")
+    bucket.replica.save("a/changed", b"ours", meta={}, base=changed)
+    bucket.replica.save("a/new", b"new", meta={}, base=None)
+    bucket.replica.remove("a/removed", base=await bucket.replica.look("a/removed"))
+    bucket.store.forget()
+
+    found = await bucket.replica.read_many([f"a/{n}" for n in ("old", "changed", "removed", "cached", "new", "none")])
+
+    assert {key: one.data for key, one in found.items()} == {
+        "a/old": b"old", "a/changed": b"ours", "a/cached": b"cached", "a/new": b"new",
+    }  # fmt: skip
+    assert "a/cached" not in {asked.key for asked in bucket.store.requests}
+
+
+async def test_many_that_were_read_take_no_room_from_what_somebody_reads(bucket: Bucket) -> None:
+    for n in range(5):
+        await bucket.memory.put(f"a/{n}", b"text")
+    before = bucket.replica.statistics().contents
+    assert len(await bucket.replica.read_many([f"a/{n}" for n in range(5)])) == 5
+    assert bucket.replica.statistics().contents.in_memory == before.in_memory
+
+
+async def test_of_many_those_that_fail_at_first_are_asked_for_by_themselves(bucket: Bucket) -> None:
+    for n in range(5):
+        await bucket.memory.put(f"a/{n}", b"text")
+    bucket.store.script("get", None, Fault(before=unreachable()))
+    assert len(await bucket.replica.read_many([f"a/{n}" for n in range(5)])) == 5
+
+
+async def test_many_of_a_store_that_is_down_are_not_said_to_be_gone(bucket: Bucket) -> None:
+    await bucket.memory.put("a/1", b"text")
+    await bucket.names("a/")
+    bucket.store.fail_all = unreachable()
+    with pytest.raises(errors.Unreachable):
+        await bucket.replica.read_many(["a/1"])
+
+
 # --- names -------------------------------------------------------------------------------------------------------
 
 

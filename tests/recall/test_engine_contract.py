@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from test_search import CORPUS, FILES, TYPES, WORDS, ask, day, fill, filters, ti
 from livememfs.recall.engine import Engine, Read
 from livememfs.recall.index import Index
 from livememfs.recall.lexical import MAX_TERMS, Asked, Damaged, Restriction
+from livememfs.recall.merits import Use, Wanted
 from livememfs.recall.postgres.engine import Postgres
 from livememfs.recall.record import Record
-from livememfs.recall.table import SITTING_SECONDS
+from livememfs.recall.sittings import SITTING_SECONDS
+from livememfs.records.memory import Memory
 from livememfs.testing.embed import hashed
 
 ALL = Restriction()
@@ -132,6 +135,106 @@ def assert_whole(index: Engine) -> None:
     assert found(index, "delta") == ["three"]
 
 
+# --- what comes without being asked for ---------------------------------------------------------------------------
+
+NOW = 400 * DAY
+TYPES_OF = ("identity", "goal", "decision", "fact", "event")
+
+
+def memory(name: str, kind: str = "memories", **given: Any) -> Record:
+    """A memory of the space `space` that the object `name` holds."""
+    key = f"{given.get('space', 'space')}/{kind}/{name}.md"
+    return note(name, f"says {name}", **{"ref": key, "key": key, "kind": kind, "type": "fact", "updated": DAY, **given})
+
+
+def foremost(index: Engine, spaces: tuple[str, ...] = ("space",), **wanted: Any) -> list[list[str]]:
+    """Titles of who somebody is, of what matters, and of what is new."""
+    found = index.foremost(spaces, Wanted(**{"now": NOW, "since": NOW - 3_600, **wanted}))
+    return [[index.records([one])[one].title for one in ids] for ids in found]
+
+
+def weight_of(record: Record, uses: dict[str, Use]) -> float:
+    """What a memory weighs, as its own class says."""
+    use = uses.get(record.title, Use(0, 0))
+    made, now, last = (datetime.fromtimestamp(at, UTC) for at in (record.updated, NOW, use.last))
+    whole = Memory("memories", record.type, "text", record.importance, made, made)
+    return whole.effective(now, uses=use.times, last_use=last if use.times else None)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_foremost_memories_are_those_that_their_weights_say_after_any_changes(opener: Open, seed: int) -> None:
+    chance, index = random.Random(seed), opener()
+    there: dict[str, Record] = {}
+    uses: dict[str, Use] = {}
+    for step in range(4):
+        for _ in range(30):
+            name = f"20260101T000000_fact_{chance.randrange(60):08x}"
+            there[name] = memory(
+                name, chance.choice(("memories", "self", "goals")) if name not in there else there[name].kind,
+                type=chance.choice(TYPES_OF), importance=round(chance.random(), 2), etag=f"{step}{chance.random()}",
+                created=NOW - chance.randrange(7_200), updated=NOW - chance.randrange(300 * DAY),
+                channel=chance.choice(("", "lobby")),
+            )  # fmt: skip
+            index.apply([], [read(there[name])])
+        for name in chance.sample(sorted(there), 5):
+            index.apply([there.pop(name).key], [])
+        new = {
+            name: Use(chance.randrange(1, 60), NOW - chance.randrange(100 * DAY))
+            for name in chance.sample(sorted(there), 9)
+        }
+        index.used({("space", name): use for name, use in new.items()})
+        uses |= new
+        if step == 2 and isinstance(index, Index):
+            index = opener()
+            index.used({("space", name): use for name, use in uses.items()})
+        found = index.foremost(("space",), Wanted(NOW, NOW - 3_600, most=7))
+        records = [list(map(index.records(ids).__getitem__, ids)) for ids in found]
+        weights = {name: weight_of(one, uses) for name, one in there.items()}
+        identity = [one for one in there.values() if one.type == "identity"]
+        matters = [one for one in there.values() if one.type != "identity" and weights[one.title] >= 0.8 - 1e-6]
+        recent = [one for one in there.values() if one.created >= NOW - 3_600]
+        assert [one.importance for one in records[0]] == sorted((one.importance for one in identity), reverse=True)[:7]
+        assert [weights[one.title] for one in records[1]] == pytest.approx(
+            sorted((weights[one.title] for one in matters), reverse=True)[:7], abs=1e-5
+        )
+        assert [one.created for one in records[2]] == sorted((one.created for one in recent), reverse=True)[:7]
+        lobby = index.foremost(("space",), Wanted(NOW, NOW - 3_600, channel="lobby", most=99)).recent
+        assert {one.title for one in index.records(lobby).values()} == {
+            one.title for one in recent if one.channel == "lobby"
+        }
+
+
+def test_no_note_and_no_other_space_comes_without_being_asked_for(index: Engine) -> None:
+    weighty: dict[str, Any] = {"importance": 1.0, "created": NOW, "updated": NOW}
+    index.apply([], [read(note("note", "text", **weighty)), read(memory("here", **weighty))])
+    index.apply([], [read(memory("elsewhere", space="other", **weighty))])
+    assert foremost(index) == [[], ["here"], ["here"]]
+    assert foremost(index, ("other", "space"))[1] == ["elsewhere", "here"]
+    assert foremost(index, ("nowhere",)) == [[], [], []]
+    assert foremost(index, channel="nowhere") == [[], ["here"], []]
+
+
+def test_a_memory_that_ends_is_known_by_its_id_to_who_tells_of_its_use(index: Engine) -> None:
+    name = "20260101T000000_fact_0000000a"
+    index.apply([], [read(memory(f"{name}_until_20270101T000000", importance=0.79, updated=NOW))])
+    assert foremost(index)[1] == []
+    index.used({("space", name): Use(40, NOW), ("space", "nobody"): Use(1, NOW)})
+    assert foremost(index)[1] == [f"{name}_until_20270101T000000"]
+
+
+def test_the_vector_of_a_record_is_that_of_its_text_and_of_length_one(index: Engine) -> None:
+    index.apply([], [read(memory("a")), read(memory("b"))])
+    ids = index.foremost(("space",), Wanted(NOW, 0)).recent
+    assert index.vectors_of(ids) == {}
+    embed(index)
+    found = index.vectors_of([*ids, 99_999])
+    assert set(found) == set(ids)
+    for number, vector in found.items():
+        wanted = hashed(f"says {index.records([number])[number].title} ", DIM)
+        assert float(vector @ wanted) == pytest.approx(1, abs=1e-2)
+        assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-5)
+
+
 # --- in and out --------------------------------------------------------------------------------------------------
 
 
@@ -188,7 +291,17 @@ def test_objects_are_listed_below_a_prefix(index: Engine) -> None:
 
 def test_a_record_comes_back_as_it_was(index: Engine) -> None:
     labels = (("tag", "École"), ("file", "a:b"), ("tag", "\0x"))
-    odd = note("é 🙂", ("a\0b", "", "\ud800 c" * 50_000), 77, labels=labels, importance=0.1, agent="Zoë\0 d'Arc")
+    odd = note(
+        "é 🙂",
+        ("a\0b", "", "\ud800 c" * 50_000),
+        77,
+        labels=labels,
+        importance=0.1,
+        agent="Zoë\0 d'Arc",
+        links=(("updates", "é\0"), ("part_of", "b")),
+        channel="\0é",
+        updated=78,
+    )
     index.apply((), [read(odd)])
     assert [stored.record for stored in index.strict(ALL, 9)] == [odd]
     numbers = index.fitting(ALL)

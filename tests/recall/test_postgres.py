@@ -27,7 +27,7 @@ from livememfs.recall.postgres import connection, meaning, schema
 from livememfs.recall.postgres.connection import Unavailable, place_of
 from livememfs.recall.postgres.engine import Postgres
 from livememfs.recall.postgres.schema import drop, schema_of
-from livememfs.recall.postgres.sittings import Sittings, windows
+from livememfs.recall.sittings import Sittings, windows
 from livememfs.records import keys
 from livememfs.testing.embed import hashed
 

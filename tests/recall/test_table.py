@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,9 +12,13 @@ from typing import Any
 import pytest
 
 from livememfs.errors import NoSpace
+from livememfs.recall import table as module
 from livememfs.recall.lexical import Damaged, Restriction
+from livememfs.recall.pieces import Text, spoken
 from livememfs.recall.record import Record
-from livememfs.recall.table import NEIGHBOURS, SITTING_SECONDS, VERSION, Table, Text, spoken
+from livememfs.recall.recordfile import VERSION
+from livememfs.recall.sittings import NEIGHBOURS, SITTING_SECONDS
+from livememfs.recall.table import Table
 
 ALL = Restriction()
 
@@ -59,6 +64,9 @@ def test_a_record_comes_back_as_it_was_and_after_reopening(tmp_path: Path) -> No
         ("a\0b", "", "c" * 100_000),
         labels=(("tag", "École"), ("file", "a:b"), ("tag", "x")),
         importance=0.1,
+        links=(("updates", "é"), ("part_of", "b")),
+        channel="é",
+        updated=78,
     )
     table = Table(tmp_path / "records.db")
     put(table, odd)
@@ -166,6 +174,39 @@ def test_a_piece_has_what_one_may_filter_by_and_its_labels_in_small_letters(tabl
 def test_the_title_stands_above_the_parts_of_a_record_but_not_above_the_whole(table: Table) -> None:
     put(table, note("one", 1, ("whole", "part"), kind="bank", title="Title"))
     assert [piece.text for piece in table.lacking(0).pieces] == ["whole", "Title\npart"]
+
+
+@pytest.mark.parametrize("apart", [0, 1, 60, 700, SITTING_SECONDS, SITTING_SECONDS + 1])
+@pytest.mark.parametrize("crowded", [50, 1, 0])
+def test_many_at_once_have_the_contexts_and_meanings_of_those_that_came_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: int, crowded: int
+) -> None:
+    chance = random.Random(apart)
+    notes = [
+        note(f"{space}{n}", 1_000_000 + apart * n, f"{chance.random()}", space=space)
+        for space in "ab"
+        for n in range(40)
+    ]
+    notes += [note(f"memory{n}", 1_000_000 + n, f"fact {n}", kind="memories") for n in range(20)]
+    several, single = Table(tmp_path / "several.db"), Table(tmp_path / "single.db")
+    monkeypatch.setattr(module, "CROWDED", crowded)
+    put(several, *notes[::2])
+    put(several, *notes[1::2])
+    several.apply([one.key for one in notes[10:30]], ())
+    monkeypatch.setattr(module, "MANY", 1 << 30)
+    for one in (*notes[::2], *notes[1::2]):
+        put(single, one)
+    single.apply([one.key for one in notes[10:30]], ())
+
+    def shown(table: Table) -> list[tuple[str, str]]:
+        return sorted((piece.text, piece.context) for piece in table.lacking(0).pieces)
+
+    assert shown(several) == shown(single)
+    monkeypatch.undo()
+    assert shown(several) == shown(single)
+    assert {text.meaning for text in lacking(several, "m")} == {text.meaning for text in lacking(single, "m")}
+    several.close()
+    single.close()
 
 
 @pytest.mark.parametrize("at", range(9))

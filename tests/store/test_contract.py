@@ -262,6 +262,28 @@ async def test_get_can_be_pinned_to_a_version(store: Store) -> None:
         await store.get("a", if_match=first.etag)
 
 
+@pytest.mark.parametrize("at_once", [1, 4])
+async def test_many_come_as_they_would_one_by_one_and_what_is_not_there_is_left_out(
+    calm_store: Store, at_once: int
+) -> None:
+    wanted = {f"a/{n} é": f"text {n}".encode() * n for n in range(20)}
+    for key, data in wanted.items():
+        await calm_store.put(key, data, meta={"m": key})
+
+    found = await calm_store.get_many([*wanted, "a/none", "b"], at_once=at_once)
+
+    assert {one.info.key: one.data for one in found} == wanted
+    assert {one.info.key: one for one in found} == {key: await calm_store.get(key) for key in wanted}
+    assert await calm_store.get_many([]) == []
+
+
+async def test_of_many_what_a_failure_keeps_back_is_left_out_and_the_rest_is_as_it_is(store: Store) -> None:
+    for n in range(6):
+        await store.put(f"k{n}", b"%d" % n)
+    for one in await store.get_many([f"k{n}" for n in range(6)]):
+        assert (await store.get(one.info.key)) == one
+
+
 async def test_a_copy_keeps_bytes_and_metadata(store: Store) -> None:
     await store.put("a b/é.md", b"1", meta={"m": "é"})
     copied = await store.copy("a b/é.md", "c/d+e.md")

@@ -9,7 +9,7 @@ and to rank (`search` does). Blocking: for worker threads, as many at once as li
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import structlog
@@ -17,12 +17,14 @@ import structlog
 from livememfs.errors import LiveMemError, TimedOut
 from livememfs.recall.engine import IndexStatistics, Read
 from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.merits import Foremost, Use, Wanted
+from livememfs.recall.pieces import Text, piece_of, text_of
 from livememfs.recall.postgres import asking, meaning, postings, records, schema
 from livememfs.recall.postgres.connection import Connections, Db, Unavailable
 from livememfs.recall.postgres.postings import Document
-from livememfs.recall.postgres.sittings import Place, Sittings, windows
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import NEIGHBOURS, Stored, Text, piece_of, text_of
+from livememfs.recall.sittings import NEIGHBOURS, Place, Sittings, windows
+from livememfs.recall.table import Stored
 from livememfs.recall.vectors import Floats
 
 log = structlog.get_logger("livememfs.recall")
@@ -46,6 +48,7 @@ class Postgres:
         self._connections = Connections(url, schema.schema_of(bucket), self._prepare)
         self.where = self._connections.where
         self._graphs = True
+        self._uses: dict[tuple[str, str], Use] = {}
         self._figures, self._silent_until = IndexStatistics(0, 0, 0, 0, 0, (), 0), 0.0
         try:
             self._connections.open()
@@ -148,6 +151,18 @@ class Postgres:
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
         return self._connections.run(lambda db: records.spelt(db, field, spaces))
+
+    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+        """The memories that come without being asked for, by the numbers of their records."""
+        return self._connections.run(lambda db: records.foremost(db, spaces, wanted, self._uses))
+
+    def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
+        """Take note of how often memories were used, by space and id. This mount's own knowledge, not the team's."""
+        self._uses = {**self._uses, **uses}
+
+    def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
+        """The vectors of the first pieces of records, of length 1, by the records' numbers; of those that have one."""
+        return self._connections.run(lambda db: meaning.vectors_of(db, self.model, ids))
 
     # --- looking after it -----------------------------------------------------------------------------------------
 

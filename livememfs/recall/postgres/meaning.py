@@ -295,6 +295,17 @@ def _searched(db: Db, model: Model, space: _Space, where: Restriction, limit: in
         ).fetchall()
 
 
+def vectors_of(db: Db, name: str, ids: Sequence[int]) -> dict[int, Floats]:
+    """The vectors of the first pieces of records, by the records' numbers."""
+    rows = db.execute(
+        "SELECT p.record, v.at::real[] FROM piece p JOIN model m ON m.name = %s"
+        " JOIN kept v ON v.model = m.id AND v.meaning = p.meaning WHERE p.part = 0 AND p.record = ANY(%s)",
+        (name, list(ids)),
+    )
+    found = {record: np.asarray(at, np.float32) for record, at in rows}
+    return {record: vector / max(float(np.linalg.norm(vector)), 1e-6) for record, vector in found.items()}
+
+
 # --- looking after it ---------------------------------------------------------------------------------------------
 
 

@@ -8,15 +8,21 @@ cannot hold (NUL, halves of surrogate pairs). Refuses transactions: callers have
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
+
+import numpy as np
 
 from livememfs.recall.engine import Read
 from livememfs.recall.lexical import Restriction
+from livememfs.recall.merits import IDENTITY, ROUNDING, Foremost, Use, Wanted, weigh
+from livememfs.recall.pieces import Text, text_of
 from livememfs.recall.postgres.connection import Db
-from livememfs.recall.postgres.sittings import Place
 from livememfs.recall.record import Brief, Record, digest
-from livememfs.recall.table import SITTING_SECONDS, Stored, Text, text_of
+from livememfs.recall.sittings import SITTING_SECONDS, Place
+from livememfs.recall.table import Stored
+from livememfs.records.keys import COLLECTIONS, UNTIL
+from livememfs.records.memory import FRESH, HALF_LIFE
 
 
 def clean(text: str) -> str:
@@ -31,17 +37,18 @@ def body_of(record: Record) -> str:
     return json.dumps(
         [
             record.ref, record.key, record.etag, record.kind, record.space, record.type, record.agent, record.title,
-            record.created, record.importance, record.labels, record.pieces,
+            record.created, record.importance, record.labels, record.pieces, record.links, record.channel,
+            record.updated,
         ]
     )  # fmt: skip
 
 
 def record_of(body: str) -> Record:
     """The record that `body_of` wrote down."""
-    found: tuple[Any, ...] = tuple(json.loads(body))
-    ref, key, etag, kind, space, type_, agent, title, created, importance, labels, pieces = found
-    told = tuple((name, value) for name, value in labels)
-    return Record(ref, key, etag, kind, space, type_, agent, title, created, importance, told, tuple(pieces))
+    *given, labels, pieces, links, channel, updated = json.loads(body)
+    told, linked = (tuple((name, value) for name, value in pairs) for pairs in (labels, links))
+    values: list[Any] = [*given, told, tuple(pieces), linked, channel, updated]
+    return Record(*values)
 
 
 def columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
@@ -80,7 +87,8 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
         ([clean(one[0]) for one in read], [clean(one[1]) for one in read]),
     )
     with db.cursor().copy(
-        "COPY record (id, name, ref, key, kind, space, type, agent, created, asks, body) FROM STDIN"
+        "COPY record (id, name, ref, key, kind, space, type, agent, created, asks, importance, updated, channel, body)"
+        " FROM STDIN"
     ) as copy:
         for number, record in zip(ids, records, strict=True):
             copy.write_row(_row(number, record))
@@ -96,7 +104,8 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
 def _row(number: int, record: Record) -> tuple[Any, ...]:
     return (
         number, digest(record.ref), clean(record.ref), clean(record.key), clean(record.kind), clean(record.space),
-        clean(record.type), clean(record.agent), record.created, record.text.endswith("?"), body_of(record),
+        clean(record.type), clean(record.agent), record.created, record.text.endswith("?"), record.importance,
+        record.updated, clean(record.channel), body_of(record),
     )  # fmt: skip
 
 
@@ -195,6 +204,51 @@ def fitting(db: Db, where: Restriction, files: Sequence[str] = (), not_files: Se
     said, values = clauses(where, "p", files, not_files)
     rows = db.execute(f"SELECT p.number FROM piece p WHERE {said} ORDER BY p.number", values)
     return [row[0] for row in rows]
+
+
+def foremost(db: Db, spaces: Sequence[str], wanted: Wanted, uses: Mapping[tuple[str, str], Use]) -> Foremost:
+    """The memories that come without being asked for, by the numbers of their records."""
+    here = "FROM record r WHERE r.space = ANY(%s) AND r.kind IN ('memories', 'self', 'goals')"
+    names = [clean(space) for space in spaces]
+    identity = db.execute(
+        f"SELECT r.id {here} AND r.type = %s ORDER BY r.importance DESC, r.updated DESC, r.id DESC LIMIT %s",
+        (names, IDENTITY, wanted.most),
+    ).fetchall()
+    recent = db.execute(
+        f"SELECT r.id {here} AND r.created >= %s AND %s IN ('', r.channel) ORDER BY r.created DESC, r.id DESC LIMIT %s",
+        (names, wanted.since, clean(wanted.channel), wanted.most),
+    ).fetchall()
+    age = "greatest((%s - r.updated - %s) / %s::float8, 0)"
+    weight = f"least(1, r.importance * (0.5 + 0.5 * power(0.5::float8, {age})))"
+    values = (wanted.now, FRESH.total_seconds(), HALF_LIFE.total_seconds())
+    important = db.execute(
+        f"SELECT * FROM (SELECT r.id, {weight} AS weight, r.updated {here} AND r.type <> %s AND r.importance >= %s) w"
+        " WHERE weight >= %s ORDER BY weight DESC, updated DESC, id DESC LIMIT %s",
+        (*values, names, IDENTITY, wanted.least - ROUNDING, wanted.least - ROUNDING, wanted.most),
+    ).fetchall()
+    weighed = {number: (float(at), updated) for number, at, updated in important}
+    weighed |= _used(db, names, wanted, uses)
+    order = sorted(weighed, key=lambda number: (*weighed[number], number), reverse=True)
+    return Foremost(tuple(row[0] for row in identity), tuple(order[: wanted.most]), tuple(row[0] for row in recent))
+
+
+def _used(
+    db: Db, spaces: Sequence[str], wanted: Wanted, uses: Mapping[tuple[str, str], Use]
+) -> dict[int, tuple[float, int]]:
+    """What those weigh that were used, of which the database knows nothing, as far as they matter."""
+    keys = {f"{space}/{folder}/{name}": use for (space, name), use in uses.items() for folder in COLLECTIONS}
+    rows = db.execute(
+        "SELECT id, key, importance, updated FROM record r WHERE r.space = ANY(%s) AND r.type <> %s AND"
+        " split_part(substr(key, 1, length(key) - 3), %s, 1) = ANY(%s)",
+        (list(spaces), IDENTITY, UNTIL, [clean(key) for key in keys]),
+    ).fetchall()
+    found: dict[int, tuple[float, int]] = {}
+    for number, key, importance, updated in rows:
+        use = keys[key.removesuffix(".md").partition(UNTIL)[0]]
+        weight = weigh(np.array(importance), np.array(updated), np.array(use.times), np.array(use.last), wanted.now)
+        if weight >= wanted.least - ROUNDING:
+            found[number] = float(weight), updated
+    return found
 
 
 def spelt(db: Db, field: str, spaces: Sequence[str]) -> list[str]:

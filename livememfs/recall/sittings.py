@@ -1,7 +1,7 @@
 """Which notes stand beside each other, worked out from their times alone, for many notes at once.
 
-Owns the same rules as `Table` has (what is beside a moment, which notes a change touches), over lists in memory, since
-a question to a database for each note would take longer than everything else. Pure; any thread.
+Owns the rules (what is beside a moment, which notes a change touches), over lists in memory: a question to a database
+for each note takes longer than everything else. `Table` has the same ones in SQL, for few notes. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -9,7 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
-from livememfs.recall.table import AT_ONCE, NEIGHBOURS, SITTING_SECONDS
+NEIGHBOURS = 2
+"""Notes before and after one that were written in the same sitting, and count as its context."""
+SITTING_SECONDS = 1_800
+"""Two notes further apart than this have nothing to say about each other."""
+AT_ONCE = 64
+"""Notes of one second that are looked at anew when one of them comes or goes."""
 
 Place = tuple[str, int]
 """A space and a moment."""

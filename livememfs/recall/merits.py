@@ -1,0 +1,170 @@
+"""What memories weigh by themselves, whatever is asked: who somebody is, what matters, what is new.
+
+Owns a few numbers of each memory, in memory, so that the foremost of a million are found in milliseconds. A memory's
+weight now follows from its importance, its age and its use (`Memory.effective`), and is never kept. Refuses to know
+what a memory says. Callers serialise changes; any thread may ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livememfs.records.memory import FRESH, HALF_LIFE, USE_WEIGHT
+
+IDENTITY = "identity"
+ROUNDING = 1e-6
+"""Of importances that are kept in 32 bits."""
+_COLUMNS = (
+    ("number", np.int64), ("record", np.int64), ("space", np.int32), ("identity", np.bool_), ("channel", np.int32),
+    ("importance", np.float32), ("created", np.int64), ("updated", np.int64), ("uses", np.float32),
+    ("used", np.int64),
+)  # fmt: skip
+
+
+class Merit(NamedTuple):
+    """What a memory is weighed by; times in seconds since 1970.
+
+    :number: of its first piece
+    :record: its number in the table
+    """
+
+    number: int
+    record: int
+    space: str
+    type: str
+    importance: float
+    created: int
+    updated: int
+    channel: str
+
+
+class Use(NamedTuple):
+    """How often a memory was told or read, on all machines, and when last."""
+
+    times: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which memories come without being asked for (spacebot-memory-v2 2.3).
+
+    :now:     seconds since 1970
+    :least:   what those weigh now that matter
+    :since:   what was created from this second on is new
+    :channel: of what is new, only what was said there; empty: anywhere
+    :most:    of each of the three
+    """
+
+    now: int
+    since: int
+    least: float = 0.8
+    channel: str = ""
+    most: int = 10
+
+
+class Foremost(NamedTuple):
+    """Numbers of records, the foremost first: who somebody is, what matters, what is new. One may be in several."""
+
+    identity: tuple[int, ...] = ()
+    important: tuple[int, ...] = ()
+    recent: tuple[int, ...] = ()
+
+
+class Merits:
+    """The memories of all spaces, by the numbers of their first pieces, which only grow."""
+
+    def __init__(self) -> None:
+        self._used = 0
+        self._codes: dict[str, int] = {"": 0}
+        self._rows: dict[str, NDArray[Any]] = {name: np.zeros(1_024, kind) for name, kind in _COLUMNS}
+
+    @property
+    def last(self) -> int:
+        """The highest number there is; 0 when there is none."""
+        return int(self._rows["number"][self._used - 1]) if self._used else 0
+
+    def put(self, merits: Iterable[Merit], uses: Mapping[int, Use] | None = None) -> None:
+        """Take in memories, by ascending numbers that were never there; `uses` by the same numbers."""
+        for one in merits:
+            at = self._used
+            if at == len(self._rows["number"]):
+                self._rows = {name: np.pad(column, (0, len(column))) for name, column in self._rows.items()}
+            use = (uses or {}).get(one.number, Use(0, 0))
+            values = (
+                one.number, one.record, self._code(one.space), one.type == IDENTITY, self._code(one.channel),
+                one.importance, one.created, one.updated, use.times, use.last,
+            )  # fmt: skip
+            for column, value in zip(self._rows.values(), values, strict=True):
+                column[at] = value
+            self._used += 1
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Take out some of them; the others need not be there."""
+        for at in self._places(numbers).values():
+            self._rows["record"][at] = 0
+
+    def use(self, uses: Mapping[int, Use]) -> None:
+        """Take note of how often memories were used."""
+        for number, at in self._places(uses).items():
+            self._rows["uses"][at], self._rows["used"][at] = uses[number]
+
+    def _places(self, numbers: Iterable[int]) -> dict[int, int]:
+        wanted = np.fromiter(numbers, np.int64)
+        there = self._rows["number"][: self._used]
+        at = np.searchsorted(there, wanted)
+        return {int(n): int(i) for n, i in zip(wanted, at, strict=True) if i < len(there) and there[i] == n}
+
+    def _code(self, word: str) -> int:
+        return self._codes.setdefault(word, len(self._codes))
+
+    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+        """The foremost memories of some spaces."""
+        used = self._used
+        rows = {name: column[:used] for name, column in self._rows.items()}
+        codes = [self._codes[space] for space in spaces if space in self._codes]
+        there = rows["record"] > 0
+        there &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
+        identity = np.flatnonzero(there & rows["identity"])
+        matters = there & ~rows["identity"]
+        heavy = np.flatnonzero(matters & ((rows["importance"] >= wanted.least - ROUNDING) | (rows["uses"] > 0)))
+        importance, updated, uses, last = (rows[name][heavy] for name in ("importance", "updated", "uses", "used"))
+        weights = weigh(importance, updated, uses, last, wanted.now)
+        important = heavy[weights >= wanted.least - ROUNDING]
+        weights = weights[weights >= wanted.least - ROUNDING]
+        new = there & (rows["created"] >= wanted.since)
+        if wanted.channel:
+            new &= rows["channel"] == self._codes.get(wanted.channel, -1)
+        recent = np.flatnonzero(new)
+        record, changed, number = rows["record"], rows["updated"], rows["number"]
+        return Foremost(
+            _best(record, wanted.most, identity, rows["importance"][identity], changed[identity], number[identity]),
+            _best(record, wanted.most, important, weights, changed[important], number[important]),
+            _best(record, wanted.most, recent, rows["created"][recent], number[recent]),
+        )
+
+
+def weigh(
+    importance: NDArray[Any], updated: NDArray[Any], uses: NDArray[Any], used: NDArray[Any], now: int
+) -> NDArray[np.float64]:
+    """What memories weigh now that are not who somebody is: `Memory.effective`, of many."""
+    age = now - np.maximum(updated, used) - FRESH.total_seconds()
+    kept = 0.5 + 0.5 * np.power(0.5, np.maximum(age / HALF_LIFE.total_seconds(), 0.0))
+    weights: NDArray[np.float64] = np.minimum(1.0, importance * kept * (1 + USE_WEIGHT * np.log2(1 + uses)))
+    return weights
+
+
+def _best(record: NDArray[Any], most: int, rows: NDArray[np.intp], *keys: NDArray[Any]) -> tuple[int, ...]:
+    """The records of some rows, those with the greatest keys first, the first key before the others."""
+    if len(rows) > most:  # most of them are no match for the best by the first key alone
+        least = -np.partition(-keys[0], most - 1)[most - 1]
+        kept = keys[0] >= least
+        rows, keys = rows[kept], tuple(key[kept] for key in keys)
+    order = np.lexsort([-key for key in reversed(keys)])[:most]
+    found: list[int] = record[rows[order]].tolist()
+    return tuple(found)
