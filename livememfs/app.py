@@ -28,7 +28,10 @@ from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
+from livememfs.recall.inject import Limits
+from livememfs.recall.prehook import Prehook, PrehookSettings
 from livememfs.recall.service import Recall
+from livememfs.recall.told import ToldFile
 from livememfs.records.times import iso
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
@@ -45,8 +48,8 @@ if TYPE_CHECKING:
     from livememfs.recall.embed.base import Embedder
     from livememfs.recall.engine import Engine
 
-INDEX = "index"
-"""The folder of the search index in the local state of a bucket."""
+INDEX, TOLD = "index", "told.db"
+"""The folder of the search index in the local state of a bucket, and the file of what sessions were told."""
 BUILTIN = "builtin"
 SHOWN_UNSAVED = 5
 DRAFT_SECONDS = 1.0
@@ -73,6 +76,7 @@ class App:
     errors: ErrorLog
     recall: Recall
     expiry: Expiry
+    prehook: Prehook
     scheduler: Scheduler | None = None
 
 
@@ -191,6 +195,7 @@ async def open_app(
     store = open_store(settings, clock)
     model = open_model(settings)
     replica: Replica | None = None
+    told: ToldFile | None = None
     try:
         async with trio.open_nursery() as nursery:
             errors = ErrorLog(clock)
@@ -205,7 +210,11 @@ async def open_app(
                 lambda: open_embedder(settings),
                 share=settings.share_vectors,
             )
-            app = _assemble(settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, recall)
+            told = ToldFile(index.with_name(TOLD))
+            prehook = Prehook(recall, clock, told, prehook_settings(settings))
+            app = _assemble(
+                settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, prehook, recall
+            )
             await nursery.start(replica.run)
             await nursery.start(recall.run)
             replica.subscribe(recall.heard)
@@ -227,6 +236,8 @@ async def open_app(
     except BaseExceptionGroup as group:
         raise the_one(group) from None
     finally:
+        if told is not None:
+            told.close()
         with trio.CancelScope(shield=True), trio.move_on_after(settings.op_timeout):
             if model is not None:
                 await model.aclose()
@@ -266,6 +277,25 @@ def vectors_name(settings: Settings) -> str:
     return f"{settings.embed_model} at {settings.embed_url}"
 
 
+def prehook_settings(settings: Settings) -> PrehookSettings:
+    """What a turn may bring."""
+    return PrehookSettings(
+        recent_hours=settings.recall_recent_hours,
+        important=settings.recall_important,
+        channel_only=settings.recall_channel_scope,
+        pinned=settings.recall_pinned,
+        relevant=settings.recall_relevant,
+        live=settings.recall_live,
+        limits=Limits(
+            most=settings.recall_most,
+            alike=settings.recall_alike,
+            buffer=settings.recall_buffer,
+            window=settings.recall_window,
+            budget=settings.recall_budget,
+        ),
+    )
+
+
 def _usable(host: str) -> str:
     """A host's name as a part of a key."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", host).strip(".-") or "host"
@@ -297,6 +327,7 @@ def _assemble(
     replica: Replica,
     errors: ErrorLog,
     rejected: RejectedReplies,
+    prehook: Prehook,
     recall: Recall,
 ) -> App:
     runs = ConsolidationSettings(
@@ -342,13 +373,16 @@ def _assemble(
         status=status,
         recall=recall,
         expiry=expiry,
+        prehook=prehook,
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,
         fsync_remote=settings.fsync == "remote",
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
-    app = App(settings, clock, store, replica, consolidations, Root(context), errors, recall, expiry, scheduler)
+    app = App(
+        settings, clock, store, replica, consolidations, Root(context), errors, recall, expiry, prehook, scheduler
+    )
     return app  # `status` refers to it by this name
 
 
@@ -391,6 +425,7 @@ def _status(app: App) -> dict[str, Any]:
             "consolidations": asdict(app.consolidations.statistics()),
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "recall": asdict(app.recall.statistics()),
+            "prehook": app.prehook.statistics(),
             "expiry": asdict(app.expiry.statistics()),
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),

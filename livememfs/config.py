@@ -91,6 +91,17 @@ class Settings(BaseModel):
     embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
     embed_key: str = Field("", repr=False, description="key of that endpoint")
     share_vectors: bool = Field(True, description="keep vectors in the bucket, so that others need not compute them")
+    recall_recent_hours: float = Field(6.0, ge=0, description="what was created within so many hours is told as new")
+    recall_important: float = Field(0.8, ge=0, le=1, description="what a memory weighs that is told whatever is asked")
+    recall_channel_scope: bool = Field(False, description="tell as new only what was said in the message's channel")
+    recall_pinned: int = Field(10, ge=0, description="most memories told of each kind that comes whatever is asked")
+    recall_relevant: int = Field(20, ge=0, description="most memories considered that fit a message")
+    recall_live: int = Field(10, ge=0, description="most notes considered that fit a message")
+    recall_alike: float = Field(0.85, ge=0, le=1, description="above this, two memories say the same, and one is told")
+    recall_buffer: int = Field(100, ge=0, description="memories told last that others are compared with")
+    recall_most: int = Field(20, ge=0, description="most memories and notes told in one turn")
+    recall_window: int = Field(20, ge=1, description="turns after which something may be told to a session again")
+    recall_budget: int = Field(1_000, ge=0, description="most tokens told in one turn, estimated")
     index_url: str = Field(
         "", repr=False, description="PostgreSQL database of a team's search index; empty means one on this machine"
     )

@@ -196,6 +196,7 @@ class BadRequest(LiveMemError):
     """What was written to a control or exchange file cannot be read as a request."""
 
     message = "{path}: {detail}"
+    what_to_do = "{advice}"
     errno = _errno.EINVAL
 
 

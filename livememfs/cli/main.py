@@ -25,6 +25,7 @@ from livememfs.cli import (
     mount,
     note,
     output,
+    recall,
     search,
     space,
     status,
@@ -51,6 +52,7 @@ app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
 app.add_typer(memories.app, name="memories")
 app.command("search")(search.search)
+app.command("recall")(recall.recall)
 app.add_typer(index.app, name="index")
 app.command("consolidate")(consolidate.consolidate)
 app.command("history")(history.history)

@@ -7,25 +7,30 @@ budget cut may come with the next turn. Pure; one session belongs to one thread 
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from functools import lru_cache
+from typing import Any, Literal
 
 from livememfs.recall.page import tokens
 from livememfs.recall.words import fold
 
 Section = Literal["pinned", "relevant", "live"]
-V = TypeVar("V")
+Same = Callable[["Candidate", Sequence["Candidate"]], bool]
+"""Whether a candidate says what one of others says."""
 
 TITLES: dict[Section, str] = {
-    "pinned": "Always true here:",
+    "pinned": "Good to know here, whatever is asked:",
     "relevant": "What may matter for this message:",
     "live": "Recent notes (excerpts that fit this message, not a conversation):",
 }
 HEAD = "[Memory: what is known from before, for you and not part of the conversation]"
 SHOWN_CHARACTERS = 600
 """Of one memory or note in a block; the rest can be read in its file."""
+COMPARED = 300
+"""Characters of what was told that are kept over a restart, to compare with."""
 _ELSEWHERE = "\u2026"
 
 
@@ -71,17 +76,20 @@ class Session:
     turn: int = 0
     told: dict[str, int] = field(default_factory=dict)
     last: deque[Candidate] = field(default_factory=deque)
+    packed: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Vectors of those as they are kept, by id: a turn brings few new ones."""
 
     def to_json(self) -> dict[str, Any]:
-        """What is kept over a restart; vectors are found again by the ids."""
-        last = [[one.id, one.section, one.text, one.about] for one in self.last]
+        """What is kept over a restart: with the vectors, as what was told may be gone by then."""
+        self.packed = {one.id: self.packed.get(one.id) or _packed(one.vector) for one in self.last}
+        last = [[one.id, one.section, one.text[:COMPARED], one.about, self.packed[one.id]] for one in self.last]
         return {"turn": self.turn, "told": self.told, "last": last}
 
     @classmethod
-    def from_json(cls, value: Any, vector_of: Callable[[str], Any]) -> Session:
+    def from_json(cls, value: Any) -> Session:
         """A kept session; a new one for what is none."""
         try:
-            last = [Candidate(one[0], one[1], one[2], one[3], vector_of(one[0])) for one in value["last"]]
+            last = [Candidate(one[0], one[1], one[2], one[3], _unpacked(one[4])) for one in value["last"]]
             told = {str(name): int(turn) for name, turn in value["told"].items()}
             return cls(int(value["turn"]), told, deque(last))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
@@ -103,7 +111,7 @@ class Told:
 def tell(
     session: Session,
     candidates: Iterable[Candidate],
-    likeness: Callable[[Candidate, Candidate], float],
+    says_the_same: Same | None = None,
     limits: Limits | None = None,
 ) -> Told:
     """Choose among candidates, the most important first, and take note of what is told. One turn further."""
@@ -115,7 +123,7 @@ def tell(
     for one in _each_once(candidates):
         if _is_in_view(session, one, limits):
             left_out["told"] += 1
-        elif any(_same(one, other, likeness, limits) for other in (*emitted, *session.last)):
+        elif (says_the_same or same_words)(one, [other for other in (*emitted, *session.last) if other.id != one.id]):
             left_out["alike"] += 1
         else:
             cost = tokens(_line(one)) + (0 if _has(emitted, one.section) else tokens(TITLES[one.section]))
@@ -140,14 +148,13 @@ def _is_in_view(session: Session, one: Candidate, limits: Limits) -> bool:
     return told is not None and session.turn - told < limits.window
 
 
-def _same(one: Candidate, other: Candidate, likeness: Callable[[Candidate, Candidate], float], limits: Limits) -> bool:
-    if one.id == other.id:
-        return False  # told before, and out of view by now
-    if one.vector is None or other.vector is None:
-        return _plain(one.text) == _plain(other.text)
-    return likeness(one, other) > limits.alike
+def same_words(one: Candidate, others: Sequence[Candidate]) -> bool:
+    """Whether one of others has the same words: what can be told without vectors."""
+    words = _plain(one.text)
+    return any(_plain(other.text) == words for other in others)
 
 
+@lru_cache(4_096)
 def _plain(text: str) -> str:
     return " ".join(fold(text).split())
 
@@ -193,3 +200,22 @@ def _basic(text: str) -> str:
     return "".join(
         character if character <= "\uffff" and not "\ud800" <= character <= "\udfff" else "\ufffd" for character in text
     )
+
+
+def _packed(vector: Any) -> str:
+    """A vector in eight bits a number, as text."""
+    if vector is None:
+        return ""
+    from livememfs.recall.vectors import packed
+
+    return b64encode(packed(vector).tobytes()).decode()
+
+
+def _unpacked(text: str) -> Any:
+    if not text:
+        return None
+    import numpy as np
+
+    from livememfs.recall.vectors import unit
+
+    return unit(np.frombuffer(b64decode(text), np.int8))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 import re
+from copy import copy
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -102,6 +104,12 @@ class _Text:
         return second if second and _OF.issuperset(between) and (between or second.number) else None
 
 
+@lru_cache(512)
+def _text(text: str) -> _Text:
+    """One text is compared with many: reading it takes longer than comparing two."""
+    return _Text(text)
+
+
 def likeness(one: str, other: str, near: float | None) -> float:
     """From 0 to 1, and above THRESHOLD where the newer of the two is to replace the older; the same either way round.
 
@@ -117,7 +125,7 @@ def likeness(one: str, other: str, near: float | None) -> float:
 
 def evidence(one: str, other: str, near: float) -> dict[str, float]:
     """What speaks for one fact, and against it, in log-odds; 0 all together at the threshold."""
-    a, b = _Text(one), _Text(other)
+    a, b = copy(_text(one)), copy(_text(other))
     a.alone, b.alone = ([w for w in x.words if not any(_alike(w, v) for v in y.words)] for x, y in ((a, b), (b, a)))
     kept, owned = max(_kept(a, b) * (not a.alone), _kept(b, a) * (not b.alone)), _belongs(a, b) or _belongs(b, a)
     telling = not (owned or a.longer or b.longer)

@@ -69,6 +69,10 @@ class Ranking:
     several: bool = True
 
 
+UNASKED = Ranking(hints=0.0)
+"""For messages: without hints, scores stay scores and can be compared with the best one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A record that was found.
@@ -144,6 +148,19 @@ def search(
     if filtered and len(hits) < limit:
         hits += _completed(index, where, query, hits, limit)
     return Found(tuple(hits), strategy, len(found), remarks)
+
+
+def fitting_best(
+    index: Engine, text: str, question: Floats | None, spaces: Sequence[str], kinds: tuple[str, ...], limit: int
+) -> list[tuple[int, Record, float]]:
+    """The records of some kinds that fit a message best, with their numbers and scores, best first. Scores of several
+    kinds can be compared.
+    """
+    where = Restriction(fields=(("space", tuple(spaces)), ("kind", kinds)))
+    found = _ranked(index, Query(text=text), question, where, spaces, UNASKED)
+    best = found[:limit]
+    _read(index, best)
+    return [(one.brief.id, one.record, one.score) for one in best if one.record is not None]
 
 
 def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:

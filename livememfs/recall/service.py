@@ -161,7 +161,7 @@ class Recall:
             self._last_error = str(error) or type(error).__name__
             return Answer(query, Found((), "strict"), (*notes, f"the search failed: {self._last_error}"))
 
-    async def _ready(self, spaces: Sequence[str], notes: list[str]) -> Engine:
+    async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float = PATIENCE) -> Engine:
         """The index, with these spaces in it as far as that can be waited for."""
         async with self._opening:
             if self._index is None or self._feeder is None:
@@ -169,20 +169,52 @@ class Recall:
         assert self._index is not None
         assert self._feeder is not None
         feeder, first = self._feeder, [space for space in spaces if not self._feeder.knows(space)]
-        with trio.move_on_after(PATIENCE) as patience:
+        with trio.move_on_after(patience) as waiting:
             for space in first:
                 try:
                     await feeder.ensure(space)
                 except LiveMemError as error:
                     notes.append(f"{space} may have more than was found: {error}")
-        if patience.cancelled_caught or not await feeder.settled(PATIENCE if first else FRESH):
+        if waiting.cancelled_caught or not await feeder.settled(patience if first else FRESH):
             notes.append(f"{feeder.waiting:,} objects are still being indexed")
         elif first:
-            with trio.move_on_after(PATIENCE):
+            with trio.move_on_after(patience):
                 await self._loaded.wait()
                 if self._embedder is not None:
-                    await feeder.understood(PATIENCE)
+                    await feeder.understood(patience)
         return self._index
+
+    async def ready(self, spaces: Sequence[str], patience: float) -> tuple[Engine | None, list[str]]:
+        """The index with these spaces in it, and remarks on what is missing; None when it cannot be had in that time.
+
+        Opening it goes on when nobody waits any more. Raises nothing of the index's or the store's.
+        """
+        notes: list[str] = []
+        done = trio.Event()
+        found: list[Engine] = []
+
+        async def work() -> None:
+            try:
+                found.append(await self._ready(spaces, notes, patience / 2))
+            except Exception as error:  # as in `_answer`
+                if not isinstance(error, LiveMemError):
+                    log.exception("the index cannot be opened")
+                notes.append(f"the index cannot be used: {error}")
+            finally:
+                done.set()
+
+        if self._nursery is None:
+            return None, ["the search has not been started"]
+        self._nursery.start_soon(work)
+        with trio.move_on_after(patience):
+            await done.wait()
+        if not done.is_set():
+            return None, ["the index is being opened"]
+        return (found[0] if found else None), notes
+
+    async def question(self, text: str, notes: list[str]) -> Floats | None:
+        """The vector of a text that asks; None where words have to do, and a remark that says so."""
+        return await self._vector(Query(text=text), notes)
 
     async def _open(self) -> None:
         from livememfs.recall.feeder import Feeder

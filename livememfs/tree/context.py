@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from livememfs.clock import Clock
     from livememfs.pipelines.expiry import Expiry
     from livememfs.pipelines.queue import Consolidations
+    from livememfs.recall.prehook import Prehook
     from livememfs.recall.service import Recall
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.objectfile import ObjectFile
@@ -50,6 +51,7 @@ class Context:
     status: Callable[[], dict[str, Any]]
     recall: Recall | None = None
     expiry: Expiry | None = None
+    prehook: Prehook | None = None
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26

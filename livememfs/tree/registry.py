@@ -116,6 +116,9 @@ REGISTRY = (
     Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
     Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
     Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),
+    Entry(
+        "<space>/.recall", "file", 0o644, "a message; what is read next is the answer", "what to know before answering"
+    ),
     Entry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
     Entry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
     Entry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),

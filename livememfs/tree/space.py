@@ -17,6 +17,7 @@ from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.collection import Collection
 from livememfs.tree.computed import ComputedFile
 from livememfs.tree.control import Control, Wait
+from livememfs.tree.exchange import Recall
 from livememfs.tree.form import NoteForm
 from livememfs.tree.guide import guide
 from livememfs.tree.history import WINDOW, HistoryDirectory, WhyDirectory
@@ -36,6 +37,7 @@ README = "README.md"
 CONTROL = ".consolidate"
 WAIT = ".consolidate.wait"
 DIFF = ".consolidate.diff"
+RECALL = ".recall"
 HISTORY = ".history"
 WHY = ".why"
 OBJECTS = (keys.META, keys.SYNTHESIS)
@@ -46,7 +48,6 @@ RESERVED = frozenset(
         "sessions",
         ".digest",
         ".digest.wait",
-        ".recall",
         ".hooks",
         keys.LEDGER,
         keys.CHANGES,
@@ -77,6 +78,7 @@ class Space(PlainDirectory):
             WAIT: Wait(self, WAIT, context, space),
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
+            RECALL: Recall(self, RECALL, context, space),
             SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
         self.collections = [Collection(self, context, space, folder) for folder in keys.COLLECTIONS]

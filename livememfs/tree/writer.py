@@ -34,6 +34,8 @@ _VARIABLE = b"LIVEMEMFS_AGENT="
 _DEPTH = 24
 _START_TIME = 20
 """Which field of `stat`, after the name, says when the process began."""
+_SESSION = 3
+"""Which one is the session."""
 _KNOWN = 256
 _known: dict[tuple[int, bytes, bytes, Path], str] = {}
 
@@ -97,3 +99,13 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:  # gone, or another user's: both mean that we cannot tell
         return b""
+
+
+def session_of(pid: int, *, proc: Path = Path("/proc")) -> str:
+    """The terminal session that a process belongs to: what it starts belongs to the same one, nothing later does."""
+    fields = _read(proc / str(pid) / "stat").rpartition(b")")[2].split()
+    if len(fields) < _START_TIME:
+        return "unknown"
+    leader = fields[_SESSION].decode()
+    began = _read(proc / leader / "stat").rpartition(b")")[2].split()
+    return f"terminal {leader} {began[_START_TIME - 1].decode() if len(began) >= _START_TIME else ''}".strip()

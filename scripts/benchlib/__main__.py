@@ -48,6 +48,10 @@ def parser() -> argparse.ArgumentParser:
     index.add_argument("--latency", type=float, default=0.0, help="seconds added to each request")
     index.add_argument("--limit", type=float, default=3_600.0, help="seconds after which a mount is given up")
     index.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
+    told = commands.add_parser(
+        "recall", help="what to know before answering", description="Measure `.recall` from a shell, by its memories."
+    )
+    told.add_argument("--memories", default="1000,10000,100000", help="how many, with commas")
     searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
@@ -72,6 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return search.main(sorted(int(size) for size in given.records.split(",")), given.index)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that everything started is ended
+    if given.command == "recall":
+        from benchlib import recalling
+
+        return recalling.main(sorted(int(size) for size in given.memories.split(",")))
     if given.command == "index":
         from benchlib import indexing
 

@@ -4,24 +4,46 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, Section, Session, block, tell
+from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, Section, Session, block, same_words, tell
 from livememfs.recall.page import tokens
 
+ALIKE = Limits().alike
+ROUNDING = 0.02
+"""Of a vector that is kept over a restart."""
 
-def one(name: str, text: str = "", section: Section = "relevant", vector: object = None) -> Candidate:
-    return Candidate(name, section, text or f"text of {name}", "fact, 2026-02-20", vector)
+
+def one(name: str, text: str = "", section: Section = "relevant", vector: float | None = None) -> Candidate:
+    at = place(vector) if vector is not None else None
+    return Candidate(name, section, text or f"text of {name}", "fact, 2026-02-20", at)
 
 
-def likeness(first: Candidate, other: Candidate) -> float:
-    """Vectors here are numbers: the nearer, the more alike."""
-    return 1.0 - abs(float(first.vector) - float(other.vector))
+def place(number: float) -> NDArray[np.float32]:
+    """A vector for a number: those of numbers less than .15 apart are alike, and hardly any others."""
+    axis, share = divmod(number / 0.425, 1)
+    found = np.zeros(256, np.float32)
+    found[int(axis)], found[int(axis) + 1] = np.cos(share * np.pi / 2), np.sin(share * np.pi / 2)
+    return found
+
+
+def near(first: Candidate, other: Candidate) -> float:
+    """The cosine of two vectors."""
+    return float(first.vector @ other.vector)
+
+
+def same(one: Candidate, others: Sequence[Candidate]) -> bool:
+    """By those numbers, where there are any."""
+    compared = [other for other in others if one.vector is not None and other.vector is not None]
+    return same_words(one, others) or any(near(one, other) > ALIKE for other in compared)
 
 
 def told(session: Session, *candidates: Candidate, **limits: float) -> list[str]:
-    found = tell(session, candidates, likeness, Limits(**limits))  # type: ignore[arg-type]  # of several types
+    found = tell(session, candidates, same, Limits(**limits))  # type: ignore[arg-type]  # of several types
     return [candidate.id for candidate in found.emitted]
 
 
@@ -34,7 +56,7 @@ def test_a_record_is_told_once_while_it_is_in_view_and_again_when_it_has_left() 
 
 
 def test_within_a_turn_a_record_is_told_once_where_it_came_first() -> None:
-    found = tell(Session(), [one("a", section="pinned"), one("b"), one("a", section="live")], likeness)
+    found = tell(Session(), [one("a", section="pinned"), one("b"), one("a", section="live")], same)
 
     assert [(candidate.id, candidate.section) for candidate in found.emitted] == [("a", "pinned"), ("b", "relevant")]
 
@@ -79,7 +101,7 @@ def test_two_sessions_do_not_disturb_each_other() -> None:
 def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_ones(budget: int) -> None:
     long = one("long", "word " * 400)
 
-    found = tell(Session(), [one("a", "short"), long, one("b", "short too")], likeness, Limits(budget=budget))
+    found = tell(Session(), [one("a", "short"), long, one("b", "short too")], same, Limits(budget=budget))
 
     assert tokens(found.block) <= budget + 2  # line ends are counted with the whole
     assert found.left_out["budget"] == 3 - len(found.emitted)
@@ -88,7 +110,7 @@ def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_on
 
 
 def test_nothing_to_tell_is_no_block() -> None:
-    assert tell(Session(), [], likeness).block == ""
+    assert tell(Session(), [], same).block == ""
     assert block([]) == ""
 
 
@@ -96,7 +118,7 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
     found = tell(
         Session(),
         [one("n", "I leave tomorrow", "live"), one("m", "David is my brother"), one("i", "I am a helper", "pinned")],
-        likeness,
+        same,
     )
 
     assert found.block == (
@@ -108,7 +130,7 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
 
 
 def test_a_text_is_one_line_of_basic_characters() -> None:
-    found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], likeness)
+    found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], same)
 
     assert found.block.endswith(": one - two \ufffd \ufffd é\n")
     found.block.encode()
@@ -116,13 +138,12 @@ def test_a_text_is_one_line_of_basic_characters() -> None:
 
 def test_a_session_goes_on_after_a_restart() -> None:
     session = Session()
-    vectors = {"a": 0.0, "b": 0.5}
     told(session, one("a", vector=0.0))
     told(session, one("b", vector=0.5))
 
-    again = Session.from_json(json.loads(json.dumps(session.to_json())), vectors.get)
+    again = Session.from_json(json.loads(json.dumps(session.to_json())))
 
-    assert again == session
+    assert again.to_json() == session.to_json()
     assert told(again, one("a", vector=0.0), one("like b", vector=0.52), one("c", vector=0.9)) == ["c"]
 
 
@@ -130,7 +151,7 @@ def test_a_session_goes_on_after_a_restart() -> None:
     "kept", [None, [], {}, {"turn": "x"}, {"turn": 1, "told": [], "last": []}, {"last": [[]]}, "x"]
 )
 def test_what_is_no_session_is_a_new_one(kept: object) -> None:
-    assert Session.from_json(kept, lambda _: None) == Session()
+    assert Session.from_json(kept) == Session()
 
 
 def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> None:
@@ -139,8 +160,8 @@ def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> No
     for _ in range(50):
         some = [one(f"m{number}", vector=number / 40) for number in chance.sample(range(200), 30)]
         if chance.random() < 0.2:
-            session = Session.from_json(json.loads(json.dumps(session.to_json())), lambda name: int(name[1:]) / 40)
-        shown.append(list(tell(session, some, likeness, limits).emitted))
+            session = Session.from_json(json.loads(json.dumps(session.to_json())))
+        shown.append(list(tell(session, some, same, limits).emitted))
 
     assert any(shown)
     for turn, emitted in enumerate(shown):
@@ -148,4 +169,4 @@ def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> No
         for number, candidate in enumerate(emitted):
             others = [*view[-limits.buffer :], *emitted[:number]]
             assert candidate.id not in {other.id for other in others}
-            assert all(likeness(candidate, other) <= limits.alike for other in others)
+            assert all(near(candidate, other) <= limits.alike + ROUNDING for other in others)

@@ -1,0 +1,55 @@
+"""`livememfs recall`: what to know before answering a message, without a mount.
+
+Owns what is printed. The same as `.recall` in a mount, and the same sessions while no mount of the bucket runs on this
+machine; beside one, sessions of its own. Main thread only.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from livememfs.app import open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.search import INDEXED_WITHIN
+from livememfs.config import Settings
+from livememfs.pipelines import spaces
+from livememfs.recall.prehook import Answer
+from livememfs.records.turn import Turn
+
+
+@command
+def recall(
+    choice: Choice,
+    space: Annotated[str, typer.Argument(metavar="SPACE", help="Whose memories.", show_default=False)],
+    message: Annotated[
+        str | None, typer.Argument(metavar="MESSAGE", help="The message; else what comes on standard input.")
+    ] = None,
+    session: Annotated[str, typer.Option("--session", metavar="NAME", help="Nothing is told it twice.")] = "",
+    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="Where it was said.")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Say what is known that matters for a message: memories and notes, each once a session."""
+    settings = choice.load()
+    quiet_log(settings)
+    data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
+    turn = Turn.parse(data, path="the message")
+    turn = Turn(turn.message, turn.session or session, turn.source, turn.channel or channel, turn.json)
+    answer = run(_tell, settings, space, turn)
+    if as_json or turn.json:
+        output.print_json(answer.to_json())
+        return
+    if answer.block:
+        output.say(answer.block.rstrip("\n"))
+    for note in answer.notes:
+        output.note(note)
+
+
+async def _tell(settings: Settings, space: str, turn: Turn) -> Answer:
+    async with open_app(settings) as app:
+        await spaces.require_space(app.replica, space)
+        await app.recall.prepare([space], INDEXED_WITHIN)
+        return await app.prehook.turn(space, turn)

@@ -1,0 +1,92 @@
+"""A turn of a conversation as a hook writes it: JSON, or plain text.
+
+Owns reading it. Several JSON objects, or several lines of text, are one turn: that is how messages that come in quick
+succession are taken together (spacebot-memory-v2 3.3). Refuses what is not UTF-8 (NotText) and JSON that is no turn
+(BadRequest). Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from livememfs.errors import BadRequest, NotText
+
+ADVICE = 'write {"message": "..."}, or plain text'
+FIELDS = ("session", "message", "source", "channel_id", "format")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What was said.
+
+    :session: whose conversation; empty when the writer did not say
+    :source:  `system` for what no user said
+    :channel: where
+    :json:    whether the answer is to be JSON
+    """
+
+    message: str
+    session: str = ""
+    source: str = ""
+    channel: str = ""
+    json: bool = False
+
+    def of(self, session: str) -> Turn:
+        """The same turn, of this session if it has none."""
+        return self if self.session else replace(self, session=session)
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str) -> Turn:
+        """The turn in a request. NotText, BadRequest."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise NotText(path=path, detail="a request is UTF-8") from error
+        if text.lstrip().startswith("{"):
+            return _from_json(text, path)
+        return cls(_joined([text]))
+
+
+def _from_json(text: str, path: str) -> Turn:
+    objects = _objects(text, path)
+    for one in objects:
+        unknown = [name for name in one if name not in FIELDS]
+        wrong = [name for name in FIELDS if not isinstance(one.get(name, ""), str | None)]
+        if unknown or wrong or "message" not in one:
+            what = f"unknown: {', '.join(unknown)}" if unknown else f"no text: {', '.join(wrong) or 'message'}"
+            raise BadRequest(path=path, detail=f"a request has the texts {', '.join(FIELDS)}; {what}", advice=ADVICE)
+    said = [one for one in objects if one.get("source") != "system"] or objects
+    last = {name: next((one[name] for one in reversed(said) if one.get(name)), "") for name in FIELDS}
+    if last["format"] not in ("", "json", "text"):
+        raise BadRequest(path=path, detail="format is json or text")
+    return Turn(
+        _joined(one["message"] or "" for one in said),
+        last["session"],
+        last["source"],
+        last["channel_id"],
+        last["format"] == "json",
+    )
+
+
+def _objects(text: str, path: str) -> list[dict[str, Any]]:
+    """JSON objects, one after the other."""
+    decoder, found, at = json.JSONDecoder(), list[dict[str, Any]](), 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise BadRequest(path=path, detail=f"the request begins as JSON and is none: {error}") from None
+        if not isinstance(value, dict):
+            raise BadRequest(path=path, detail="a request is a JSON object, or text")
+        found.append(value)
+    return found
+
+
+def _joined(messages: Any) -> str:
+    """Messages as one text, their own lines in it."""
+    return " ".join(" ".join(message.split("\n")) for message in messages if message).strip()

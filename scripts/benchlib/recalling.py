@@ -1,0 +1,158 @@
+"""`scripts/bench recall`: one message to `.recall` and its answer, from a shell, by the number of memories.
+
+Owns the memories, which are made up as those of `search` are: all but their vectors is as on any mount, which has them
+on a folder store. Times are those of a bash that opens the file, writes, reads and closes; the parts are the daemon's
+own. Main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import trio
+
+from benchlib.search import BATCH, SPACE, Local, Made, p
+from benchlib.servers import TIED
+from livememfs.app import index_folder
+from livememfs.config import Settings
+from livememfs.recall.embed.builtin import Builtin
+from livememfs.recall.reader import records_in
+from livememfs.records import keys
+from livememfs.records.memory import TYPES, Memory, canonical_name
+from livememfs.records.space import Meta
+from livememfs.store.base import list_all
+from livememfs.store.directory import DirectoryStore
+
+SESSIONS, TURNS = 5, 20
+WORDS = (8, 20)
+DAYS = 400
+READY_WITHIN = 60.0
+PARTS = ("embedding", "indexed", "search", "dedup", "formatting")
+TALK = """
+while IFS= read -r line; do
+  start=$EPOCHREALTIME
+  exec 3<>"$1"; printf '%s\\n' "$line" >&3; cat <&3 >"$2"; exec 3>&-
+  end=$EPOCHREALTIME
+  printf '%s ' "$(( ${end/./} - ${start/./} ))"; cat "$2"
+done
+"""
+
+
+def memories(made: Made, numbers: range) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes: of all types, some of them new, most of them old."""
+    chance, now = random.Random(numbers.start), datetime.now(UTC)
+    for number in numbers:
+        kind = chance.choice(tuple(TYPES))
+        then = now - timedelta(seconds=chance.random() ** 2 * DAYS * 86_400)
+        memory = Memory(keys.MEMORIES, kind, made.text(*WORDS, chance), TYPES[kind], then, then, space_id=SPACE)
+        yield canonical_name(memory, f"{number:08x}"), memory.render()
+
+
+def fill(store: Path, settings: Settings, made: Made, model: str, numbers: range) -> None:
+    """Put memories into the folder and into the index of a mount that is to come."""
+    folder = store / SPACE / keys.MEMORIES
+    folder.mkdir(parents=True, exist_ok=True)
+    (store / keys.meta_key(SPACE)).write_bytes(Meta(SPACE, "made to be measured", "bench", datetime.now(UTC)).render())
+    written = {f"{SPACE}/{keys.MEMORIES}/{name}": data for name, data in memories(made, numbers)}
+    for key, data in written.items():
+        (store / key).write_bytes(data)
+
+    async def etags() -> dict[str, str]:
+        opened = DirectoryStore(store)
+        found = await list_all(opened, f"{SPACE}/{keys.MEMORIES}/")
+        await opened.aclose()
+        return {info.key: info.etag for info in found.objects}
+
+    versions, index = trio.run(etags), Local(index_folder(settings)).open(model)
+    names = list(written)
+    for start in range(0, len(names), BATCH):
+        index.apply(
+            [],
+            [
+                (key, versions[key], SPACE, records_in(key, written[key], versions[key], 0))
+                for key in names[start : start + BATCH]
+            ],
+        )
+        while texts := index.unembedded(BATCH):
+            index.take_vectors([text.meaning for text in texts], made.vectors(len(texts)))
+    index.close()
+
+
+def talk(file: Path, scratch: Path, messages: list[dict[str, str]]) -> list[tuple[float, dict[str, float], int]]:
+    """Milliseconds from the shell, those of each part, and how many were told, for each message."""
+    lines = "".join(json.dumps(message) + "\n" for message in messages)
+    done = subprocess.run(
+        ["bash", "-c", TALK, "bash", file, scratch], input=lines, capture_output=True, text=True, check=True
+    )
+    found = []
+    for line in done.stdout.splitlines():
+        micros, _, answer = line.partition(" ")
+        value = json.loads(answer)
+        found.append((int(micros) / 1e3, value["ms"], len(value["memories"])))
+    return found
+
+
+def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
+    """A row of the table: a fresh mount, its first answer, and the sessions after it."""
+    environment = {
+        **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "TMPDIR") if name in os.environ},
+        "HOME": str(home),
+        "LIVEMEMFS_STORE": settings.store,
+        "LIVEMEMFS_CACHE": settings.cache,
+    }
+    mount = home / f"mnt-{size}"
+    mount.mkdir()
+    command = [*TIED, sys.executable, "-m", "livememfs", "mount", "--foreground", mount]
+    with (home / "log").open("wb") as log:
+        daemon = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd="/")
+    try:
+        deadline = time.monotonic() + READY_WITHIN
+        while not (mount / ".livememfs").exists():
+            if time.monotonic() > deadline:
+                raise RuntimeError((home / "log").read_text())
+            time.sleep(0.02)
+        file, scratch = mount / SPACE / ".recall", home / "answer"
+        first = talk(file, scratch, [{"session": "first", "message": made.text(3, 8), "format": "json"}])[0]
+        while not talk(file, scratch, [{"session": "warm", "message": made.text(3, 8), "format": "json"}])[0][1]:
+            time.sleep(0.2)
+        messages = [
+            {"session": f"s{session}", "message": made.text(4, 14), "format": "json"}
+            for session in range(SESSIONS)
+            for _ in range(TURNS)
+        ]
+        found = talk(file, scratch, messages)
+    finally:
+        subprocess.run(["fusermount3", "-u", mount], check=False, capture_output=True)
+        daemon.wait(READY_WITHIN)
+    shell = [one[0] for one in found]
+    parts = [[one[1].get(name, 0.0) for one in found] for name in PARTS]
+    cells = "".join(f"{p(values, 0.5):7.1f} /{p(values, 0.95):5.1f}" for values in parts)
+    told = sum(one[2] for one in found) / len(found)
+    whole = " /".join(f"{p(shell, share):{width}.1f}" for share, width in ((0.5, 8), (0.95, 5), (0.99, 5)))
+    return f"{size:>9,} {first[0]:8.0f} {whole}{cells} {told:6.1f}"
+
+
+def main(sizes: list[int]) -> int:
+    """Measure and print a table."""
+    model = Builtin.load()
+    made = Made(model.dim)
+    print(f"{SESSIONS} sessions of {TURNS} messages; milliseconds; parts p50 / p95")
+    parts = "".join(f"{name:>14}" for name in PARTS)
+    print(f"{'memories':>9} {'first':>8} {'shell p50 / p95 / p99':>24}{parts} {'told':>6}")
+    with tempfile.TemporaryDirectory(prefix="livememfs-bench-", ignore_cleanup_errors=True) as folder:
+        home, there = Path(folder), 0
+        settings = Settings(store=str(home / "store"), cache=str(home / "cache"))  # type: ignore[call-arg]  # the rest have defaults
+        for size in sizes:
+            fill(home / "store", settings, made, model.name, range(there, size))
+            there = size
+            print(measure(home, settings, made, size), flush=True)
+    return 0
