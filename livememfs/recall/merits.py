@@ -7,6 +7,7 @@ what a memory says. Callers serialise changes; any thread may ask.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from livememfs.records.memory import FRESH, HALF_LIFE, USE_WEIGHT
 
 IDENTITY = "identity"
+CLOSE = 1_000
+"""Rows that are put into order without a look at which of them matter."""
 ROUNDING = 1e-6
 """Of importances that are kept in 32 bits."""
 _COLUMNS = (
@@ -132,7 +135,10 @@ class Merits:
         there &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
         identity = np.flatnonzero(there & rows["identity"])
         matters = there & ~rows["identity"]
-        heavy = np.flatnonzero(matters & ((rows["importance"] >= wanted.least - ROUNDING) | (rows["uses"] > 0)))
+        likely = (rows["updated"] >= wanted.now - _lasts(wanted.least)) & (
+            rows["importance"] >= wanted.least - ROUNDING
+        )
+        heavy = np.flatnonzero(matters & (likely | (rows["uses"] > 0)))
         importance, updated, uses, last = (rows[name][heavy] for name in ("importance", "updated", "uses", "used"))
         weights = weigh(importance, updated, uses, last, wanted.now)
         important = heavy[weights >= wanted.least - ROUNDING]
@@ -159,11 +165,20 @@ def weigh(
     return weights
 
 
+def _lasts(least: float) -> float:
+    """Seconds after which not even the most important memory that nobody uses weighs so much."""
+    return FRESH.total_seconds() + HALF_LIFE.total_seconds() * math.log2(1 / max(2 * least - 1, 1e-9))
+
+
 def _best(record: NDArray[Any], most: int, rows: NDArray[np.intp], *keys: NDArray[Any]) -> tuple[int, ...]:
     """The records of some rows, those with the greatest keys first, the first key before the others."""
-    if len(rows) > most:  # most of them are no match for the best by the first key alone
-        least = -np.partition(-keys[0], most - 1)[most - 1]
-        kept = keys[0] >= least
+    if not most:
+        return ()
+    if len(rows) > CLOSE:  # most are no match for the best by the first key
+        kept = keys[0] >= np.partition(keys[0], -most)[-most]
+        rows, keys = rows[kept], tuple(key[kept] for key in keys)
+    if len(rows) > CLOSE:  # of those that are equal there, by the second
+        kept = (keys[1] >= np.partition(keys[1], -most)[-most]) | (keys[0] > keys[0].min())
         rows, keys = rows[kept], tuple(key[kept] for key in keys)
     order = np.lexsort([-key for key in reversed(keys)])[:most]
     found: list[int] = record[rows[order]].tolist()

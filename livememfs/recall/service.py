@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,8 @@ STABLE_SECONDS = 3.0
 """For so long the same question gets the same answer: a listing and its files must fit each other."""
 PATIENCE = 2.0
 """How long the first question to a space waits for the space to be indexed."""
-FRESH = 0.25
-"""How long any question waits for what was just written."""
+FRESH, FRESH_UNASKED = 0.25, 0.06
+"""How long any question waits for what was just written, and how long a message does that nobody chose to search by."""
 KEPT = 256
 DRAIN_SECONDS = 5.0
 FIGURES_SECONDS = 5.0
@@ -65,6 +65,14 @@ class RecallStatistics:
     index: IndexStatistics | None
     model: EmbedStatistics | None
     sharing: SharingStatistics | None
+
+
+@dataclass(eq=False)
+class _Ensuring:
+    """A space whose names are being compared with the index."""
+
+    done: trio.Event = field(default_factory=trio.Event)
+    reason: str = ""
 
 
 class Recall:
@@ -96,6 +104,7 @@ class Recall:
         self._opening = trio.Lock()
         self._loaded = trio.Event()
         self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, Answer]] = {}
+        self._ensuring: dict[str, _Ensuring] = {}
         self._counts = {"questions": 0, "repeated": 0}
         self._last_error = ""
 
@@ -161,7 +170,9 @@ class Recall:
             self._last_error = str(error) or type(error).__name__
             return Answer(query, Found((), "strict"), (*notes, f"the search failed: {self._last_error}"))
 
-    async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float = PATIENCE) -> Engine:
+    async def _ready(
+        self, spaces: Sequence[str], notes: list[str], patience: float = PATIENCE, fresh: float = FRESH
+    ) -> Engine:
         """The index, with these spaces in it as far as that can be waited for."""
         async with self._opening:
             if self._index is None or self._feeder is None:
@@ -171,11 +182,10 @@ class Recall:
         feeder, first = self._feeder, [space for space in spaces if not self._feeder.knows(space)]
         with trio.move_on_after(patience) as waiting:
             for space in first:
-                try:
-                    await feeder.ensure(space)
-                except LiveMemError as error:
-                    notes.append(f"{space} may have more than was found: {error}")
-        if waiting.cancelled_caught or not await feeder.settled(patience if first else FRESH):
+                reason = await self._ensured(feeder, space)
+                if reason:
+                    notes.append(f"{space} may have more than was found: {reason}")
+        if waiting.cancelled_caught or not await feeder.settled(patience if first else fresh):
             notes.append(f"{feeder.waiting:,} objects are still being indexed")
         elif first:
             with trio.move_on_after(patience):
@@ -183,6 +193,28 @@ class Recall:
                 if self._embedder is not None:
                     await feeder.understood(patience)
         return self._index
+
+    async def _ensured(self, feeder: Feeder, space: str) -> str:
+        """Have a space indexed, and go on with it when nobody waits any more: to list a large one takes longer than
+        anybody would. Why it could not be; empty when its names were compared.
+        """
+        work = self._ensuring.get(space)
+        if work is None:
+            work = self._ensuring[space] = _Ensuring()
+
+            async def ensure(work: _Ensuring) -> None:
+                try:
+                    await feeder.ensure(space)
+                except LiveMemError as error:
+                    work.reason = str(error)
+                finally:
+                    del self._ensuring[space]
+                    work.done.set()
+
+            assert self._nursery is not None
+            self._nursery.start_soon(ensure, work)
+        await work.done.wait()
+        return work.reason
 
     async def ready(self, spaces: Sequence[str], patience: float) -> tuple[Engine | None, list[str]]:
         """The index with these spaces in it, and remarks on what is missing; None when it cannot be had in that time.
@@ -195,7 +227,8 @@ class Recall:
 
         async def work() -> None:
             try:
-                found.append(await self._ready(spaces, notes, patience / 2))
+                again = any(space in self._ensuring for space in spaces)  # one message has waited for that already
+                found.append(await self._ready(spaces, notes, 0.0 if again else patience / 2, FRESH_UNASKED))
             except Exception as error:  # as in `_answer`
                 if not isinstance(error, LiveMemError):
                     log.exception("the index cannot be opened")

@@ -204,6 +204,14 @@ def test_the_foremost_memories_are_those_that_their_weights_say_after_any_change
         }
 
 
+@pytest.mark.parametrize("most", [0, 1, 10])
+def test_of_thousands_that_are_equal_the_newest_are_the_foremost(index: Engine, most: int) -> None:
+    same = [memory(f"m{n:04}", type=("identity", "goal")[n % 2], importance=1.0, updated=NOW - n) for n in range(2_500)]
+    index.apply([], [read(one) for one in same])
+    names = [one.title for one in same]
+    assert foremost(index, most=most) == [names[::2][:most], names[1::2][:most], []]
+
+
 def test_no_note_and_no_other_space_comes_without_being_asked_for(index: Engine) -> None:
     weighty: dict[str, Any] = {"importance": 1.0, "created": NOW, "updated": NOW}
     index.apply([], [read(note("note", "text", **weighty)), read(memory("here", **weighty))])
