@@ -254,7 +254,7 @@ class Host:
                     return await model(space, host.replica)
 
         host = self
-        runs._consolidator = _Runs()  # type: ignore[assignment]  # what a run does is not what is tested here
+        runs._runner = _Runs()  # type: ignore[assignment]  # what a run does is not what is tested here
         self.failed: list[tuple[str, str, str]] = []
         self.scheduler = Scheduler(
             self.replica,
