@@ -389,7 +389,8 @@ def _assemble(
 
 def _scheduler(settings: Settings, context: Context) -> Scheduler | None:
     """Who starts runs by the schedule; None without one."""
-    if not settings.schedule.spaces:
+    digests = settings.digest_schedule
+    if not settings.schedule.spaces and not digests.spaces:
         return None
 
     return Scheduler(
@@ -398,6 +399,8 @@ def _scheduler(settings: Settings, context: Context) -> Scheduler | None:
         context.consolidations,
         settings.schedule,
         host=settings.host_name,
+        digests=digests,
+        digest_zone=settings.digest_zone if digests.spaces else None,
     )
 
 

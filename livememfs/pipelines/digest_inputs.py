@@ -110,8 +110,16 @@ async def marks(replica: Replica, space: str) -> tuple[str, ...]:
 
     Without them a digest would store everything again, so nobody goes on without them.
     """
+    return (await last_digest(replica, space))[0]
+
+
+async def last_digest(replica: Replica, space: str) -> tuple[tuple[str, ...], datetime | None]:
+    """The same, and when the newest digest was committed, by whatever host; None before the first."""
     numbers = digests_in(await replica.walk(keys.ledger_prefix(space)))
-    return (await ledger.read(replica, space, numbers[-1])).digested if numbers else ()
+    if not numbers:
+        return (), None
+    entry = await ledger.read(replica, space, numbers[-1])
+    return entry.digested, entry.committed_at
 
 
 def unread(objects: Iterable[ObjectInfo], digested: Iterable[str]) -> list[ObjectInfo]:
