@@ -185,3 +185,13 @@ def test_the_history_lists_digests_among_the_runs(cli: Cli, project: str) -> Non
     assert (run["kind"], run["notes_in"], run["memories"], run["files"]) == ("digest", 1, 1, 0)
     refused = cli("undo", project, "1")
     assert (refused.code, "it is a digest" in refused.err) == (1, True)
+
+
+def test_in_a_space_made_for_digests_the_notes_leave(cli: Cli) -> None:
+    assert cli("space", "create", "pet", "--distil", "digest", "--json").json["extra"] == {"distil": ["digest"]}
+    cli("note", "pet", "We chose S3.", "--category", "decision")
+
+    assert cli("digest", "pet").code == 0
+
+    assert cli("space", "info", "pet", "--json").json["notes"] == 0
+    assert "We chose S3." in cli("memories", "list", "pet").out
