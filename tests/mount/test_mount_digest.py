@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,3 +70,20 @@ def test_a_digest_that_fails_gives_the_shell_its_exit_status_and_the_reason(alph
     assert [name for name in os.listdir(alpha / "alpha/memories") if name.endswith(".md")] == []
     errors = [json.loads(line) for line in (alpha / ".livememfs/errors.ndjson").read_text().splitlines()]
     assert ("digest", "alpha/.digest") in [(error["operation"], error["path"]) for error in errors]
+
+
+def test_a_mount_digests_by_itself_what_was_missed_before_it_began(start_mount: StartMount, bucket: Bucket) -> None:
+    first = start_mount(bucket.environment())
+    sh("mkdir alpha; echo 'We chose S3' > alpha/live/decision.md", cwd=first.path)
+    first.uploaded()
+    first.stop()
+
+    mount = start_mount({**bucket.environment(), "LIVEMEMFS_DIGEST_SCHEDULE": '{"alpha": {"at": ["03:00"]}}'})
+
+    deadline = time.monotonic() + 20
+    while not any("We chose S3" in bucket.text(key) for key in bucket.keys("alpha/memories/")):
+        assert time.monotonic() < deadline, "nothing was digested"
+        time.sleep(0.05)
+    digests = json.loads((mount / ".livememfs/status.json").read_text())["schedule"]["digests"]
+    assert digests["alpha"]["last_why"] == "catch_up"
+    assert len(os.listdir(mount / "alpha/live")) == 1
