@@ -30,23 +30,23 @@ PER_NOTE = 40
 """Tokens that a note costs besides its text: its number, time, author and tags."""
 MARGIN = 256
 
-I = TypeVar("I", bound=Inputs)  # noqa: E741 - what goes into a run
-P = TypeVar("P")
+InputsT = TypeVar("InputsT", bound=Inputs)
+PlanT = TypeVar("PlanT")
 
 
-class Joined(ABC, Generic[I, P]):
+class Joined(ABC, Generic[InputsT, PlanT]):
     """What the batches so far have come to."""
 
     @abstractmethod
-    def part(self, batch: range) -> I:
+    def part(self, batch: range) -> InputsT:
         """The inputs of one batch."""
 
     @abstractmethod
-    def add(self, batch: range, plan: P) -> None:
+    def add(self, batch: range, plan: PlanT) -> None:
         """Take over the plan of one batch."""
 
     @abstractmethod
-    def plan(self) -> P:
+    def plan(self) -> PlanT:
         """One plan for all batches."""
 
 
@@ -94,12 +94,12 @@ class JoinedBank(Joined[Inputs, Plan]):
 
 
 async def decide(
-    inputs: I,
+    inputs: InputsT,
     settings: ConsolidationSettings,
-    prompt: Callable[[I], list[ChatMessage]],
-    joined: Joined[I, P],
-    ask: Callable[[I], Awaitable[P]],
-) -> P:
+    prompt: Callable[[InputsT], list[ChatMessage]],
+    joined: Joined[InputsT, PlanT],
+    ask: Callable[[InputsT], Awaitable[PlanT]],
+) -> PlanT:
     """The plan for all notes of a run. A note too long for any request is left out, and so stays.
 
     :prompt: the request for some notes, by which its length is estimated
@@ -107,7 +107,7 @@ async def decide(
     Raises ContextTooSmall when not even one note fits, and what `ask` raises: then nothing of it is used.
     """
     waiting = list(_batches(inputs, settings, prompt(replace(inputs, notes=()))))
-    plan: P | None = None
+    plan: PlanT | None = None
     single = len(waiting) == 1 and len(waiting[0]) == len(inputs.notes)
     while waiting:
         batch = waiting.pop(0)

@@ -7,7 +7,8 @@ folder are looked at. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,7 +38,7 @@ BY_DIGEST = "digest"
 LOOKED_AT = 200
 """Memories whose words are compared with those of the notes, the newest."""
 SHOWN = 40
-SHOWN_CHARS = 12_000
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,14 @@ class DigestInputs(Inputs):
     :taken:    ids of all memories
     :digested: marks of the notes that digests have read before, the oldest first
     :there:    marks of all notes in `live/`
+    :room:     characters that `known` may take of a request
     """
 
     known: tuple[Known, ...] = ()
     taken: frozenset[str] = frozenset()
     digested: tuple[str, ...] = ()
     there: frozenset[str] = frozenset()
+    room: int = 0
 
     @property
     def takes_notes(self) -> bool:
@@ -89,7 +92,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
     notes, remaining = choice.of(found)
     there = frozenset(digest_mark(info.key, info.etag) for info in objects)
     memories = await _newest_memories(replica, space, choice.now) if notes else []
-    known = await _related(replica, memories, notes, choice.now)
+    known = within(await _related(replica, memories, notes, choice.now), choice.known)
     return DigestInputs(
         space,
         meta,
@@ -102,6 +105,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
         taken=frozenset(_id_of(info.key) for info in memories),
         digested=digested,
         there=there,
+        room=choice.known,
     )
 
 
@@ -153,19 +157,28 @@ async def _related(
     """Those of the newest that share most words with the notes, the newest first."""
     looked_at = memories[:LOOKED_AT]
     contents = await read_versions(replica, looked_at)
-    said = words("\n".join(f"{live.note.body}\n{' '.join(live.note.tags)}" for live in notes))
+    text = "\n".join(f"{live.note.body}\n{' '.join(live.note.tags)}" for live in notes)
+    said, named = words(text), set(_WORD.findall(text.casefold()))
     shared: dict[Known, int] = {}
     for info in looked_at:
         known = _known(info.key, contents[info.key], now) if info.key in contents else None
         if known is not None:
-            shared[known] = len(words(f"{known.content}\n{' '.join(known.subjects)}") & said)
+            # A subject counts however short it is: it may be a name.
+            subjects = set(_WORD.findall(" ".join(known.subjects).casefold()))
+            shared[known] = len(words(known.content) & said | subjects & named)
     best = sorted((known for known in shared if shared[known]), key=lambda known: -shared[known])[:SHOWN]
-    chosen, left = set[Known](), SHOWN_CHARS
-    for known in best:
-        left -= len(known.content)
-        if left >= 0:
-            chosen.add(known)
-    return tuple(known for known in shared if known in chosen)
+    return tuple(known for known in shared if known in best)
+
+
+def within(known: Sequence[Known], chars: int) -> tuple[Known, ...]:
+    """The first of these, as far as so many characters go."""
+    chosen: list[Known] = []
+    for one in known:
+        chars -= len(one.content)
+        if chars < 0:
+            break
+        chosen.append(one)
+    return tuple(chosen)
 
 
 def _known(key: str, data: bytes, now: datetime) -> Known | None:

@@ -16,7 +16,7 @@ from livememfs.llm.base import ChatReply
 from livememfs.llm.reply import extract_json
 from livememfs.pipelines.batches import Joined
 from livememfs.pipelines.coverage import Coverage, Fate
-from livememfs.pipelines.digest_inputs import DigestInputs, Known
+from livememfs.pipelines.digest_inputs import DigestInputs, Known, within
 from livememfs.pipelines.judge import is_hard, said
 from livememfs.pipelines.plan import front_matter_faults, listed, printable, shown, text_faults
 from livememfs.records import keys
@@ -130,7 +130,8 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
         """The notes of one batch, and what is known by now."""
         found = [Known(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
         notes = tuple(self._inputs.notes[position] for position in batch)
-        return replace(self._inputs, notes=notes, known=(*reversed(found), *self._inputs.known))
+        known = within((*reversed(found), *self._inputs.known), self._inputs.room)
+        return replace(self._inputs, notes=notes, known=known)
 
     def add(self, batch: range, plan: DigestPlan) -> None:
         """Take over the plan of one batch."""

@@ -20,6 +20,7 @@ from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed, StoreError, TimedOut
 from livememfs.pipelines.objects import put_new
+from livememfs.pipelines.options import KNOWN_CHARS
 from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
@@ -62,6 +63,7 @@ class Choice:
     :agent:     only notes whose front matter names exactly this agent
     :seal:      write the default rules when there are none (False: only use them, for a dry run)
     :ledger:    number of the last run in the ledger, 0 before the first
+    :known:     characters of what is known already that a request has room for, where a run shows that
     """
 
     max_notes: int
@@ -69,6 +71,7 @@ class Choice:
     agent: str | None = None
     seal: bool = False
     ledger: int = 0
+    known: int = KNOWN_CHARS
 
     def of(self, found: Sequence[LiveNote]) -> tuple[tuple[LiveNote, ...], int]:
         """The notes that the run takes, of these, and how many are left over."""

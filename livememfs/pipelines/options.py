@@ -19,6 +19,9 @@ CONTROLS: Mapping[RunKind, str] = {"consolidation": ".consolidate", "digest": ".
 
 REPLY_SHARE = 4
 """A reply may take at least this part of the context window, one in so many."""
+KNOWN_SHARE = 8
+KNOWN_CHARS = 12_000
+"""What is known already takes no more than this of a request, nor more than its share of the context window."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class ConsolidationSettings:
     chars_per_token: float = 4.0
     coverage: Literal["account", "overlap"] = "account"
     unsourced: Literal["refuse", "list"] = "refuse"
+
+    @property
+    def known_chars(self) -> int:
+        """Characters of a request that may tell what is known already."""
+        return min(KNOWN_CHARS, int(self.context_window * self.chars_per_token) // KNOWN_SHARE)
 
     @property
     def reply_tokens(self) -> int:

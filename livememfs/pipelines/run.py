@@ -46,8 +46,8 @@ from livememfs.records.ledger import Entry
 
 log = structlog.get_logger("livememfs.pipelines")
 
-I = TypeVar("I", bound=Inputs)  # noqa: E741 - what goes into a run
-P = TypeVar("P", bound=Planned)
+InputsT = TypeVar("InputsT", bound=Inputs)
+PlanT = TypeVar("PlanT", bound=Planned)
 """What a run is going to write."""
 
 
@@ -89,7 +89,7 @@ class RunControl:
         self.while_writing.cancel()
 
 
-class Work(ABC, Generic[I, P]):
+class Work(ABC, Generic[InputsT, PlanT]):
     """What one kind of run does with the notes. Has no state of its own.
 
     :schema: of the reply, as JSON Schema
@@ -99,47 +99,47 @@ class Work(ABC, Generic[I, P]):
     schema: ClassVar[Mapping[str, Any]]
 
     @abstractmethod
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> I:
+    async def gather(self, replica: Replica, space: str, choice: Choice) -> InputsT:
         """Everything that the run works from; see `gather.gather`."""
 
     @abstractmethod
-    def prompt(self, inputs: I) -> list[ChatMessage]:
+    def prompt(self, inputs: InputsT) -> list[ChatMessage]:
         """The request."""
 
     @abstractmethod
-    def plan(self, reply: ChatReply, inputs: I, settings: ConsolidationSettings) -> P:
+    def plan(self, reply: ChatReply, inputs: InputsT, settings: ConsolidationSettings) -> PlanT:
         """The plan in a reply. Raises ReplyRefused."""
 
     @abstractmethod
-    def without_model(self, inputs: I) -> P:
+    def without_model(self, inputs: InputsT) -> PlanT:
         """The plan for all notes where there is no model."""
 
     @abstractmethod
-    def joined(self, inputs: I) -> Joined[I, P]:
+    def joined(self, inputs: InputsT) -> Joined[InputsT, PlanT]:
         """What several requests come to."""
 
     @abstractmethod
-    def takes_away(self, inputs: I, plan: P) -> bool:
+    def takes_away(self, inputs: InputsT, plan: PlanT) -> bool:
         """Whether notes are going to be removed or files changed, so that there must be a backup."""
 
     @abstractmethod
-    def preview(self, inputs: I, plan: P) -> dict[str, Any]:
+    def preview(self, inputs: InputsT, plan: PlanT) -> dict[str, Any]:
         """What a dry run shows, as fields of RunResult. May be slow; called in a worker thread."""
 
     @abstractmethod
-    async def check(self, replica: Replica, inputs: I, plan: P) -> None:
+    async def check(self, replica: Replica, inputs: InputsT, plan: PlanT) -> None:
         """A last look before the commit. Raises PreconditionFailed."""
 
     @abstractmethod
-    def entry(self, inputs: I, plan: P, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
+    def entry(self, inputs: InputsT, plan: PlanT, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
         """The run as an entry of the ledger that has not been committed yet."""
 
     @abstractmethod
-    def figures(self, plan: P) -> dict[str, Any]:
+    def figures(self, plan: PlanT) -> dict[str, Any]:
         """The figures that only this kind of run has, as fields of Metrics."""
 
     @abstractmethod
-    def leaving(self, inputs: I, plan: P) -> int:
+    def leaving(self, inputs: InputsT, plan: PlanT) -> int:
         """How many notes the run has no more to do with, or would have, once it is carried out."""
 
 
@@ -192,18 +192,18 @@ class _Cost:
 
 
 @dataclass
-class _Run(Generic[I, P]):
+class _Run(Generic[InputsT, PlanT]):
     """One run and what it has found out so far."""
 
     at: Runner
-    work: Work[I, P]
+    work: Work[InputsT, PlanT]
     space: str
     options: RunOptions
     control: RunControl
     cost: _Cost = field(default_factory=_Cost)
     started: float = field(default_factory=trio.current_time)
     asked_before: int = 0
-    inputs: I | None = None
+    inputs: InputsT | None = None
     answered_by: str = ""
     held: Held | None = None
     backup: str = ""
@@ -223,7 +223,7 @@ class _Run(Generic[I, P]):
 
     async def _run(self) -> RunResult:
         control = self.control
-        prepared: P | RunResult | None = None
+        prepared: PlanT | RunResult | None = None
         async with AsyncExitStack() as stack:
             with control.before_writing:
                 if self.options.dry_run:
@@ -247,10 +247,12 @@ class _Run(Generic[I, P]):
             raise TimedOut("the store, while the run was writing,")
         raise AssertionError("the stack swallows nothing")
 
-    async def _prepare(self, ledger: int) -> P | RunResult:
+    async def _prepare(self, ledger: int) -> PlanT | RunResult:
         """Everything that changes nothing: the plan, or already the result when there is nothing to write."""
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
-        choice = Choice(limit, self.at.clock.now(), self.options.agent, seal=not self.options.dry_run, ledger=ledger)
+        options, settings = self.options, self.at.settings
+        known, now = settings.known_chars, self.at.clock.now()
+        choice = Choice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
         inputs = self.inputs = await self.work.gather(self.at.replica, self.space, choice)
         if not inputs.notes:
             return nothing_to_do(inputs, self._metrics(), self.at.clock.now(), self.options)
@@ -271,7 +273,7 @@ class _Run(Generic[I, P]):
         await backups.prune(self.at.replica, self.space)
         return made.stamp
 
-    async def _write(self, plan: P) -> RunResult:
+    async def _write(self, plan: PlanT) -> RunResult:
         inputs, held, replica, clock = self.inputs, self.held, self.at.replica, self.at.clock
         assert inputs is not None
         assert held is not None
@@ -295,7 +297,7 @@ class _Run(Generic[I, P]):
 
     # --- the model ------------------------------------------------------------------------------------------
 
-    async def _decide(self, inputs: I) -> P:
+    async def _decide(self, inputs: InputsT) -> PlanT:
         """One plan for all notes: of one request, or of several in order, each on what the one before has made."""
         model, work = self.at.model, self.work
         if model is None:
@@ -303,7 +305,7 @@ class _Run(Generic[I, P]):
         ask = lambda part: self._ask_for_plan(model, part)  # noqa: E731 - one line, used once
         return await decide(inputs, self.at.settings, work.prompt, work.joined(inputs), ask)
 
-    async def _ask_for_plan(self, model: ChatModel, inputs: I) -> P:
+    async def _ask_for_plan(self, model: ChatModel, inputs: InputsT) -> PlanT:
         """Ask, and ask once more when the reply could not be used, saying why."""
         messages = self.work.prompt(inputs)
         self.control.report("asking")
@@ -320,7 +322,7 @@ class _Run(Generic[I, P]):
             self._refused(refused)
             raise
 
-    def _plan(self, reply: ChatReply, inputs: I) -> P:
+    def _plan(self, reply: ChatReply, inputs: InputsT) -> PlanT:
         try:
             return self.work.plan(reply, inputs, self.at.settings)
         except ReplyRefused as refused:
@@ -352,7 +354,7 @@ class _Run(Generic[I, P]):
     def _asked(self) -> int:
         return sum(self.at.replica.store.statistics().requests.values())
 
-    def _metrics(self, plan: P | None = None, *, gone: int = 0) -> Metrics:
+    def _metrics(self, plan: PlanT | None = None, *, gone: int = 0) -> Metrics:
         """The figures so far; this kind of run has no more to do with `gone` of its notes."""
         configured = self.at.model.name if self.at.model else builtin.NAME
         waiting = len(self.inputs.notes) + self.inputs.remaining if self.inputs else 0

@@ -58,8 +58,7 @@ async def test_facts_become_memories_with_subjects_type_end_and_where_they_came_
     assert brother.extra == {"from": [first.rpartition("/")[2].removesuffix(".md")]}
     assert ill.expires_at == world.clock.now() + timedelta(days=7)
     assert ill.extra["from"] == [second.rpartition("/")[2].removesuffix(".md")]
-    [key] = [key for key, memory in (await memories(world)).items() if memory is ill or "_until_" in key]
-    assert key.endswith("_until_20260227T140000.md")
+    assert [key.partition("_until_")[2] for key in await memories(world) if "_until_" in key] == ["20260227T140000.md"]
 
 
 async def test_what_the_agent_is_and_wants_has_folders_of_its_own(world: World) -> None:
@@ -197,6 +196,27 @@ async def test_related_memories_are_shown_newest_first_and_others_are_not(world:
 
     shown = [memory["memory"] for memory in request.section("Memories")]
     assert shown == ["David called in January", "David is a brother of somebody"]
+
+
+async def test_a_short_name_among_the_subjects_is_enough_to_be_shown(world: World) -> None:
+    await world.note("Léa came by")
+    front = '---\nsubjects: ["Léa"]\n---\n'
+    await world.put(f"{SPACE}/memories/20260101T000000_fact_00000001.md", f"{front}She is from Brest")
+
+    _, [request] = await digest(world, digest_reply(BROTHER, skipped={2: "x", 3: "x"}))
+
+    assert [memory["memory"] for memory in request.section("Memories")] == ["She is from Brest"]
+
+
+async def test_a_small_model_is_shown_fewer_memories_rather_than_none_of_the_notes(world: World) -> None:
+    for number in range(9):
+        text = f"David {number} " + "of Toulouse " * 40
+        await world.put(f"{SPACE}/memories/2026010{number + 1}T000000_fact_00000001.md", text)
+
+    result, [request] = await digest(world, BOTH, context_window=3_000, max_tokens=500)
+
+    assert result.state == "ok"
+    assert [memory["memory"][:7] for memory in request.section("Memories")] == ["David 8", "David 7", "David 6"]
 
 
 async def test_what_is_known_to_the_letter_is_not_stored_again_and_its_note_is_read(world: World) -> None:
