@@ -1,6 +1,6 @@
 """What a consolidation makes of the notes: the bank and the synthesis (consolidation 2 to 7).
 
-Owns nothing of its own: it says which of the other modules does each part of a run (see `run`). Trio thread only,
+Owns nothing of its own: it says which of the other modules does each part of a run (see `work`). Trio thread only,
 but for `preview`.
 """
 
@@ -21,8 +21,8 @@ from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.plan import MAX_FILE_BYTES, Plan, make_plan, plan_from_reply
 from livememfs.pipelines.prompts import consolidation_prompt
 from livememfs.pipelines.reply_schema import REPLY_SCHEMA
-from livememfs.pipelines.run import Work
 from livememfs.pipelines.transaction import Origin, entry_of
+from livememfs.pipelines.work import Work
 from livememfs.records.ledger import Entry
 
 

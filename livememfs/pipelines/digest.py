@@ -1,6 +1,6 @@
 """What a digest makes of the notes: memories (companion-memory).
 
-Owns nothing of its own: it says which of the other modules does each part of a run (see `run`). Trio thread only,
+Owns nothing of its own: it says which of the other modules does each part of a run (see `work`). Trio thread only,
 but for `preview`.
 """
 
@@ -27,8 +27,8 @@ from livememfs.pipelines.digest_plan import (
 from livememfs.pipelines.digest_prompt import DIGEST_SCHEMA, digest_prompt
 from livememfs.pipelines.gather import Choice
 from livememfs.pipelines.options import ConsolidationSettings
-from livememfs.pipelines.run import Work
 from livememfs.pipelines.transaction import Origin
+from livememfs.pipelines.work import Work
 from livememfs.records.ledger import Entry
 
 

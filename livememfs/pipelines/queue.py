@@ -11,9 +11,8 @@ others. Two hosts are kept apart by the lease of each space (see `lease`).
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import trio
@@ -30,13 +29,14 @@ from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
 from livememfs.pipelines.recovery import Recovery
 from livememfs.pipelines.result import Metrics, RunResult, failed
-from livememfs.pipelines.run import RunControl, Runner, Work
+from livememfs.pipelines.run import Runner
+from livememfs.pipelines.space_queue import SpaceQueue, Ticketed
+from livememfs.pipelines.work import Work
 from livememfs.records import keys
 
 PROGRESS_EVERY = 1.0
 """Seconds between two lines of progress while nothing changes."""
 DRAIN_TIMEOUT = 60.0
-_KEPT_RESULTS = 64
 _WORKS: Mapping[RunKind, Work[Any, Any]] = {work.kind: work for work in (Consolidation(), Digest())}
 
 
@@ -50,78 +50,6 @@ class ConsolidationsStatistics:
     joined: int
     queued: int
     running: int
-
-
-@dataclass(eq=False)
-class _Ticketed:
-    """One run, waiting or at work."""
-
-    ticket: int
-    options: RunOptions
-    control: RunControl
-    started: float | None = None
-
-
-@dataclass(eq=False)
-class _Told:
-    """What is told of one kind of run of a space: the newest ticket, and how the last ones ended."""
-
-    latest: int = 0
-    results: OrderedDict[int, RunResult] = field(default_factory=OrderedDict)
-
-
-@dataclass(eq=False)
-class _Space:
-    """The queue of one space."""
-
-    name: str
-    waiting: deque[_Ticketed] = field(default_factory=deque)
-    running: _Ticketed | None = None
-    served: bool = False
-    issued: int = 0
-    told: dict[RunKind, _Told] = field(default_factory=lambda: {kind: _Told() for kind in CONTROLS})
-    diff: str | None = None
-    changed: trio.Event = field(default_factory=trio.Event)
-
-    def notify(self) -> None:
-        """Wake everyone who waits for this space."""
-        self.changed.set()
-        self.changed = trio.Event()
-
-    def queue(self, options: RunOptions) -> _Ticketed:
-        """A new run at the end."""
-        self.issued += 1
-        run = _Ticketed(self.issued, options, RunControl(self.notify))
-        self.told[options.kind].latest = run.ticket
-        self.waiting.append(run)
-        self.notify()
-        return run
-
-    def finish(self, run: _Ticketed, result: RunResult) -> None:
-        """Keep a result."""
-        results = self.told[run.options.kind].results
-        results[run.ticket] = result
-        while len(results) > _KEPT_RESULTS:
-            results.popitem(last=False)
-        if result.dry_run and result.diff is not None:
-            self.diff = result.diff
-        if run is self.running:
-            self.running = None
-        self.notify()
-
-    def unfinished(self, kind: RunKind) -> list[_Ticketed]:
-        """The runs of a kind that are not finished, the one at work first."""
-        return [run for run in (self.running, *self.waiting) if run is not None and run.options.kind == kind]
-
-    def pending(self, ticket: int) -> _Ticketed | None:
-        """The run of this ticket while it is not finished."""
-        candidates = [self.running, *self.waiting]
-        return next((run for run in candidates if run is not None and run.ticket == ticket), None)
-
-    def result(self, ticket: int) -> RunResult | None:
-        """How the run of this ticket ended, while that is kept."""
-        found = (told.results.get(ticket) for told in self.told.values())
-        return next((result for result in found if result is not None), None)
 
 
 class Consolidations:
@@ -159,7 +87,7 @@ class Consolidations:
         self._clock = clock
         self._on_failed = on_failed
         self._nursery = nursery
-        self._spaces: dict[str, _Space] = {}
+        self._spaces: dict[str, SpaceQueue] = {}
         self._closing = False
         self._ended = {"ok": 0, "partial": 0, "error": 0}
         self._joined = 0
@@ -305,7 +233,7 @@ class Consolidations:
             while state.running is not None:
                 await state.changed.wait()
 
-    async def _serve(self, state: _Space) -> None:
+    async def _serve(self, state: SpaceQueue) -> None:
         """Run what waits in one space, one after the other."""
         while state.waiting:
             run = state.running = state.waiting.popleft()
@@ -321,20 +249,18 @@ class Consolidations:
                 self._on_failed(state.name, result)
         state.served = False  # no await since the condition: a request made now starts a new server
 
-    def _drop_waiting(self, state: _Space, kind: RunKind) -> None:
-        dropped = [run for run in state.waiting if run.options.kind == kind]
-        state.waiting = deque(run for run in state.waiting if run.options.kind != kind)
-        for run in dropped:
+    def _drop_waiting(self, state: SpaceQueue, kind: RunKind) -> None:
+        for run in state.drop_waiting(kind):
             self._ended["error"] += 1
             state.finish(run, self._cancelled(run.options))
 
     def _cancelled(self, options: RunOptions) -> RunResult:
         return failed(RunCancelled(), Metrics(), self._clock.now(), options)
 
-    def _space(self, name: str) -> _Space:
-        return self._spaces.setdefault(name, _Space(name))
+    def _space(self, name: str) -> SpaceQueue:
+        return self._spaces.setdefault(name, SpaceQueue(name))
 
-    def _progress(self, state: _Space, run: _Ticketed) -> dict[str, Any]:
+    def _progress(self, state: SpaceQueue, run: Ticketed) -> dict[str, Any]:
         """A run that is not finished."""
         working = run is state.running
         value: dict[str, Any] = {
@@ -350,6 +276,6 @@ class Consolidations:
             value["notes"] = run.control.notes
         return value
 
-    def _outcome(self, state: _Space, ticket: int, result: RunResult) -> dict[str, Any]:
+    def _outcome(self, state: SpaceQueue, ticket: int, result: RunResult) -> dict[str, Any]:
         """A run that is finished."""
         return {"space": state.name, "run": ticket, **result.to_json()}

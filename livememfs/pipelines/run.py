@@ -8,12 +8,10 @@ see `queue`. Trio thread only.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic
 
 import structlog
 import trio
@@ -25,30 +23,17 @@ from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
 from livememfs.llm.budget import estimate
 from livememfs.pipelines import backups
-from livememfs.pipelines.batches import Joined, decide
-from livememfs.pipelines.gather import Choice, Inputs
+from livememfs.pipelines.batches import decide
+from livememfs.pipelines.gather import Choice
 from livememfs.pipelines.lease import Held, Leases
 from livememfs.pipelines.ledger import carry_out, commit, finish_open
 from livememfs.pipelines.options import ConsolidationSettings, RunKind, RunOptions
 from livememfs.pipelines.prompts import asked_again
-from livememfs.pipelines.result import (
-    Metrics,
-    Planned,
-    RunResult,
-    committed,
-    failed,
-    finished,
-    nothing_to_do,
-    rehearsed,
-)
+from livememfs.pipelines.result import Metrics, RunResult, committed, failed, finished, nothing_to_do, rehearsed
 from livememfs.pipelines.transaction import Origin
-from livememfs.records.ledger import Entry
+from livememfs.pipelines.work import InputsT, PlanT, Work
 
 log = structlog.get_logger("livememfs.pipelines")
-
-InputsT = TypeVar("InputsT", bound=Inputs)
-PlanT = TypeVar("PlanT", bound=Planned)
-"""What a run is going to write."""
 
 
 class RunControl:
@@ -87,60 +72,6 @@ class RunControl:
         """Stop the run wherever it is, as a crash would, for a shutdown that cannot wait any longer."""
         self.before_writing.cancel()
         self.while_writing.cancel()
-
-
-class Work(ABC, Generic[InputsT, PlanT]):
-    """What one kind of run does with the notes. Has no state of its own.
-
-    :schema: of the reply, as JSON Schema
-    """
-
-    kind: ClassVar[RunKind]
-    schema: ClassVar[Mapping[str, Any]]
-
-    @abstractmethod
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> InputsT:
-        """Everything that the run works from; see `gather.gather`."""
-
-    @abstractmethod
-    def prompt(self, inputs: InputsT) -> list[ChatMessage]:
-        """The request."""
-
-    @abstractmethod
-    def plan(self, reply: ChatReply, inputs: InputsT, settings: ConsolidationSettings) -> PlanT:
-        """The plan in a reply. Raises ReplyRefused."""
-
-    @abstractmethod
-    def without_model(self, inputs: InputsT) -> PlanT:
-        """The plan for all notes where there is no model."""
-
-    @abstractmethod
-    def joined(self, inputs: InputsT) -> Joined[InputsT, PlanT]:
-        """What several requests come to."""
-
-    @abstractmethod
-    def takes_away(self, inputs: InputsT, plan: PlanT) -> bool:
-        """Whether notes are going to be removed or files changed, so that there must be a backup."""
-
-    @abstractmethod
-    def preview(self, inputs: InputsT, plan: PlanT) -> dict[str, Any]:
-        """What a dry run shows, as fields of RunResult. May be slow; called in a worker thread."""
-
-    @abstractmethod
-    async def check(self, replica: Replica, inputs: InputsT, plan: PlanT) -> None:
-        """A last look before the commit. Raises PreconditionFailed."""
-
-    @abstractmethod
-    def entry(self, inputs: InputsT, plan: PlanT, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
-        """The run as an entry of the ledger that has not been committed yet."""
-
-    @abstractmethod
-    def figures(self, plan: PlanT) -> dict[str, Any]:
-        """The figures that only this kind of run has, as fields of Metrics."""
-
-    @abstractmethod
-    def leaving(self, inputs: InputsT, plan: PlanT) -> int:
-        """How many notes the run has no more to do with, or would have, once it is carried out."""
 
 
 @dataclass(frozen=True)

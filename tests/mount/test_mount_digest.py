@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,3 +89,13 @@ def test_a_mount_digests_by_itself_what_was_missed_before_it_began(start_mount: 
     digests = json.loads((mount / ".livememfs/status.json").read_text())["schedule"]["digests"]
     assert digests["alpha"]["last_why"] == "catch_up"
     assert len(os.listdir(mount / "alpha/live")) == 1
+
+
+def test_the_command_asks_the_daemon_of_a_mount(alpha: Mount, llm: ScriptedLLM) -> None:
+    llm.add(digest_reply(remembered("David is the brother of Mickael", 1), skipped={2: "an ailment"}))
+
+    command = f"{sys.executable} -m livememfs digest alpha --mountpoint {alpha.path} --wait"
+    ended = sh(command, cwd=Path(__file__).resolve().parents[2])
+
+    assert ended.stdout.startswith("alpha: 2 notes read, 1 memory stored, 0 left, ")
+    assert last_line((alpha / "alpha/.digest").read_text())["memories_stored"] == 1
