@@ -76,6 +76,8 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "unsourced": "list",
         "cache_size": "2000000",
         "llmaas_temperature": "1.5",
+        "recall_important": "0.5",
+        "recall_alike": "0.5",
     }
     for name, variable in config.setting_names().items():
         kind = getattr(Settings.model_fields[name].annotation, "__name__", "")
