@@ -24,7 +24,7 @@ from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, RunFailed, SettingsError
 from livememfs.pipelines.expiry import Expiry
-from livememfs.pipelines.options import ConsolidationSettings
+from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
@@ -342,9 +342,10 @@ def _assemble(
     )
 
     def run_failed(space: str, result: RunResult) -> None:
-        told = with_refused_replies(context, consolidations.status(space))
+        told = with_refused_replies(context, consolidations.status(space, result.kind))
         error = RunFailed(result.reason, advice=told.get("what_to_do", result.what_to_do))
-        errors.record("consolidate", f"{space}/.consolidate", error)
+        control = CONTROLS[result.kind]
+        errors.record(control.removeprefix("."), f"{space}/{control}", error)
 
     consolidations = Consolidations(
         replica,
@@ -388,7 +389,8 @@ def _assemble(
 
 def _scheduler(settings: Settings, context: Context) -> Scheduler | None:
     """Who starts runs by the schedule; None without one."""
-    if not settings.schedule.spaces:
+    digests = settings.digest_schedule
+    if not settings.schedule.spaces and not digests.spaces:
         return None
 
     return Scheduler(
@@ -397,6 +399,8 @@ def _scheduler(settings: Settings, context: Context) -> Scheduler | None:
         context.consolidations,
         settings.schedule,
         host=settings.host_name,
+        digests=digests,
+        digest_zone=settings.digest_zone if digests.spaces else None,
     )
 
 

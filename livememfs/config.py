@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from livememfs.errors import SettingsError
-from livememfs.records.schedule import Schedule
+from livememfs.records.schedule import DigestSchedule, Schedule
 
 ENVIRONMENT = "LIVEMEMFS_"
 
@@ -55,6 +56,21 @@ STANDARD = {
     "OPENAI_BASE_URL": "llmaas_api_url",
 }
 """Variables other tools set too. They only fill what nothing more specific has set."""
+
+
+def _digests(value: object) -> DigestSchedule:
+    """The schedule of digests. ValueError, also for a time zone that this machine does not know, if it matters."""
+    schedule = DigestSchedule.parse(value)
+    if schedule.spaces:
+        _zone(schedule.zone)
+    return schedule
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"this machine knows no time zone {name!a}") from None
 
 
 class Settings(BaseModel):
@@ -110,6 +126,10 @@ class Settings(BaseModel):
         Schedule(), description="which spaces a mount consolidates by itself; see [below](#by-itself)"
     )
 
+    digest_schedule: Annotated[DigestSchedule, PlainValidator(_digests)] = Field(
+        DigestSchedule(), description="which spaces a mount digests by itself; see [below](#digests)"
+    )
+
     store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
     agent: str = Field("", description="agent name for notes whose writer cannot be told")
     host: str = Field("", description="this machine's name in conflict copies")
@@ -162,6 +182,11 @@ class Settings(BaseModel):
     def host_name(self) -> str:
         """This machine's name, usable in a file name."""
         return self.host or socket.gethostname().split(".")[0] or "localhost"
+
+    @property
+    def digest_zone(self) -> ZoneInfo:
+        """The time zone of the hours of digests. ValueError where no space is digested and the machine has none."""
+        return _zone(self.digest_schedule.zone)
 
     @classmethod
     def load(

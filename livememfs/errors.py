@@ -326,7 +326,7 @@ class ReplyRefused(ModelError):
     """The reply was read and must not be applied. `detail` lists every fault found."""
 
     message = "the model's reply was refused: {detail}"
-    what_to_do = "the notes were kept; touch .consolidate to try again"
+    what_to_do = "the notes were kept; ask for the run again"
 
 
 class EmbeddingUnavailable(ModelError):

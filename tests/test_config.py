@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,9 +72,12 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "index_url": "postgresql://host/database",
         "coverage": "overlap",
         "schedule": '{"project": {"after_notes": 7}}',
+        "digest_schedule": '{"project": {"after_notes": 7}}',
         "unsourced": "list",
         "cache_size": "2000000",
         "llmaas_temperature": "1.5",
+        "recall_important": "0.5",
+        "recall_alike": "0.5",
     }
     for name, variable in config.setting_names().items():
         kind = getattr(Settings.model_fields[name].annotation, "__name__", "")
@@ -211,3 +215,20 @@ def test_no_secret_is_in_what_is_printed() -> None:
     }
 
     assert "s3cret" not in repr(Settings.load(secrets))
+
+
+def test_digests_have_hours_and_a_zone_of_their_own(home: Path) -> None:
+    write_config(home, '[digest_schedule]\nzone = "Asia/Tokyo"\n\n[digest_schedule.project]\nat = ["03:00"]\n')
+    if not (Path("/usr/share/zoneinfo") / "Asia/Tokyo").exists():
+        pytest.skip("this machine has no time zones")
+
+    found = Settings.load({})
+
+    assert str(found.digest_zone) == "Asia/Tokyo"
+    assert str(found.digest_schedule) == '{"zone": "Asia/Tokyo", "project": {"at": ["03:00"]}}'
+
+
+def test_a_time_zone_that_is_none_is_refused_before_anything_starts() -> None:
+    for zone in ("Europe/Nowhere", "../etc/passwd", "Europe"):
+        with pytest.raises(SettingsError, match="this machine knows no time zone"):
+            Settings.load({"LIVEMEMFS_DIGEST_SCHEDULE": json.dumps({"zone": zone, "project": {}})})

@@ -17,6 +17,7 @@ from livememfs.cli import (
     backup,
     consolidate,
     demo,
+    digest,
     doctor,
     gc,
     history,
@@ -55,6 +56,7 @@ app.command("search")(search.search)
 app.command("recall")(recall.recall)
 app.add_typer(index.app, name="index")
 app.command("consolidate")(consolidate.consolidate)
+app.command("digest")(digest.digest)
 app.command("history")(history.history)
 app.command("undo")(history.undo)
 app.command("gc")(gc.gc)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -20,6 +21,7 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings, user_name
 from livememfs.errors import NotFound, UsageError
 from livememfs.pipelines import spaces
+from livememfs.pipelines.digest_inputs import BY_DIGEST
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta
 
@@ -28,6 +30,12 @@ T = TypeVar("T")
 app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
 
 SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Name of the space.", show_default=False)]
+
+
+class Distil(StrEnum):
+    """Which runs take notes out of `live/`."""
+
+    DIGEST = BY_DIGEST
 
 
 # --- making ------------------------------------------------------------------------------------------------------
@@ -50,6 +58,12 @@ def create(
     owner: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who it belongs to.  [default: you]", show_default=False)
     ] = None,
+    distil: Annotated[
+        Distil | None,
+        typer.Option(
+            help="Notes leave live/ once a digest has read them; else a consolidation takes them.", show_default=False
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a space."""
@@ -64,6 +78,7 @@ def create(
                 description=description,
                 owner=user_name() if owner is None else owner,
                 rules=text,
+                distil=[distil.value] if distil is not None else [],
             )
 
     meta = run(work, _settings(choice))

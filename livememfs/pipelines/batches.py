@@ -1,4 +1,4 @@
-"""Notes that do not fit into one request: several, in order, each on the bank that the one before has made.
+"""Notes that do not fit into one request: several, in order, each on what the one before has made.
 
 Owns the cutting into batches and the joining of their plans into one, which is committed as a whole. Refuses to send
 what the model cannot take: the length is estimated before the call, and a batch that the endpoint finds too long all
@@ -7,18 +7,20 @@ the same is cut in two. Trio thread only.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 import structlog
 
 from livememfs.errors import ContextOverflow, ContextTooSmall
+from livememfs.llm.base import ChatMessage
 from livememfs.llm.budget import estimate, split
 from livememfs.pipelines.coverage import Coverage, Fate
 from livememfs.pipelines.gather import BankFile, Inputs
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.plan import FileChange, Plan
-from livememfs.pipelines.prompts import consolidation_prompt
 from livememfs.records.ledger import Unsourced
 from livememfs.records.space import Synthesis
 
@@ -28,9 +30,28 @@ PER_NOTE = 40
 """Tokens that a note costs besides its text: its number, time, author and tags."""
 MARGIN = 256
 
+InputsT = TypeVar("InputsT", bound=Inputs)
+PlanT = TypeVar("PlanT")
 
-class _Joined:
-    """What the batches so far have made of the space."""
+
+class Joined(ABC, Generic[InputsT, PlanT]):
+    """What the batches so far have come to."""
+
+    @abstractmethod
+    def part(self, batch: range) -> InputsT:
+        """The inputs of one batch."""
+
+    @abstractmethod
+    def add(self, batch: range, plan: PlanT) -> None:
+        """Take over the plan of one batch."""
+
+    @abstractmethod
+    def plan(self) -> PlanT:
+        """One plan for all batches."""
+
+
+class JoinedBank(Joined[Inputs, Plan]):
+    """What the batches so far have made of the bank."""
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
@@ -72,14 +93,21 @@ class _Joined:
         return Plan(changes, unchanged, self._text, coverage, tuple(self._unsourced), tuple(self._warnings))
 
 
-async def decide(inputs: Inputs, settings: ConsolidationSettings, ask: Callable[[Inputs], Awaitable[Plan]]) -> Plan:
+async def decide(
+    inputs: InputsT,
+    settings: ConsolidationSettings,
+    prompt: Callable[[InputsT], list[ChatMessage]],
+    joined: Joined[InputsT, PlanT],
+    ask: Callable[[InputsT], Awaitable[PlanT]],
+) -> PlanT:
     """The plan for all notes of a run. A note too long for any request is left out, and so stays.
+
+    :prompt: the request for some notes, by which its length is estimated
 
     Raises ContextTooSmall when not even one note fits, and what `ask` raises: then nothing of it is used.
     """
-    joined = _Joined(inputs)
-    waiting = list(_batches(inputs, settings))
-    plan: Plan | None = None
+    waiting = list(_batches(inputs, settings, prompt(replace(inputs, notes=()))))
+    plan: PlanT | None = None
     single = len(waiting) == 1 and len(waiting[0]) == len(inputs.notes)
     while waiting:
         batch = waiting.pop(0)
@@ -97,11 +125,10 @@ async def decide(inputs: Inputs, settings: ConsolidationSettings, ask: Callable[
     return plan if single and plan is not None else joined.plan()
 
 
-def _batches(inputs: Inputs, settings: ConsolidationSettings) -> tuple[range, ...]:
+def _batches(inputs: Inputs, settings: ConsolidationSettings, empty: list[ChatMessage]) -> tuple[range, ...]:
     def tokens(text: str) -> int:
         return estimate(text, settings.chars_per_token)
 
-    empty = consolidation_prompt(replace(inputs, notes=()))
     fixed = sum(tokens(message.content) for message in empty) + MARGIN
     sizes = [tokens(live.note.body) + PER_NOTE for live in inputs.notes]
     found = split(sizes, fixed, settings.context_window, settings.reply_tokens)

@@ -24,6 +24,7 @@ Report = Callable[[int, str], None]
 """Told of an entry that cannot be read: its number, and why."""
 
 _ENTRY_NAME = re.compile(r"([0-9]{8})\.json")
+_STORED_NAME = re.compile(r"([0-9]{8})\.digest")
 
 
 def log_it(number: int, problem: str) -> None:
@@ -42,6 +43,17 @@ def entries_in(infos: Iterable[ObjectInfo]) -> dict[int, ObjectInfo]:
     """The entries among some objects by number, ascending."""
     numbered = {number: info for info in infos if (number := _number(keys.parse(info.key).name))}
     return dict(sorted(numbered.items()))
+
+
+def is_entry(name: str) -> bool:
+    """Whether an object of this name in a ledger is an entry."""
+    return _number(name) > 0
+
+
+def digests_in(infos: Iterable[ObjectInfo]) -> list[int]:
+    """The numbers of the digests whose memories are stored, ascending; see `keys.stored_key`."""
+    found = (_STORED_NAME.fullmatch(keys.parse(info.key).name) for info in infos)
+    return sorted(int(match[1]) for match in found if match)
 
 
 def _number(name: str) -> int:

@@ -1,5 +1,5 @@
 """What one consolidation works from: rules, last synthesis, live notes and bank, each with the version that was read
-(consolidation 2, step 1).
+(consolidation 2, step 1); and reading notes, as a digest does too.
 
 Owns the choice of notes and the sealing of default rules. Refuses to guess: a note that changed while it was read waits
 for the next run, a bank file that did ends this one. Trio thread only.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 
 import structlog
@@ -19,6 +20,7 @@ from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed, StoreError, TimedOut
 from livememfs.pipelines.objects import put_new
+from livememfs.pipelines.options import KNOWN_CHARS
 from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
@@ -50,6 +52,31 @@ class BankFile:
     name: str
     etag: str
     text: str | None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which notes a run takes.
+
+    :max_notes: the oldest so many
+    :now:       when the run began
+    :agent:     only notes whose front matter names exactly this agent
+    :seal:      write the default rules when there are none (False: only use them, for a dry run)
+    :ledger:    number of the last run in the ledger, 0 before the first
+    :known:     characters of what is known already that a request has room for, where a run shows that
+    """
+
+    max_notes: int
+    now: datetime
+    agent: str | None = None
+    seal: bool = False
+    ledger: int = 0
+    known: int = KNOWN_CHARS
+
+    def of(self, found: Sequence[LiveNote]) -> tuple[tuple[LiveNote, ...], int]:
+        """The notes that the run takes, of these, and how many are left over."""
+        chosen = [live for live in found if self.agent is None or live.note.agent == self.agent]
+        return tuple(chosen[: self.max_notes]), max(0, len(chosen) - self.max_notes)
 
 
 @dataclass(frozen=True)
@@ -86,31 +113,25 @@ class Inputs:
         return {name: file.text for name, file in self.bank.items() if file.text is not None}
 
 
-async def gather(
-    replica: Replica, space: str, *, max_notes: int, agent: str | None, seal: bool, ledger: int = 0
-) -> Inputs:
+async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     """Read the space. Without notes for this run nothing but the notes and `_meta.json` is looked at.
-
-    :agent: only notes whose front matter names exactly this agent
-    :seal:  write the default rules when there are none (False: only use them, for a dry run)
 
     Raises NotFound when there is no such space, PreconditionFailed when the bank changed meanwhile.
     """
-    await _wait_for_notes(replica, space)
-    meta, meta_etag = await _read_meta(replica, space)
-    found, unreadable = await _read_notes(replica, space)
-    chosen = [note for note in found if agent is None or note.note.agent == agent]
-    notes, remaining = tuple(chosen[:max_notes]), max(0, len(chosen) - max_notes)
+    await wait_for_notes(replica, space)
+    meta, meta_etag = await read_meta(replica, space)
+    found, unreadable = await read_notes(replica, await note_objects(replica, space))
+    notes, remaining = choice.of(found)
     if not notes:
-        return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=ledger)
-    rules = await _read_rules(replica, space, seal=seal)
+        return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=choice.ledger)
+    rules = await _read_rules(replica, space, seal=choice.seal)
     synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)
     read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
-    return Inputs(space, meta, meta_etag, *read, ledger, synthesis_text)
+    return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text)
 
 
-async def _wait_for_notes(replica: Replica, space: str) -> None:
+async def wait_for_notes(replica: Replica, space: str) -> None:
     """A note that was closed before the run was asked for belongs to it, so it must be in the bucket first.
 
     One that the bucket refuses is not waited for: it is not lost, and it is told elsewhere. TimedOut.
@@ -121,7 +142,7 @@ async def _wait_for_notes(replica: Replica, space: str) -> None:
         raise TimedOut(f"uploading the notes of {space}")
 
 
-async def _read_meta(replica: Replica, space: str) -> tuple[Meta, str]:
+async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:
     key = keys.meta_key(space)
     try:
         found = await replica.read(key, fresh=True)
@@ -164,10 +185,14 @@ async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | Non
         return None, found.info.etag, None
 
 
-async def _read_notes(replica: Replica, space: str) -> tuple[list[LiveNote], tuple[str, ...]]:
-    """All notes in order of their time stamps, and the names that are not text."""
-    infos = [info for info in await replica.walk(keys.live_prefix(space)) if _is_note(info.key)]
-    contents = await _read_versions(replica, infos)
+async def note_objects(replica: Replica, space: str) -> list[ObjectInfo]:
+    """The notes of a space as they are listed now."""
+    return [info for info in await replica.walk(keys.live_prefix(space)) if is_note(info.key)]
+
+
+async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[list[LiveNote], tuple[str, ...]]:
+    """These notes in order of their time stamps, and the names that are not text."""
+    contents = await read_versions(replica, infos)
     notes: list[LiveNote] = []
     unreadable: list[str] = []
     for info in infos:
@@ -184,14 +209,15 @@ async def _read_notes(replica: Replica, space: str) -> tuple[list[LiveNote], tup
     return notes, tuple(unreadable)
 
 
-def _is_note(key: str) -> bool:
+def is_note(key: str) -> bool:
+    """Whether this is the key of a note that runs read."""
     parsed = keys.parse(key)
     return parsed.kind == "note" and not is_litter(parsed.name)
 
 
 async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
     infos = [info for info in await replica.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
-    contents = await _read_versions(replica, infos)
+    contents = await read_versions(replica, infos)
     bank: dict[str, BankFile] = {}
     for info in infos:
         if info.key not in contents:
@@ -205,7 +231,7 @@ async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
     return bank
 
 
-async def _read_versions(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, bytes]:
+async def read_versions(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, bytes]:
     """The contents of exactly these versions by key, read side by side. Versions that are gone are left out."""
     contents: dict[str, bytes] = {}
 

@@ -1,8 +1,9 @@
 """What a space's runs were, what its bank was after each, and where its parts came from: read from the ledger.
 
-Owns the reading of the ledger for people. An entry never changes once it is carried out, so it is read once and what
-is needed of it is kept, without its texts. Refuses to change anything. An entry that cannot be read is reported and
-passed over: one damaged object must not hide all the others. Trio thread only.
+Digests are passed over: they leave the bank as it is, and there may be many of them. Owns the reading of the ledger for
+people. An entry never changes once it is carried out, so it is read once and what is needed of it is kept, without its
+texts. Refuses to change anything. An entry that cannot be read is reported and passed over: one damaged object must not
+hide all the others. Trio thread only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
-from livememfs.pipelines.entries import Report, entries_in, log_it, parsed, read_all, runs
+from livememfs.pipelines.entries import Report, digests_in, entries_in, log_it, parsed, read_all, runs
 from livememfs.pipelines.objects import content
 from livememfs.pipelines.origins import origins, render
 from livememfs.pipelines.standing import standing
@@ -114,7 +115,8 @@ class History:
 
     async def _listing(self) -> dict[int, ObjectInfo]:
         level = await self._replica.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
-        return entries_in(level.objects.values())
+        digests = set(digests_in(level.objects.values()))
+        return {number: info for number, info in entries_in(level.objects.values()).items() if number not in digests}
 
     def _newest(self, found: dict[int, ObjectInfo]) -> dict[int, ObjectInfo]:
         return found if self._window is None else dict(list(found.items())[-self._window :])

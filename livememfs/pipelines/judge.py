@@ -28,7 +28,7 @@ def judge(
     changes: Mapping[str, tuple[str, str]], synthesis: str, inputs: Inputs
 ) -> tuple[tuple[Unsourced, ...], tuple[str, ...]]:
     """Lines of the new texts (old and new by name) that state what no source has; and warnings."""
-    sources = Sources(_said(inputs))
+    sources = Sources(said(inputs))
     found = [
         Unsourced(name, one.number, one.line, one.facts)
         for name, (old, new) in {**changes, "_synthesis.md": ("", synthesis)}.items()
@@ -52,8 +52,8 @@ def is_hard(fact: str) -> bool:
     return _HARD.search(fact) is not None
 
 
-def _said(inputs: Inputs) -> list[str]:
-    """Every text that a fact may come from."""
+def said(inputs: Inputs) -> list[str]:
+    """Every text of the inputs that a fact may come from."""
     texts = [inputs.rules, inputs.synthesis.body if inputs.synthesis else "", *inputs.bank_texts().values()]
     for live in inputs.notes:
         note = live.note

@@ -26,6 +26,7 @@ from livememfs.errors import (
     Unreachable,
 )
 from livememfs.pipelines.objects import put_new
+from livememfs.pipelines.storing import are_stored, store
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.space import Meta
@@ -100,14 +101,20 @@ async def _is_ours(replica: Replica, key: str, entry: Entry) -> bool:
     return False
 
 
-async def carry_out(replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None]) -> Applied:
+async def carry_out(
+    replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None], *, again: bool = False
+) -> Applied:
     """Make everything so that a committed entry says; the notes go last. Whoever does it again changes nothing more.
 
     :report: told `removing` before the first note goes
+    :again:  somebody may have carried out a part of it
 
     Raises what the store fails with, before any note is gone.
     """
-    if not await _is_written(replica, entry):
+    if entry.kind == "digest":
+        if not await are_stored(replica, entry):
+            await store(replica, clock, entry, again=again)
+    elif not await _is_written(replica, entry):
         for write in entry.writes:
             await _make(replica, entry, write)
     report("removing")
@@ -123,7 +130,7 @@ async def finish_open(replica: Replica, clock: Clock, space: str) -> Entry | Non
     if entry is None or entry.state == "applied":
         return entry
     log.info("a committed run is carried out", space=space, number=entry.number, host=entry.host)
-    applied = await carry_out(replica, clock, entry, lambda _: None)
+    applied = await carry_out(replica, clock, entry, lambda _: None, again=True)
     if applied.failure is not None:
         raise applied.failure
     return entry

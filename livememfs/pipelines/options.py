@@ -1,24 +1,32 @@
-"""How a consolidation is asked for: the settings of the mount, and the options that one request brings along.
+"""How a run is asked for: the settings of the mount, and the options that one request brings along.
 
-Owns reading the JSON that is written to `.consolidate`. Refuses unknown keys and wrong types, with one sentence.
-Pure; may be called from any thread.
+Owns the kinds of run that can be asked for, and reading the JSON that is written to `.consolidate` or `.digest`.
+Refuses unknown keys and wrong types, with one sentence. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from livememfs.errors import BadRequest
 
+RunKind = Literal["consolidation", "digest"]
+CONTROLS: Mapping[RunKind, str] = {"consolidation": ".consolidate", "digest": ".digest"}
+"""The file of a space by which each kind of run is asked for."""
+
 REPLY_SHARE = 4
 """A reply may take at least this part of the context window, one in so many."""
+KNOWN_SHARE = 8
+KNOWN_CHARS = 12_000
+"""What is known already takes no more than this of a request, nor more than its share of the context window."""
 
 
 @dataclass(frozen=True)
 class ConsolidationSettings:
-    """What holds for every run (consolidation 6).
+    """What holds for every run, digests included (consolidation 6).
 
     :timeout:         seconds per model call
     :max_tokens:      largest reply asked for
@@ -39,6 +47,11 @@ class ConsolidationSettings:
     unsourced: Literal["refuse", "list"] = "refuse"
 
     @property
+    def known_chars(self) -> int:
+        """Characters of a request that may tell what is known already."""
+        return min(KNOWN_CHARS, int(self.context_window * self.chars_per_token) // KNOWN_SHARE)
+
+    @property
     def reply_tokens(self) -> int:
         """Tokens that are set aside for the reply; what the request leaves free beyond that may be used as well."""
         return min(self.max_tokens, self.context_window // REPLY_SHARE)
@@ -52,15 +65,17 @@ class RunOptions:
     :agent:     only notes of exactly this agent
     :max_notes: fewer notes than the settings allow
     :cancel:    stop what is queued or has not begun to write; no run is made
+    :kind:      by which file it was asked for, so no key of the request
     """
 
     dry_run: bool = False
     agent: str | None = None
     max_notes: int | None = None
     cancel: bool = False
+    kind: RunKind = "consolidation"
 
     @classmethod
-    def parse(cls, data: bytes, *, path: str = ".consolidate") -> Self:
+    def parse(cls, data: bytes, *, path: str = ".consolidate", kind: RunKind = "consolidation") -> Self:
         """The options in what was written to a control file; nothing written means none. Raises BadRequest.
 
         Whatever `touch`, `echo` or `: >` leave behind is no request: only an object has a meaning.
@@ -70,10 +85,10 @@ class RunOptions:
             value = json.loads(text) if text else {}
         except (ValueError, RecursionError):
             raise BadRequest('this is not JSON; write for example {"dry_run": true}', path=path) from None
-        return cls.from_json(value, path=path)
+        return cls.from_json(value, path=path, kind=kind)
 
     @classmethod
-    def from_json(cls, value: object, *, path: str = ".consolidate") -> Self:
+    def from_json(cls, value: object, *, path: str = ".consolidate", kind: RunKind = "consolidation") -> Self:
         """The options in a decoded JSON object. Raises BadRequest."""
         if not isinstance(value, dict):
             raise BadRequest("the options are not a JSON object", path=path)
@@ -81,7 +96,7 @@ class RunOptions:
             fault = _fault(name, given)
             if fault:
                 raise BadRequest(fault, path=path)
-        return cls(**value)
+        return cls(**value, kind=kind)
 
 
 def _fault(name: str, value: Any) -> str:

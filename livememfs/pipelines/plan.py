@@ -105,13 +105,13 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
         if not coverage.fates and not faults:
             faults.append("it says of no note what became of it, and no file has taken up the words of one")
     if faults:
-        raise ReplyRefused(_listed(faults))
+        raise ReplyRefused(listed(faults))
     updated = sum(change.action == "updated" for change in changes)
     written = tuple(change for change in changes if change.content != change.old)
     same = len(changes) - len(written)
     unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
     if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
-        raise ReplyRefused(_listed(invented))
+        raise ReplyRefused(listed(invented))
     return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, warnings)
 
 
@@ -223,14 +223,14 @@ def _read_name(value: object, faults: list[str]) -> str:
 def _content_faults(content: object, present: BankFile | None) -> list[str]:
     if present is not None and present.text is None:
         return ["the file in the bank is not text, so it stays as it is"]
-    faults = _text_faults(content)
+    faults = text_faults(content)
     if isinstance(content, str) and not faults:
-        faults += _front_matter_faults(content, (present and present.text) or "")
+        faults += front_matter_faults(content, (present and present.text) or "")
     return faults
 
 
-def _text_faults(content: object) -> list[str]:
-    """What keeps a value from being a text of the bank."""
+def text_faults(content: object, max_bytes: int = MAX_FILE_BYTES) -> list[str]:
+    """What keeps a value from being a text that is stored."""
     if not isinstance(content, str):
         return [f"the content is a {type(content).__name__}, not a string"]
     if not content.strip():
@@ -241,10 +241,10 @@ def _text_faults(content: object) -> list[str]:
         size = len(content.encode("utf-8"))
     except UnicodeEncodeError as error:
         return [f"the content holds U+{ord(content[error.start]):04X}, half of a surrogate pair"]
-    return [f"the content has {size} bytes, over {MAX_FILE_BYTES}"] if size > MAX_FILE_BYTES else []
+    return [f"the content has {size} bytes, over {max_bytes}"] if size > max_bytes else []
 
 
-def _front_matter_faults(content: str, old: str = "") -> list[str]:
+def front_matter_faults(content: str, old: str = "") -> list[str]:
     """Front matter belongs to notes. What a foreign hand has put before an existing file may stay there unchanged."""
     try:
         metadata, body = frontmatter.split(content)
@@ -301,9 +301,9 @@ def _read_removals(value: object, inputs: Inputs, faults: list[str]) -> set[str]
 
 
 def _read_synthesis(value: object, faults: list[str]) -> str:
-    own = _text_faults(value)
+    own = text_faults(value)
     if isinstance(value, str) and not own:
-        own += _front_matter_faults(value)
+        own += front_matter_faults(value)
     faults += [f"synthesis: {fault}" for fault in own]
     return value if isinstance(value, str) else ""
 
@@ -327,7 +327,8 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _listed(faults: list[str]) -> str:
-    listed = "; ".join(faults[:_LISTED_FAULTS])
+def listed(faults: list[str]) -> str:
+    """All faults in one message, as far as anybody would read them."""
+    told = "; ".join(faults[:_LISTED_FAULTS])
     more = len(faults) - _LISTED_FAULTS
-    return f"{listed}; and {more} more" if more > 0 else listed
+    return f"{told}; and {more} more" if more > 0 else told

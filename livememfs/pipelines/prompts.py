@@ -74,24 +74,24 @@ def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
     synthesis = inputs.synthesis.body if inputs.synthesis else ""
     bank = inputs.bank_texts()
     sections = [
-        f"Consolidation {inputs.number} of the space {_json(inputs.space)}.",
-        _section("Rules", "The rules of this bank, as one JSON string.", _json(inputs.rules)),
-        _section(
+        f"Consolidation {inputs.number} of the space {as_json(inputs.space)}.",
+        section("Rules", "The rules of this bank, as one JSON string.", as_json(inputs.rules)),
+        section(
             "Previous synthesis",
             "What the last consolidation left behind."
             if synthesis
             else "There is none: this is the first consolidation.",
-            _json(synthesis),
+            as_json(synthesis),
         ),
-        _section(
+        section(
             "Notes",
             f"The {len(inputs.notes)} new notes, oldest first.",
-            _json_lines([_note(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
+            json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
         ),
-        _section(
+        section(
             "Bank files",
             "The bank as it stands." if bank else "The bank is empty: create every file that the rules ask for.",
-            _json_lines([{"filename": name, "content": text} for name, text in sorted(bank.items())]),
+            json_lines([{"filename": name, "content": text} for name, text in sorted(bank.items())]),
         ),
         f"## Answer\n\n{_ANSWER}",
     ]
@@ -103,13 +103,14 @@ def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessag
     last = messages[-1]
     remark = (
         "## Your first answer\n\n"
-        f"It could not be used. What was wrong, as one JSON string:\n\n{_json(faults)}\n\n"
+        f"It could not be used. What was wrong, as one JSON string:\n\n{as_json(faults)}\n\n"
         "Answer again, in full, with one valid JSON object of the form above and nothing around it.\n"
     )
     return [*messages[:-1], ChatMessage(last.role, f"{last.content}\n{remark}")]
 
 
-def _note(number: int, inputs: Inputs) -> dict[str, Any]:
+def quoted(number: int, inputs: Inputs) -> dict[str, Any]:
+    """A note as the model is shown it."""
     note = inputs.notes[number - 1].note
     return {
         "note": number,
@@ -121,15 +122,17 @@ def _note(number: int, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _section(heading: str, remark: str, data: str) -> str:
+def section(heading: str, remark: str, data: str) -> str:
+    """A part of a request; `data` is JSON."""
     return f"## {heading}\n{remark}\n\n{data}"
 
 
-def _json(value: object) -> str:
+def as_json(value: object) -> str:
+    """A value in one line, whatever it holds."""
     text = json.dumps(value, ensure_ascii=False)
     return _LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "replace").decode()
 
 
-def _json_lines(values: Sequence[object]) -> str:
+def json_lines(values: Sequence[object]) -> str:
     """A JSON array with one line for each value."""
-    return "[" + ",".join(f"\n{_json(value)}" for value in values) + "\n]"
+    return "[" + ",".join(f"\n{as_json(value)}" for value in values) + "\n]"

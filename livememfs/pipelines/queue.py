@@ -1,8 +1,9 @@
-"""The consolidations of all spaces: one at a time in each, requests queued and coalesced.
+"""The runs of all spaces, consolidations and digests: one at a time in each, requests queued and coalesced.
 
 Owns which run covers which request. A request joins a run with the same options that has not begun yet; requests made
 while a run is at work share one run after it, since that run may have read the notes before they were written. Nobody
-is ever refused. Refuses to poll: whoever waits is woken by each change and once a second.
+is ever refused. Whoever asks about one kind of run is told of runs of that kind alone. Refuses to poll: whoever waits
+is woken by each change and once a second.
 
 Trio thread only. No method but `wait`, `run_once`, `recover` and `drain` awaits, so what each does is one step for all
 others. Two hosts are kept apart by the lease of each space (see `lease`).
@@ -10,9 +11,8 @@ others. Two hosts are kept apart by the lease of each space (see `lease`).
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import trio
@@ -22,17 +22,22 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
-from livememfs.pipelines.consolidate import Consolidator, RunControl
+from livememfs.pipelines.consolidate import Consolidation
+from livememfs.pipelines.digest import Digest
+from livememfs.pipelines.entries import is_entry
 from livememfs.pipelines.lease import Leases
-from livememfs.pipelines.options import ConsolidationSettings, RunOptions
+from livememfs.pipelines.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
 from livememfs.pipelines.recovery import Recovery
 from livememfs.pipelines.result import Metrics, RunResult, failed
+from livememfs.pipelines.run import Runner
+from livememfs.pipelines.space_queue import SpaceQueue, Ticketed
+from livememfs.pipelines.work import Work
 from livememfs.records import keys
 
 PROGRESS_EVERY = 1.0
 """Seconds between two lines of progress while nothing changes."""
 DRAIN_TIMEOUT = 60.0
-_KEPT_RESULTS = 64
+_WORKS: Mapping[RunKind, Work[Any, Any]] = {work.kind: work for work in (Consolidation(), Digest())}
 
 
 @dataclass(frozen=True)
@@ -45,51 +50,6 @@ class ConsolidationsStatistics:
     joined: int
     queued: int
     running: int
-
-
-@dataclass(eq=False)
-class _Ticketed:
-    """One run, waiting or at work."""
-
-    ticket: int
-    options: RunOptions
-    control: RunControl
-    started: float | None = None
-
-
-@dataclass(eq=False)
-class _Space:
-    """The queue of one space."""
-
-    name: str
-    waiting: deque[_Ticketed] = field(default_factory=deque)
-    running: _Ticketed | None = None
-    served: bool = False
-    issued: int = 0
-    results: OrderedDict[int, RunResult] = field(default_factory=OrderedDict)
-    diff: str | None = None
-    changed: trio.Event = field(default_factory=trio.Event)
-
-    def notify(self) -> None:
-        """Wake everyone who waits for this space."""
-        self.changed.set()
-        self.changed = trio.Event()
-
-    def finish(self, run: _Ticketed, result: RunResult) -> None:
-        """Keep a result."""
-        self.results[run.ticket] = result
-        while len(self.results) > _KEPT_RESULTS:
-            self.results.popitem(last=False)
-        if result.dry_run and result.diff is not None:
-            self.diff = result.diff
-        if run is self.running:
-            self.running = None
-        self.notify()
-
-    def pending(self, ticket: int) -> _Ticketed | None:
-        """The run of this ticket while it is not finished."""
-        candidates = [self.running, *self.waiting]
-        return next((run for run in candidates if run is not None and run.ticket == ticket), None)
 
 
 class Consolidations:
@@ -112,12 +72,13 @@ class Consolidations:
         on_failed: Callable[[str, RunResult], None] = lambda *_: None,
     ) -> None:
         self.leases = Leases(replica, clock, f"{host}/{replica.identity}", nursery)
-        self._consolidator = Consolidator(
+        self._runner = Runner(
             replica,
             clock,
             model,
             settings or ConsolidationSettings(),
             self.leases,
+            _WORKS,
             host,
             on_open=self._finish_later,
             on_rejected=on_rejected,
@@ -126,7 +87,7 @@ class Consolidations:
         self._clock = clock
         self._on_failed = on_failed
         self._nursery = nursery
-        self._spaces: dict[str, _Space] = {}
+        self._spaces: dict[str, SpaceQueue] = {}
         self._closing = False
         self._ended = {"ok": 0, "partial": 0, "error": 0}
         self._joined = 0
@@ -141,31 +102,27 @@ class Consolidations:
         wanted = options or RunOptions()
         state = self._space(space)
         if wanted.cancel:
-            self.cancel(space)
-            return state.issued
+            self.cancel(space, wanted.kind)
+            return state.told[wanted.kind].latest
         for run in state.waiting:
             if run.options == wanted:
                 self._joined += 1
                 return run.ticket
-        state.issued += 1
-        run = _Ticketed(state.issued, wanted, RunControl(state.notify))
-        state.waiting.append(run)
-        state.notify()
+        run = state.queue(wanted)
         if self._closing:
-            self._drop_waiting(state)
+            self._drop_waiting(state, wanted.kind)
         elif not state.served:
             state.served = True
             self._nursery.start_soon(self._serve, state)
         return run.ticket
 
-    def cancel(self, space: str) -> bool:
+    def cancel(self, space: str, kind: RunKind = "consolidation") -> bool:
         """Stop the run of a space unless it is writing, and every run that waits; whether there was any to stop."""
         state = self._space(space)
-        stopped = bool(state.waiting)
-        self._drop_waiting(state)
-        if state.running is not None and state.running.control.cancel():
-            stopped = True
-        return stopped
+        found = state.unfinished(kind)
+        self._drop_waiting(state, kind)
+        running = state.running if state.running in found else None
+        return (running is not None and running.control.cancel()) or any(run is not running for run in found)
 
     async def run_once(self, space: str, options: RunOptions | None = None) -> RunResult:
         """Ask for a run and wait for its result. Cancelling this cancels the run, unless it is writing."""
@@ -178,45 +135,53 @@ class Consolidations:
             if run is not None:
                 run.control.cancel()
             raise
-        return state.results.get(ticket) or self._cancelled(options or RunOptions())
+        return state.result(ticket) or self._cancelled(options or RunOptions())
 
     # --- looking --------------------------------------------------------------------------------------------
 
-    def latest(self, space: str) -> int:
+    def latest(self, space: str, kind: RunKind = "consolidation") -> int:
         """The newest ticket of a space: its run and those before cover every request so far. 0 before the first."""
-        return self._space(space).issued
+        return self._space(space).told[kind].latest
 
-    def status(self, space: str) -> dict[str, Any]:
-        """What a space's consolidation is doing, or how the last one ended, as JSON-able values."""
+    def status(self, space: str, kind: RunKind = "consolidation") -> dict[str, Any]:
+        """What a space's runs of a kind are doing, or how the last one ended, as JSON-able values."""
         state = self._space(space)
-        run = state.running or (state.waiting[0] if state.waiting else None)
-        if run is not None:
-            last = next(reversed(state.results.values()), None)
-            return {**self._progress(state, run), "last": last.to_json() if last else None}
-        if not state.results:
+        results = state.told[kind].results
+        if found := state.unfinished(kind):
+            last = next(reversed(results.values()), None)
+            return {**self._progress(state, found[0]), "last": last.to_json() if last else None}
+        if not results:
             return {"space": space, "state": "idle"}
-        ticket = next(reversed(state.results))
-        return self._outcome(state, ticket)
+        ticket = next(reversed(results))
+        return self._outcome(state, ticket, results[ticket])
+
+    def is_busy(self, space: str) -> bool:
+        """Whether a run of any kind waits or is at work."""
+        state = self._space(space)
+        return state.running is not None or bool(state.waiting)
 
     def diff(self, space: str) -> str | None:
         """What the last dry run of a space would have changed; None when there was none."""
         return self._space(space).diff
 
-    async def wait(self, space: str, ticket: int | None = None) -> AsyncIterator[dict[str, Any]]:
+    async def wait(
+        self, space: str, ticket: int | None = None, kind: RunKind = "consolidation"
+    ) -> AsyncIterator[dict[str, Any]]:
         """Progress of a run, at once, after each change and each second; the last value is its result.
 
-        Without a ticket, of the newest run. For a space without runs, and for a ticket that is long forgotten, the one
-        value is `status`.
+        Without a ticket, of the newest run of that kind. For a space without runs, and for a ticket that is long
+        forgotten, the one value is `status`.
         """
         state = self._space(space)
-        number = state.issued if ticket is None else ticket
+        number = state.told[kind].latest if ticket is None else ticket
         while (run := state.pending(number)) is not None:
             changed = state.changed
             yield self._progress(state, run)
             if changed is state.changed:
                 with trio.move_on_after(PROGRESS_EVERY):
                     await changed.wait()
-        yield self._outcome(state, number) if number in state.results else self.status(space)
+        result = state.result(number)
+        yield self._outcome(state, number, result) if result is not None else self.status(space, kind)
 
     def statistics(self) -> ConsolidationsStatistics:
         """Counters, cheap."""
@@ -238,7 +203,8 @@ class Consolidations:
         """
         self._closing = True
         for state in self._spaces.values():
-            self.cancel(state.name)
+            for kind in CONTROLS:
+                self.cancel(state.name, kind)
         with trio.move_on_after(timeout) as patience:
             await self._until_idle()
         if patience.cancelled_caught:
@@ -259,7 +225,7 @@ class Consolidations:
     def heard(self, change: Change) -> None:
         """A subscriber of the stream of changes: another host's run is seen to its end, should that host die."""
         parsed = keys.parse(change.key)
-        if parsed.kind == "ledger" and change.kind == "put" and change.origin == "remote":
+        if parsed.kind == "ledger" and change.kind == "put" and change.origin == "remote" and is_entry(parsed.name):
             self._finish_later(parsed.space)
 
     async def _until_idle(self) -> None:
@@ -267,7 +233,7 @@ class Consolidations:
             while state.running is not None:
                 await state.changed.wait()
 
-    async def _serve(self, state: _Space) -> None:
+    async def _serve(self, state: SpaceQueue) -> None:
         """Run what waits in one space, one after the other."""
         while state.waiting:
             run = state.running = state.waiting.popleft()
@@ -275,7 +241,7 @@ class Consolidations:
             state.notify()
             result = self._cancelled(run.options)
             try:
-                result = await self._consolidator.run(state.name, run.options, run.control)
+                result = await self._runner.run(state.name, run.options, run.control)
             finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
                 self._ended[result.state] += 1
                 state.finish(run, result)
@@ -283,19 +249,18 @@ class Consolidations:
                 self._on_failed(state.name, result)
         state.served = False  # no await since the condition: a request made now starts a new server
 
-    def _drop_waiting(self, state: _Space) -> None:
-        while state.waiting:
-            run = state.waiting.popleft()
+    def _drop_waiting(self, state: SpaceQueue, kind: RunKind) -> None:
+        for run in state.drop_waiting(kind):
             self._ended["error"] += 1
             state.finish(run, self._cancelled(run.options))
 
     def _cancelled(self, options: RunOptions) -> RunResult:
         return failed(RunCancelled(), Metrics(), self._clock.now(), options)
 
-    def _space(self, name: str) -> _Space:
-        return self._spaces.setdefault(name, _Space(name))
+    def _space(self, name: str) -> SpaceQueue:
+        return self._spaces.setdefault(name, SpaceQueue(name))
 
-    def _progress(self, state: _Space, run: _Ticketed) -> dict[str, Any]:
+    def _progress(self, state: SpaceQueue, run: Ticketed) -> dict[str, Any]:
         """A run that is not finished."""
         working = run is state.running
         value: dict[str, Any] = {
@@ -305,12 +270,12 @@ class Consolidations:
             "phase": run.control.phase if working else "queued",
             "elapsed_seconds": round(trio.current_time() - run.started, 1) if run.started is not None else 0.0,
             "dry_run": run.options.dry_run,
-            "queued": len(state.waiting),
+            "queued": sum(one.options.kind == run.options.kind for one in state.waiting),
         }
         if run.control.notes:
             value["notes"] = run.control.notes
         return value
 
-    def _outcome(self, state: _Space, ticket: int) -> dict[str, Any]:
+    def _outcome(self, state: SpaceQueue, ticket: int, result: RunResult) -> dict[str, Any]:
         """A run that is finished."""
-        return {"space": state.name, "run": ticket, **state.results[ticket].to_json()}
+        return {"space": state.name, "run": ticket, **result.to_json()}

@@ -1,4 +1,4 @@
-"""Consolidations that nobody asks for: the schedules of one mount.
+"""Consolidations and digests that nobody asks for: the schedules of one mount.
 
 Owns when they are started. Whoever wants to start a run first writes that it does, where all hosts of the bucket look
 (`schedule_memory`), so of several hosts with the same schedule one runs. Starts one at a time, and looks at the day's
@@ -9,25 +9,24 @@ a failure puts the next run off, and notes that a run has left alone start no ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from typing import Any
 
 import structlog
 import trio
 
 from livememfs.cache.changes import Change
-from livememfs.cache.levels import Level
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import LiveMemError
 from livememfs.pipelines.describe import is_space
+from livememfs.pipelines.options import RunKind, RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.schedule_memory import Memory
-from livememfs.pipelines.triggers import Next, Waiting, next_run
+from livememfs.pipelines.schedule_space import Scheduled
 from livememfs.records import keys
-from livememfs.records.names import is_litter
-from livememfs.records.schedule import Schedule, SpaceSchedule
+from livememfs.records.schedule import DigestSchedule, Schedule
 from livememfs.records.schedule_book import Book
 from livememfs.records.times import iso
 
@@ -37,8 +36,6 @@ LOOK_EVERY = 60.0
 """Longest time, in seconds, for which the clock on the wall is not looked at: it may be set, and machines sleep."""
 PAUSE = 0.5
 """Between two looks: notes often come many at a time."""
-WATCHED_ANEW = 21_600.0
-"""A space that nobody looks at for a day is watched no more, so it is looked at now and then."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +49,9 @@ class ScheduleStatistics:
     others: int
 
 
-@dataclass(eq=False)
-class _Space:
-    """One space with a schedule. Notes are (name, etag); those in `left` were not taken by a run and start no other."""
-
-    name: str
-    schedule: SpaceSchedule
-    heard: datetime
-    waiting: Waiting = field(default_factory=Waiting)
-    notes: frozenset[tuple[str, str]] = frozenset()
-    left: frozenset[tuple[str, str]] = frozenset()
-    serial: int = 0
-    listed: float = float("-inf")
-    next: Next = field(default_factory=Next)
-    held: str = ""
-    running: bool = False
-
-
 class Scheduler:
-    """Starts runs by a schedule. `zone`: of its hours, None for the machine's own.
+    """Starts runs by a schedule. `zone`: of the hours of consolidations, None for the machine's own; `digest_zone`: of
+    those of digests.
 
     `on_failed(space, reason, what_to_do)` hears of each run that failed. `heard` must be subscribed to the changes.
     """
@@ -84,6 +65,8 @@ class Scheduler:
         *,
         host: str = "",
         zone: tzinfo | None = None,
+        digests: DigestSchedule | None = None,
+        digest_zone: tzinfo | None = None,
         on_failed: Callable[[str, str, str], None] = lambda *_: None,
     ) -> None:
         self._replica = replica
@@ -91,9 +74,16 @@ class Scheduler:
         self._consolidations = consolidations
         self._schedule = schedule
         self._host = f"{host}/{replica.identity}"
-        self._zone = zone
         self._on_failed = on_failed
-        self._spaces = {name: _Space(name, one, clock.now()) for name, one in schedule.spaces.items()}
+        now = clock.now()
+        self._spaces = [
+            Scheduled(kind, name, one, of_hours, now, now)
+            for kind, spaces, of_hours in (
+                *((("digest", digests.spaces, digest_zone),) if digests is not None else ()),
+                ("consolidation", schedule.spaces, zone),
+            )
+            for name, one in spaces.items()
+        ]
         self._memory = Memory(replica, clock)
         self._woken = trio.Event()
         self._stopping = False
@@ -124,9 +114,10 @@ class Scheduler:
     def heard(self, change: Change) -> None:
         """A subscriber of the stream of changes: a note may make a run due."""
         parsed = keys.parse(change.key)
-        state = self._spaces.get(parsed.space)
-        if state is not None and parsed.kind in ("note", "meta"):
-            state.heard = self._clock.now()
+        found = [state for state in self._spaces if state.name == parsed.space]
+        if found and parsed.kind in ("note", "meta"):
+            for state in found:
+                state.heard = self._clock.now()
             self._woken.set()
 
     def stop(self) -> None:
@@ -145,15 +136,19 @@ class Scheduler:
         return {
             "daily_tokens": self._schedule.daily_tokens,
             "tokens_today": self._memory.book.used(self._clock.now()),
-            "spaces": {name: self._describe(state) for name, state in self._spaces.items()},
+            "spaces": self._described("consolidation"),
+            "digests": self._described("digest"),
         }
 
     def statistics(self) -> ScheduleStatistics:
         """Counters, cheap."""
         return ScheduleStatistics(len(self._spaces), **self._ended, others=self._others)
 
-    def _describe(self, state: _Space) -> dict[str, Any]:
-        past = self._memory.book.past(state.name)
+    def _described(self, kind: RunKind) -> dict[str, dict[str, Any]]:
+        return {state.name: self._describe(state) for state in self._spaces if state.kind == kind}
+
+    def _describe(self, state: Scheduled) -> dict[str, Any]:
+        past = state.past(self._memory.book)
         return {
             "notes": state.waiting.notes,
             "running": state.running,
@@ -173,71 +168,51 @@ class Scheduler:
         now = self._clock.now()
 
         def first_seen(book: Book) -> Book | None:
-            new = [one.name for one in self._spaces.values() if one.schedule.at and not book.past(one.name).served]
+            folding = [one for one in self._spaces if one.kind == "consolidation" and one.schedule.at]
+            new = [one.name for one in folding if not one.past(book).served]
             for name in new:
                 book = book.with_past(name, replace(book.past(name), served=now))
             return book if new else None
 
         return await self._memory.update(first_seen) is not None
 
-    async def _look(self) -> list[_Space]:
-        """Find out when each space is due; those that are, the longest due first."""
-        for state in self._spaces.values():
-            state.held = ""
-            await self._count(state)
-            state.next = self._next(state, self._memory.book, self._clock.now())
-        now = self._clock.now()
-        due = [state for state in self._spaces.values() if state.next.is_due(now)]
-        return sorted(due, key=lambda one: one.next.when or now)
+    async def _look(self) -> list[Scheduled]:
+        """Find out when each space is due; those that are, the longest due first.
 
-    def _next(self, state: _Space, book: Book, now: datetime) -> Next:
+        Digests before all others: a consolidation takes away the notes that they read.
+        """
+        for state in self._spaces:
+            state.held = ""
+            await state.count(self._replica, self._clock)
+            self._find_next(state)
+        now = self._clock.now()
+        due = [state for state in self._spaces if state.next.is_due(now)]
+        return sorted(due, key=lambda one: (one.kind != "digest", one.next.when or now))
+
+    def _find_next(self, state: Scheduled) -> None:
+        book, now = self._memory.book, self._clock.now()
+        state.look(book, now, spent=self._is_spent(book, now))
+
+    def _is_spent(self, book: Book, now: datetime) -> bool:
         limit = self._schedule.daily_tokens
-        spent = limit > 0 and book.used(now) >= limit
-        past = book.past(state.name)
-        return next_run(state.schedule, state.waiting, past, spent=spent, now=now, zone=self._zone)
+        return limit > 0 and book.used(now) >= limit
 
     def _patience(self) -> float:
         """Seconds until the next look."""
         now = self._clock.now()
-        moments = [one.next.when for one in self._spaces.values() if one.next.when and one.next.when > now]
+        moments = [one.next.when for one in self._spaces if one.next.when and one.next.when > now]
         return min([LOOK_EVERY, *((moment - now).total_seconds() for moment in moments)])
-
-    async def _count(self, state: _Space) -> None:
-        """Count the notes again if any came, changed or went."""
-        prefix, asked = keys.live_prefix(state.name), trio.current_time()
-        level = self._replica.known(prefix)
-        if level is None or asked - state.listed > WATCHED_ANEW:
-            try:
-                level = await self._replica.listing(prefix)
-            except LiveMemError as error:
-                state.held = f"its notes cannot be listed: {error}"
-                return
-            state.listed = asked
-        if level.serial != state.serial:
-            state.serial = level.serial
-            self._take_in(state, prefix, level)
-
-    def _take_in(self, state: _Space, prefix: str, level: Level) -> None:
-        notes = [name for name in level.objects if keys.parse(prefix + name).kind == "note" and not is_litter(name)]
-        found = {name: level.objects[name] for name in notes}
-        state.notes = frozenset((name, info.etag) for name, info in found.items())
-        state.left &= state.notes
-        new = [info.modified_ns for name, info in found.items() if (name, info.etag) not in state.left]
-        written = datetime.fromtimestamp(max(new) // 1_000_000_000, UTC) if new else None
-        if written is not None and written > self._clock.now():
-            written = state.heard  # a store whose clock is ahead must not put the run off
-        state.waiting = Waiting(len(new), written)
 
     # --- running --------------------------------------------------------------------------------------------
 
-    async def _attend_to(self, due: list[_Space]) -> bool:
+    async def _attend_to(self, due: list[Scheduled]) -> bool:
         """Run the first of these that nothing holds back; whether there was one."""
         for state in due:
             if await self._attend(state):
                 return True
         return False
 
-    async def _attend(self, state: _Space) -> bool:
+    async def _attend(self, state: Scheduled) -> bool:
         """Run a space that is due; False when something holds it back."""
         try:
             if not await is_space(self._replica, state.name):
@@ -246,8 +221,10 @@ class Scheduler:
         except LiveMemError as error:
             state.held = f"the store does not answer: {error}"
             return False
-        if self._consolidations.status(state.name)["state"] in ("queued", "running"):
+        if self._consolidations.is_busy(state.name):
             state.held = "a run is at work already"
+            return False
+        if state.kind == "digest" and not await self._has_new_notes(state):
             return False
         if not await self._claim(state):
             return False
@@ -258,16 +235,23 @@ class Scheduler:
             state.running = False
         return True
 
-    async def _claim(self, state: _Space) -> bool:
+    async def _has_new_notes(self, state: Scheduled) -> bool:
+        """Whether there is something to digest, now that it matters: others may have digested it."""
+        state.forget()
+        await state.count(self._replica, self._clock)
+        self._find_next(state)
+        return not state.held and state.next.is_due(self._clock.now())
+
+    async def _claim(self, state: Scheduled) -> bool:
         """Tell all hosts that this one starts the run; False when there is no need any more, or no way."""
 
         def claim(book: Book) -> Book | None:
             now = self._clock.now()
-            found = self._next(state, book, now)
+            found = state.when(book, now, spent=self._is_spent(book, now))
             if not found.is_due(now):
                 return None
-            begun = replace(book.past(state.name), started=now, why=found.why, host=self._host, state="", tokens=0)
-            return book.with_past(state.name, begun)
+            begun = replace(state.past(book), started=now, why=found.why, host=self._host, state="", tokens=0)
+            return book.with_past(state.name, begun, state.kind)
 
         written = await self._memory.update(claim)
         if written is None:
@@ -276,25 +260,28 @@ class Scheduler:
             self._others += 1
         return bool(written) and not self._stopping
 
-    async def _follow(self, state: _Space) -> None:
+    async def _follow(self, state: Scheduled) -> None:
         """The run itself."""
-        before, newest = state.notes, self._consolidations.latest(state.name)
-        ticket = self._consolidations.touch(state.name)
+        before, newest = state.notes, self._consolidations.latest(state.name, state.kind)
+        ticket = self._consolidations.touch(state.name, RunOptions(kind=state.kind))
         result: dict[str, Any] = {}
-        async for value in self._consolidations.wait(state.name, ticket):
+        async for value in self._consolidations.wait(state.name, ticket, state.kind):
             result = value
         if result["state"] != "error" and not result["notes_processed"]:
-            state.left, state.serial = before, 0
+            state.left = before
+            state.forget()
+        elif state.kind == "digest":
+            state.forget()
         # A run that somebody else had asked for, and that ours has joined, would have cost the same.
-        self._remember(state.name, result, int(result["llm_tokens_used"]) if ticket > newest else 0)
+        self._remember(state, result, int(result["llm_tokens_used"]) if ticket > newest else 0)
         await self._memory.settle()
 
-    def _remember(self, space: str, result: dict[str, Any], tokens: int) -> None:
-        past = replace(self._memory.book.past(space), state=result["state"], tokens=tokens, ended=self._clock.now())
+    def _remember(self, state: Scheduled, result: dict[str, Any], tokens: int) -> None:
+        past = replace(state.past(self._memory.book), state=result["state"], tokens=tokens, ended=self._clock.now())
         if result["state"] != "error":
             past = replace(past, failures=0, served=past.started)
         elif not self._stopping:
             past = replace(past, failures=past.failures + 1)
-            self._on_failed(space, result["reason"], result["what_to_do"])
+            self._on_failed(state.name, result["reason"], result["what_to_do"])
         self._ended[result["state"]] += 1
-        self._memory.owe(space, past, tokens)
+        self._memory.owe(state.name, past, tokens, state.kind)

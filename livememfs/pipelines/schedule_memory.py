@@ -15,6 +15,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import ConflictRetry, LiveMemError, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.ledger import put_version
+from livememfs.pipelines.options import RunKind
 from livememfs.records import keys
 from livememfs.records.schedule_book import Book, Past
 
@@ -30,6 +31,7 @@ class _Ended:
     space: str
     past: Past
     tokens: int
+    kind: RunKind
 
 
 class Memory:
@@ -59,9 +61,9 @@ class Memory:
             log.info("what is remembered of the schedule cannot be reached", reason=str(error))
         return None
 
-    def owe(self, space: str, past: Past, tokens: int) -> None:
+    def owe(self, space: str, past: Past, tokens: int, kind: RunKind = "consolidation") -> None:
         """Remember the end of a run, here for now; `settle` brings it to the bucket."""
-        self._owed.append(_Ended(space, past, tokens))
+        self._owed.append(_Ended(space, past, tokens, kind))
         self.book = self._settled(self.book)
 
     async def settle(self) -> None:
@@ -72,9 +74,9 @@ class Memory:
     def _settled(self, book: Book) -> Book:
         """With the runs that it does not tell of. One whose answer was lost is there already, and counts once."""
         for one in self._owed:
-            there = book.past(one.space)
+            there = book.past(one.space, one.kind)
             if (there.host, there.ended) != (one.past.host, one.past.ended):
-                book = book.with_past(one.space, one.past).with_tokens(one.tokens, self._clock.now())
+                book = book.with_past(one.space, one.past, one.kind).with_tokens(one.tokens, self._clock.now())
         return book
 
     async def _read(self) -> tuple[Book, str | None]:

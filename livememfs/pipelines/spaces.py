@@ -7,6 +7,7 @@ so that callers need one module. Trio thread only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 
 import structlog
@@ -64,16 +65,26 @@ DELETE_ROUNDS = 3
 
 
 async def create(
-    replica: Replica, clock: Clock, name: str, *, description: str = "", owner: str = "", rules: str | None = None
+    replica: Replica,
+    clock: Clock,
+    name: str,
+    *,
+    description: str = "",
+    owner: str = "",
+    rules: str | None = None,
+    distil: Sequence[str] = (),
 ) -> Meta:
     """Make a space. Raises InvalidName, AlreadyExists, and what `seal_rules` raises for the rules' text.
+
+    :distil: which runs take notes out of `live/`, where it is not consolidation
 
     Whoever writes `_meta.json` first made it. A run that dies after that leaves a space that works: its folders need
     no sentinel, and rules can still be sealed.
     """
     check_space_name(name)
     data = None if rules is None else _check_rules(name, rules.encode("utf-8", "surrogatepass"))
-    meta = Meta(name, description, owner, clock.now().astimezone(UTC).replace(microsecond=0))
+    extra = {"distil": list(distil)} if distil else {}
+    meta = Meta(name, description, owner, clock.now().astimezone(UTC).replace(microsecond=0), extra=extra)
     try:
         await put_new(replica, keys.meta_key(name), meta.render())
     except PreconditionFailed:

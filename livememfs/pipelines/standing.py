@@ -1,7 +1,8 @@
 """Which runs of a space still stand, now that some were taken back.
 
-Owns what an undo does to the account: it takes back the run it names and all after it, and stands itself. Refuses to
-read anything: the entries are given. Entries that are missing or cannot be read are passed over. Pure; any thread.
+Owns what an undo does to the account: it takes back the run it names and all after it, and stands itself. Digests are
+no part of the account: an undo leaves memories alone. Refuses to read anything: the entries are given. Entries that are
+missing or cannot be read are passed over. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from livememfs.records.ledger import Entry
 
 
 def standing(entries: Iterable[Entry]) -> list[Entry]:
-    """The runs that made the space what it is, the newest first; undos are among them."""
-    by_number = {entry.number: entry for entry in entries}
+    """The runs that made the bank what it is, the newest first; undos are among them, digests are not."""
+    by_number = {entry.number: entry for entry in entries if entry.kind != "digest"}
     numbers = sorted(by_number)
     found: list[Entry] = []
     at = len(numbers)
@@ -28,7 +29,7 @@ def standing(entries: Iterable[Entry]) -> list[Entry]:
 
 def taken_back(entries: Iterable[Entry]) -> dict[int, int]:
     """The runs that do not stand, each with the undo by which it fell; of several, the one that still counts."""
-    known = list(entries)
+    known = [entry for entry in entries if entry.kind != "digest"]
     undos = [entry for entry in standing(known) if entry.kind == "undo"]
     return {entry.number: undo.number for undo in undos for entry in known if undo.undoes <= entry.number < undo.number}
 

@@ -1,9 +1,9 @@
 """What taking back a run means for each object of a space: the entry of an undo, before it is committed.
 
 Owns the rule for notes. A run's notes come back; those taken in since come back too, as they were last, since nobody
-took back that they were written; those that an undo had put back go again, unless somebody has edited them. Everything
-else in `live/` stays as it is. Refuses to write anything, and to go on without a note whose backup is gone. Trio thread
-only.
+took back that they were written; those that an undo had put back go again, unless somebody has edited them. Notes that
+a digest has taken stay away: they are memories, which no undo touches. Everything else in `live/` stays as it is.
+Refuses to write anything, and to go on without a note whose backup is gone. Trio thread only.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ class TakeBack:
     """One undo: of `since[0]` and all later runs of a space, given in ascending order."""
 
     def __init__(self, replica: Replica, space: str, since: Sequence[Entry]) -> None:
-        self._replica, self._space, self._since = replica, space, since
+        self._replica, self._space = replica, space
+        self._since = [run for run in since if run.kind != "digest"]
+        digests = (run for run in since if run.kind == "digest")
+        self._digested = {note.key.removeprefix(f"{space}/") for run in digests for note in run.removes}
         self._backups: dict[str, Backup] = {}
         self._held: dict[str, Objects] = {}
 
@@ -157,7 +160,7 @@ class TakeBack:
         wanted = {name for name in base if name.startswith(_LIVE)}
         wanted |= {name for name, trail in trails.items() if not trail.put_first}
         found: dict[str, ObjectInfo] = {}
-        for name in wanted - now.keys():
+        for name in wanted - now.keys() - self._digested:
             trail = trails.get(name)
             held: Objects | None = base
             if trail is not None and trail.taken is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from livememfs.pipelines.coverage import words
+from livememfs.pipelines.coverage import Fate, words
 from livememfs.pipelines.gather import Inputs, LiveNote
 from livememfs.pipelines.plan import FileChange, Plan
 from livememfs.records import keys
@@ -50,7 +50,7 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
         host=origin.host,
         fence=origin.fence,
         writes=tuple(writes),
-        removes=tuple(_note(note, plan, number) for number, note in notes.items()),
+        removes=tuple(note_entry(note, plan.coverage.fates[number], number) for number, note in notes.items()),
         parts=tuple(part for change in plan.changes for part in _parts(change, plan, notes)),
         unsourced=plan.unsourced,
         warnings=plan.warnings,
@@ -59,8 +59,8 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
     )
 
 
-def _note(live: LiveNote, plan: Plan, number: int) -> NoteEntry:
-    fate = plan.coverage.fates[number]
+def note_entry(live: LiveNote, fate: Fate, number: int) -> NoteEntry:
+    """A note as the ledger names it."""
     lines = [line.strip() for line in live.note.body.splitlines() if line.strip()]
     return NoteEntry(
         key=live.key,

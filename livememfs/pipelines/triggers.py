@@ -1,7 +1,8 @@
 """When a schedule starts the next run of a space, as a function of what is known.
 
-Owns the rules: what starts a run (notes that wait, quiet after the last one, an hour), and what holds it back (the last
-run was just now, it failed, the day's tokens are used up). Refuses to look at anything itself. Pure; any thread.
+Owns the rules: what starts a run (notes that wait, quiet after the last one, an hour, a last run too long ago), and
+what holds it back (the last run was just now, it failed, the day's tokens are used up). Refuses to look at anything
+itself. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Next:
     """The next run of a space: it is due when `when` has come.
 
     :when:    aware, UTC; None while nothing foreseeable starts one
-    :why:     after_notes, after_idle or at
+    :why:     after_notes, after_idle, at or catch_up
     :held_by: what puts it off until `when`, in words; empty when nothing does
     """
 
@@ -45,10 +46,23 @@ class Next:
 
 
 def next_run(
-    schedule: SpaceSchedule, waiting: Waiting, past: Past, *, spent: bool, now: datetime, zone: tzinfo | None = None
+    schedule: SpaceSchedule,
+    waiting: Waiting,
+    past: Past,
+    *,
+    spent: bool,
+    now: datetime,
+    zone: tzinfo | None = None,
+    catch_up: datetime | None = None,
 ) -> Next:
-    """The next run. `spent`: the day's tokens are used up; `zone`: of the hours, None for the machine's own."""
+    """The next run.
+
+    :spent:    the day's tokens are used up
+    :zone:     of the hours, None for the machine's own
+    :catch_up: since when one is due because the last was too long ago; None: it was not
+    """
     triggers = [*_by_notes(schedule, waiting, now), *_by_hours(schedule, past, now, zone)]
+    triggers += [(catch_up, "catch_up")] if catch_up is not None else []
     if not triggers:
         return Next()
     when, why = min(triggers)

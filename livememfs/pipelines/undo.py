@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.errors import LiveMemError, NotFound
+from livememfs.errors import BadRequest, LiveMemError, NotFound
 from livememfs.pipelines import backups
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.entries import runs
@@ -51,7 +51,8 @@ async def undo(
              further back; the number of an undo brings back what that one took
     :report: told where it is: waiting, backing up, writing, removing
 
-    Notes written since stay. Raises NotFound for a space or a run that is not there, LiveMemError when the run's backup
+    Notes written since stay, and so does what digests did. Raises NotFound for a space or a run that is not there,
+    BadRequest for a digest, LiveMemError when the run's backup
     is gone or incomplete, LeaseLost and what the store fails with; then nothing has changed, unless it says that the
     undo is committed.
     """
@@ -99,7 +100,7 @@ def _entry(
 
 
 async def _since(replica: Replica, space: str, number: int | None) -> list[Entry]:
-    """The run to take back and those after it, ascending. NotFound when there is no such run.
+    """The run to take back and those after it, ascending. NotFound when there is no such run, BadRequest for a digest.
 
     LiveMemError when one of them cannot be read: the notes it took in would be nowhere.
     """
@@ -116,6 +117,8 @@ async def _since(replica: Replica, space: str, number: int | None) -> list[Entry
         )
     if not since or since[0].number != chosen:
         raise NotFound(path=f"run {chosen} of {space}")
+    if since[0].kind == "digest":
+        raise BadRequest(path=f"run {chosen} of {space}", detail="it is a digest; what it stored can be forgotten")
     return since
 
 
@@ -154,4 +157,8 @@ def _figures(taking: Taking, run: int, seconds: float) -> dict[str, Any]:
         duration_seconds=round(seconds, 3),
         ledger=run,
     )
-    return {**asdict(figures), "bank_files_removed": len(bank) - len(changed), "notes_restored": taking.notes}
+    return {
+        **figures.of("consolidation"),
+        "bank_files_removed": len(bank) - len(changed),
+        "notes_restored": taking.notes,
+    }

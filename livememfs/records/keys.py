@@ -110,6 +110,14 @@ def ledger_key(space: str, number: int) -> str:
     return f"{ledger_prefix(space)}{number:08d}.json"
 
 
+def stored_key(space: str, number: int) -> str:
+    """`{space}/_ledger/{n:08d}.digest`: the run of this number is a digest, and its memories are stored.
+
+    A listing alone tells which runs are digests, so nobody who asks about the bank has to read them.
+    """
+    return f"{ledger_prefix(space)}{number:08d}.digest"
+
+
 def index_prefix(space: str, model: str) -> str:
     """`{space}/_index/{model}/`, with the slash: vectors that a model has made. A name that may not stand in a key is
     told from others by a digest.

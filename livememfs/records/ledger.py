@@ -11,14 +11,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any, Literal
 
 from livememfs.records.times import iso, parse_iso
 
 FORM = 1
+_OF_DIGESTS = ("keeps", "digested")
 
 State = Literal["committed", "applied"]
-Kind = Literal["consolidation", "undo"]
+Kind = Literal["consolidation", "undo", "digest"]
+KINDS: tuple[Kind, ...] = ("consolidation", "undo", "digest")
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class NoteEntry:
     """A note of the run, and what became of it. It leaves `live/` only as the version `etag`.
 
     :sha256:  of its bytes, in hex
-    :used_in: the bank files that it led to
+    :used_in: the bank files that it led to, or the memories
     :skipped: why it led to none
     :number:  by which the run knew it, from 1
     """
@@ -92,8 +95,10 @@ class Entry:
 
     :number:     from 1, without gaps between runs that livememfs made
     :fence:      of the lease under which it was committed
-    :writes:     in the order in which they are made: bank, synthesis, `_meta.json`
+    :writes:     in the order in which they are made: bank, synthesis, `_meta.json`; of a digest the memories
     :removes:    notes that go last; the notes a reply did not account for are not among them
+    :keeps:      notes that a digest has read and that stay
+    :digested:   marks of the notes that digests have read up to this one, the oldest first (see `digest_mark`)
     :undoes:     the run whose effect and everything since an undo takes back; 0 for a consolidation
     :backup:     stamp of the backup that was made before; empty when there was none
     :metrics:    the figures of the run as `.consolidate` shows them
@@ -109,6 +114,8 @@ class Entry:
     fence: int = 0
     writes: tuple[Write, ...] = ()
     removes: tuple[NoteEntry, ...] = ()
+    keeps: tuple[NoteEntry, ...] = ()
+    digested: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()
     unsourced: tuple[Unsourced, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -123,7 +130,7 @@ class Entry:
 
     def render(self) -> bytes:
         """The object of this entry: JSON, one line for each field."""
-        fields = asdict(self)
+        fields = {name: value for name, value in asdict(self).items() if value or name not in _OF_DIGESTS}
         fields["committed_at"] = iso(self.committed_at)
         fields["applied_at"] = iso(self.applied_at) if self.applied_at else None
         lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
@@ -140,18 +147,23 @@ class Entry:
             raise ValueError(f"it is not an entry of form {FORM}")
         if found.get("state") not in ("committed", "applied"):
             raise ValueError("it is neither committed nor applied")
+        kind = found.get("kind", "consolidation")
+        if kind not in KINDS:
+            raise ValueError(f"it is of an unknown kind, {ascii(kind)[:80]}")
         try:
             return cls(
                 number=int(found["number"]),
                 space=str(found["space"]),
-                kind=found["kind"],
+                kind=kind,
                 state=found["state"],
                 committed_at=parse_iso(found["committed_at"]),
                 applied_at=parse_iso(found["applied_at"]) if found["applied_at"] else None,
                 host=found["host"],
                 fence=found["fence"],
                 writes=tuple(Write(**write) for write in found["writes"]),
-                removes=tuple(NoteEntry(**{**note, "used_in": tuple(note["used_in"])}) for note in found["removes"]),
+                removes=_notes(found["removes"]),
+                keeps=_notes(found.get("keeps", [])),
+                digested=tuple(found.get("digested", [])),
                 parts=tuple(
                     Part(part["file"], tuple(part["heading"]), tuple(part["notes"])) for part in found["parts"]
                 ),
@@ -163,3 +175,12 @@ class Entry:
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"a field is missing or of a wrong type: {error}") from error
+
+
+def digest_mark(key: str, etag: str) -> str:
+    """By what a ledger knows that a digest has read this version of a note: 16 hexadecimal digits."""
+    return blake2b(f"{key}\0{etag}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _notes(found: list[dict[str, Any]]) -> tuple[NoteEntry, ...]:
+    return tuple(NoteEntry(**{**note, "used_in": tuple(note["used_in"])}) for note in found)

@@ -1,4 +1,5 @@
-"""Which spaces are consolidated by themselves, and when: the setting `schedule`, as a file or a variable has it.
+"""Which spaces are consolidated or digested by themselves, and when: the settings `schedule` and `digest_schedule`, as
+a file or a variable has them.
 
 Owns its form. Refuses unknown keys, wrong types and a table that would never start anything, with one sentence. Pure;
 may be called from any thread.
@@ -15,6 +16,10 @@ from datetime import time
 from typing import Any, Self
 
 DAILY_TOKENS = "daily_tokens"
+ZONE = "zone"
+DIGEST_ZONE = "Europe/Paris"
+DIGEST_HOURS = tuple(time(hour) for hour in (2, 6, 10, 14, 18, 22))
+_STARTS = {"after_notes", "after_idle", "at"}
 _MANY = 1_000_000_000
 """Seconds that can still be added to a date."""
 _HOUR = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
@@ -42,7 +47,7 @@ class SpaceSchedule:
             fault = _fault(name, value)
             if fault:
                 raise ValueError(f"{space}: {fault}")
-        if not table.keys() & {"after_notes", "after_idle", "at"} or table.get("at") == []:
+        if not table.keys() & _STARTS or table.get("at") == []:
             raise ValueError(f"{space}: one of after_notes, after_idle and at says when; without, nothing would run")
         hours = sorted({time.fromisoformat(hour) for hour in table.get("at", ())})
         return cls(**{**table, "at": tuple(hours)})
@@ -67,31 +72,76 @@ class Schedule:
         """The schedule in a table of a file, or in the JSON of a variable. Raises ValueError."""
         if isinstance(value, cls):
             return value
-        if isinstance(value, str):
-            try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
-                raise ValueError('this is not JSON; write for example {"project": {"after_notes": 20}}') from None
-        if not isinstance(value, dict):
-            raise ValueError("it is a table that has a table for each space")
-        limit = value.get(DAILY_TOKENS, cls.daily_tokens)
+        found = _decoded(value, '{"project": {"after_notes": 20}}')
+        limit = found.get(DAILY_TOKENS, cls.daily_tokens)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
             raise ValueError(f"{DAILY_TOKENS} is a number, 0 for no limit")
-        spaces: dict[str, SpaceSchedule] = {}
-        for name, table in value.items():
-            if name == DAILY_TOKENS:
-                continue
-            if not isinstance(table, dict):
-                raise ValueError(f"there is no key {ascii(name)[1:-1]}{_suggestion(name, [DAILY_TOKENS])}")
-            if not name or name.startswith("_") or "/" in name:
-                raise ValueError(f"{name!a} cannot be a space")
-            spaces[name] = SpaceSchedule.parse(name, table)
-        return cls(spaces, limit)
+        tables = _tables(found, DAILY_TOKENS)
+        return cls({name: SpaceSchedule.parse(name, table) for name, table in tables.items()}, limit)
 
     def __str__(self) -> str:
         """As LIVEMEMFS_SCHEDULE has it, without what is at its default."""
         limit = {DAILY_TOKENS: self.daily_tokens} if self.daily_tokens != Schedule.daily_tokens else {}
         return json.dumps(limit | {name: one.to_json() for name, one in self.spaces.items()}, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class DigestSchedule:
+    """When spaces are digested; a space whose table says nothing of it at DIGEST_HOURS.
+
+    :zone: the name of the time zone of all hours
+    """
+
+    spaces: Mapping[str, SpaceSchedule] = field(default_factory=dict)
+    zone: str = DIGEST_ZONE
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """The schedule in a table of a file, or in the JSON of a variable. Raises ValueError."""
+        if isinstance(value, cls):
+            return value
+        found = _decoded(value, '{"zone": "Europe/Paris", "project": {"at": ["06:00", "22:00"]}}')
+        zone = found.get(ZONE, cls.zone)
+        if not isinstance(zone, str) or not zone.isprintable() or not zone.strip():
+            raise ValueError(f'{ZONE} is the name of a time zone, as "{DIGEST_ZONE}"')
+        hours = [f"{hour:%H:%M}" for hour in DIGEST_HOURS]
+        spaces = {
+            name: SpaceSchedule.parse(name, table if table.keys() & _STARTS else {**table, "at": hours})
+            for name, table in _tables(found, ZONE).items()
+        }
+        return cls(spaces, zone)
+
+    def __str__(self) -> str:
+        """As LIVEMEMFS_DIGEST_SCHEDULE has it, without what is at its default."""
+        zone = {ZONE: self.zone} if self.zone != DIGEST_ZONE else {}
+        usual = SpaceSchedule(at=DIGEST_HOURS)
+        tables = {name: {} if one == usual else one.to_json() for name, one in self.spaces.items()}
+        return json.dumps(zone | tables, ensure_ascii=False)
+
+
+def _decoded(value: object, example: str) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError(f"this is not JSON; write for example {example}") from None
+    if not isinstance(value, dict):
+        raise ValueError("it is a table that has a table for each space")
+    return value
+
+
+def _tables(found: Mapping[str, Any], own: str) -> dict[str, Mapping[str, Any]]:
+    """The tables of the spaces; `own` is the one key that is none."""
+    tables: dict[str, Mapping[str, Any]] = {}
+    for name, table in found.items():
+        if name == own:
+            continue
+        if not isinstance(table, dict):
+            raise ValueError(f"there is no key {ascii(name)[1:-1]}{_suggestion(name, [own])}")
+        if not name or name.startswith("_") or "/" in name:
+            raise ValueError(f"{name!a} cannot be a space")
+        tables[name] = table
+    return tables
 
 
 def _fault(name: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from livememfs.records.ledger import Kind
 from livememfs.records.times import iso, parse_iso
 
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -41,22 +42,29 @@ class Past:
 
 @dataclass(frozen=True)
 class Book:
-    """All spaces, and the tokens that scheduled runs have used on `day` (`2026-02-20`, in UTC)."""
+    """All spaces, and the tokens that scheduled runs have used on `day` (`2026-02-20`, in UTC).
+
+    :spaces:  their consolidations
+    :digests: their digests
+    """
 
     day: str = ""
     tokens: int = 0
     spaces: Mapping[str, Past] = field(default_factory=dict)
+    digests: Mapping[str, Past] = field(default_factory=dict)
 
-    def past(self, space: str) -> Past:
-        """What is known of a space."""
-        return self.spaces.get(space, Past())
+    def past(self, space: str, kind: Kind = "consolidation") -> Past:
+        """What is known of a space's runs of a kind."""
+        return (self.digests if kind == "digest" else self.spaces).get(space, Past())
 
     def used(self, now: datetime) -> int:
         """The tokens of this day."""
         return self.tokens if self.day == day_of(now) else 0
 
-    def with_past(self, space: str, past: Past) -> Book:
+    def with_past(self, space: str, past: Past, kind: Kind = "consolidation") -> Book:
         """The same with another past of one space."""
+        if kind == "digest":
+            return replace(self, digests={**self.digests, space: past})
         return replace(self, spaces={**self.spaces, space: past})
 
     def with_tokens(self, tokens: int, now: datetime) -> Book:
@@ -65,8 +73,9 @@ class Book:
 
     def render(self) -> bytes:
         """The object: JSON."""
-        spaces = {space: _values(past) for space, past in sorted(self.spaces.items())}
-        value = {"day": self.day, "tokens": self.tokens, "spaces": spaces}
+        value: dict[str, Any] = {"day": self.day, "tokens": self.tokens, "spaces": _rendered(self.spaces)}
+        if self.digests:
+            value["digests"] = _rendered(self.digests)
         return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
     @classmethod
@@ -78,15 +87,22 @@ class Book:
             return cls()
         if not isinstance(found, dict):
             return cls()
-        spaces = found.get("spaces")
-        pasts = spaces.items() if isinstance(spaces, dict) else ()
-        known = {space: _past(value, now) for space, value in pasts if isinstance(value, dict)}
-        return cls(_text(found.get("day")), _count(found.get("tokens")), known)
+        known, digests = _pasts(found.get("spaces"), now), _pasts(found.get("digests"), now)
+        return cls(_text(found.get("day")), _count(found.get("tokens")), known, digests)
 
 
 def day_of(moment: datetime) -> str:
     """The day on which tokens are counted: that of UTC, which all hosts agree on."""
     return moment.astimezone(UTC).date().isoformat()
+
+
+def _rendered(pasts: Mapping[str, Past]) -> dict[str, Any]:
+    return {space: _values(past) for space, past in sorted(pasts.items())}
+
+
+def _pasts(found: object, now: datetime) -> dict[str, Past]:
+    pasts = found.items() if isinstance(found, dict) else ()
+    return {space: _past(value, now) for space, value in pasts if isinstance(value, dict)}
 
 
 def _values(past: Past) -> dict[str, Any]:

@@ -80,6 +80,12 @@ class Meta:
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "backslashreplace")  # a lone surrogate goes back to the escape it came from
 
+    @property
+    def distil(self) -> tuple[str, ...]:
+        """Which runs take notes out of `live/`, where the record says so."""
+        given = self.extra.get("distil")
+        return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
+
     def after_run(self, now: datetime, notes: int, number: int = 0) -> Meta:
         """This record after one more run, which took in `notes` notes; `number` is the run's, if it is known."""
         return replace(

@@ -69,7 +69,7 @@ class LLMRequest:
         return "\n\n".join(message["content"] for message in self.messages)
 
     def section(self, name: str) -> Any:
-        """The JSON value below the heading `## {name}` of a prompt made by the consolidation pipeline."""
+        """The JSON value below the heading `## {name}` of a prompt made by a pipeline."""
         _, found, rest = self.text.partition(f"## {name}\n")
         if not found:
             raise LookupError(f"the prompt has no section {name}")
@@ -180,6 +180,19 @@ def consolidation_reply(
         coverage: list[dict[str, Any]] = [{"note": n, "files": list(names)} for n, names in (used or {}).items()]
         reply["coverage"] = coverage + [{"note": n, "skipped": reason} for n, reason in (skipped or {}).items()]
     return {"coverage": EVERY_NOTE, **reply}
+
+
+def remembered(content: str, *sources: int, **fields: object) -> dict[str, Any]:
+    """A memory in the reply of a digest."""
+    return {"content": content, "subjects": ["david"], "type": "fact", "ttl": None, "sources": list(sources), **fields}
+
+
+def digest_reply(
+    *memories: Mapping[str, Any], skipped: Mapping[int, str] | None = None, **extra: object
+) -> dict[str, Any]:
+    """A well-formed reply of the digest. `skipped`: reasons by note number."""
+    left = [{"note": number, "reason": reason} for number, reason in (skipped or {}).items()]
+    return {"memories": [dict(memory) for memory in memories], "skipped": left, **extra}
 
 
 class _Server(ThreadingHTTPServer):

@@ -1,4 +1,4 @@
-"""Control files and wait files: `touch .consolidate`, `cat .consolidate`, `cat .consolidate.wait`.
+"""Control files and wait files: `touch .consolidate`, `cat .consolidate`, `cat .consolidate.wait`; `.digest` likewise.
 
 Owns what a touch is (an open for writing, or setting times) and how a wait ends (a failure ends the read with EIO, so a
 shell sees it). A touch queues a run and returns; the pipeline's queue decides what runs. Refuses requests that are not
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from livememfs import errors
-from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.options import RunKind, RunOptions
 from livememfs.records.times import parse_iso
 from livememfs.tree import rejected
 from livememfs.tree.computed import BytesHandle
@@ -51,13 +51,13 @@ def with_refused_replies(context: Context, outcome: dict[str, Any]) -> dict[str,
 
 
 class Control(File):
-    """`.consolidate` of one space."""
+    """`.consolidate` or `.digest` of one space: the file by which runs of a kind are asked for."""
 
-    __slots__ = ("context", "space", "writers")
+    __slots__ = ("context", "kind", "space", "writers")
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
         super().__init__(parent, name)
-        self.context, self.space = context, space
+        self.context, self.space, self.kind = context, space, kind
         self.writers: set[ControlHandle] = set()
 
     async def attrs(self) -> Attrs:
@@ -66,7 +66,7 @@ class Control(File):
 
     def answer(self) -> bytes:
         """What `cat` shows: one JSON object."""
-        status = with_refused_replies(self.context, self.context.consolidations.status(self.space))
+        status = with_refused_replies(self.context, self.context.consolidations.status(self.space, self.kind))
         return (json.dumps(status, ensure_ascii=False) + "\n").encode()
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
@@ -85,13 +85,13 @@ class Control(File):
             return
         waiting = [writer for writer in self.writers if not writer.counted]
         if waiting or not self.writers:
-            self.context.consolidations.touch(self.space)
+            self.submit(b"")
         for writer in waiting:
             writer.counted = True
 
     def submit(self, request: bytes) -> None:
         """One close of a writer: what it wrote are the options. Raises BadRequest."""
-        self.context.consolidations.touch(self.space, RunOptions.parse(request, path=self.path))
+        self.context.consolidations.touch(self.space, RunOptions.parse(request, path=self.path, kind=self.kind))
 
 
 class ControlHandle(Handle):
@@ -134,13 +134,13 @@ class ControlHandle(Handle):
 
 
 class Wait(File):
-    """`.consolidate.wait`: reading it follows the run that covers every touch made before the open."""
+    """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
 
-    __slots__ = ("context", "space")
+    __slots__ = ("context", "kind", "space")
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
         super().__init__(parent, name)
-        self.context, self.space = context, space
+        self.context, self.space, self.kind = context, space, kind
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.ReadOnly("it is read to wait for a run", path=self.path)
@@ -152,10 +152,10 @@ class Wait(File):
         if mode.write:
             raise self.refuse("writing")
         consolidations = self.context.consolidations
-        return StreamHandle(self._lines(consolidations.latest(self.space)), self.path)
+        return StreamHandle(self._lines(consolidations.latest(self.space, self.kind)), self.path)
 
     async def _lines(self, ticket: int) -> AsyncIterator[dict[str, Any]]:
-        async for value in self.context.consolidations.wait(self.space, ticket):
+        async for value in self.context.consolidations.wait(self.space, ticket, self.kind):
             yield with_refused_replies(self.context, value)
 
 

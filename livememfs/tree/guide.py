@@ -19,6 +19,7 @@ Files are the interface. Nothing here needs a tool other than reading and writin
   `agent:NAME`, `file:NAME`, `after:2026-02-01`, `in:bank`, "quoted words" and `-word` narrow it down.
 - **After a piece of work**, `touch .consolidate` has the notes folded into `bank/`.
   `touch .consolidate && cat .consolidate.wait` waits for it; `cat .consolidate` shows how the last one went.
+  `touch .digest` takes from the notes what lasts, one fact per file, into `memories/`; `.digest.wait` waits likewise.
 - `bank/` is read-only. `_rules.md` says which files it has; it can be written once, before the first consolidation.
 - If a write fails, the last lines of `../.livememfs/errors.ndjson` say why and what to do.
 - Any other file or folder you make here is kept as it is.

@@ -116,6 +116,8 @@ REGISTRY = (
     Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
     Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
     Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),
+    Entry("<space>/.digest", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
+    Entry("<space>/.digest.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"),
     Entry(
         "<space>/.recall", "file", 0o644, "a message; what is read next is the answer", "what to know before answering"
     ),

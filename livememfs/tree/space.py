@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.pipelines.history import History
+from livememfs.pipelines.options import CONTROLS, RunKind
 from livememfs.records import keys
 from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.collection import Collection
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
     from livememfs.tree.note import NoteFile
 
 README = "README.md"
-CONTROL = ".consolidate"
-WAIT = ".consolidate.wait"
-DIFF = ".consolidate.diff"
+DIFF = f"{CONTROLS['consolidation']}.diff"
 RECALL = ".recall"
 HISTORY = ".history"
 WHY = ".why"
@@ -46,8 +45,6 @@ RESERVED = frozenset(
         "context.md",
         "observations",
         "sessions",
-        ".digest",
-        ".digest.wait",
         ".hooks",
         keys.LEDGER,
         keys.CHANGES,
@@ -55,6 +52,11 @@ RESERVED = frozenset(
         keys.KEEP,
     }
 )
+
+
+def wait_name(kind: RunKind) -> str:
+    """The file of a space that is read to wait for runs of a kind."""
+    return f"{CONTROLS[kind]}.wait"
 
 
 class Space(PlainDirectory):
@@ -74,13 +76,17 @@ class Space(PlainDirectory):
             README: ComputedFile(self, README, context, self._readme),
             keys.LIVE: self.live,
             keys.BANK: bank,
-            CONTROL: Control(self, CONTROL, context, space),
-            WAIT: Wait(self, WAIT, context, space),
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
             RECALL: Recall(self, RECALL, context, space),
             SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
+        for kind, name in CONTROLS.items():
+            waiting = wait_name(kind)
+            self._fixed |= {
+                name: Control(self, name, context, space, kind),
+                waiting: Wait(self, waiting, context, space, kind),
+            }
         self.collections = [Collection(self, context, space, folder) for folder in keys.COLLECTIONS]
         self._fixed |= {collection.name: collection for collection in self.collections}
 

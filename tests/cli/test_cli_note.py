@@ -1,4 +1,4 @@
-"""`livememfs note` and `livememfs consolidate` on a folder store, without a mount."""
+"""`livememfs note`, `livememfs consolidate` and `livememfs digest` on a folder store, without a mount."""
 
 from __future__ import annotations
 
@@ -130,3 +130,68 @@ def test_a_mount_point_without_a_mount_is_refused(cli: Cli, tmp_path: Path) -> N
 
     assert ended.code == 1
     assert f"no livememfs is mounted on {tmp_path}" in ended.err
+
+
+# --- digest ------------------------------------------------------------------------------------------------------
+
+
+def test_what_lasts_is_taken_into_the_memories_and_the_notes_stay(cli: Cli, project: str) -> None:
+    cli("note", project, "We chose S3.", "--category", "decision")
+    cli("note", project, "The tests pass.", "--category", "progress")
+
+    ended = cli("digest", project)
+
+    assert ended.code == 0
+    assert ended.out.startswith("project: 2 notes read, 1 memory stored, 0 left, ")
+    assert "by builtin" in ended.out
+    assert cli("space", "info", project, "--json").json["notes"] == 2
+    assert "We chose S3." in cli("memories", "list", project).out
+    assert "No new notes to digest" in cli("digest", project).err
+
+
+def test_a_dry_digest_shows_the_memories_and_stores_none(cli: Cli, project: str) -> None:
+    cli("note", project, "We chose S3.", "--category", "decision")
+
+    ended = cli("digest", project, "--dry-run")
+
+    assert ended.code == 0
+    assert ended.out.splitlines()[0] == "+ memories (decision): We chose S3."
+    assert "1 note would be read, 1 memory would be stored" in ended.out
+    assert "We chose S3." not in cli("memories", "list", project).out
+    assert cli("digest", project, "--dry-run", "--json").json["memories"][0]["content"] == "We chose S3."
+
+
+def test_a_digest_that_fails_says_so_and_exits_1(cli: Cli, project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("note", project, "We chose S3.")
+    with ScriptedLLM("this is prose", "and this too") as llm:
+        monkeypatch.setenv("LLMAAS_API_URL", llm.url)
+        monkeypatch.setenv("LLMAAS_MODEL", "scripted")
+        ended = cli("digest", project)
+
+    assert ended.code == 1
+    assert "project was not digested: the model's reply was refused" in ended.err
+
+
+def test_a_space_that_is_not_there_is_not_digested(cli: Cli) -> None:
+    assert "there is no space nowhere" in cli("digest", "nowhere").err
+
+
+def test_the_history_lists_digests_among_the_runs(cli: Cli, project: str) -> None:
+    cli("note", project, "We chose S3.", "--category", "decision")
+    cli("digest", project)
+
+    [run] = cli("history", project, "--json").json
+
+    assert (run["kind"], run["notes_in"], run["memories"], run["files"]) == ("digest", 1, 1, 0)
+    refused = cli("undo", project, "1")
+    assert (refused.code, "it is a digest" in refused.err) == (1, True)
+
+
+def test_in_a_space_made_for_digests_the_notes_leave(cli: Cli) -> None:
+    assert cli("space", "create", "pet", "--distil", "digest", "--json").json["extra"] == {"distil": ["digest"]}
+    cli("note", "pet", "We chose S3.", "--category", "decision")
+
+    assert cli("digest", "pet").code == 0
+
+    assert cli("space", "info", "pet", "--json").json["notes"] == 0
+    assert "We chose S3." in cli("memories", "list", "pet").out

@@ -85,7 +85,11 @@ class World:
     async def ledger(self) -> list[Entry]:
         """The runs that were committed, in order."""
         found = await self.everything()
-        return [Entry.parse(data) for key, data in sorted(found.items()) if keys.parse(key).kind == "ledger"]
+        return [
+            Entry.parse(data)
+            for key, data in sorted(found.items())
+            if keys.parse(key).kind == "ledger" and key.endswith(".json")
+        ]
 
     async def bank(self) -> dict[str, str]:
         prefix = keys.bank_prefix(SPACE)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, time, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,23 +10,19 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pytest
 import trio
 from consolidation_world import SPACE, World
+from schedule_world import town
 from trio.abc import Clock
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import Unreachable
 from livememfs.pipelines import spaces
-from livememfs.pipelines.notes import write_note
-from livememfs.pipelines.options import ConsolidationSettings
-from livememfs.pipelines.queue import Consolidations
-from livememfs.pipelines.result import Metrics, RunResult
-from livememfs.pipelines.schedule import Scheduler
 from livememfs.pipelines.schedule_memory import Memory
 from livememfs.pipelines.triggers import Next, Waiting, next_run
 from livememfs.records import keys
 from livememfs.records.schedule import Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book, Past
 from livememfs.store.base import list_all
-from livememfs.testing.clock import START, ManualClock
+from livememfs.testing.clock import START
 from livememfs.testing.store import Asked, Fault, FaultyStore
 
 NOON = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
@@ -210,132 +204,7 @@ def test_tokens_are_counted_by_the_day_of_utc() -> None:
     assert book.with_tokens(1, NOON + timedelta(days=1)).tokens == 1
 
 
-# --- a host --------------------------------------------------------------------------------------------------------
-
-
-class Model:
-    """Runs that take in every note, cost `tokens` and end in `state`, in place of the consolidator."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.runs: list[str] = []
-        self.tokens = 100
-        self.state: Any = "ok"
-        self.takes = True
-        self.seconds = 0.0
-
-    async def __call__(self, space: str, replica: Replica) -> RunResult:
-        self.runs.append(space)
-        prefix = keys.live_prefix(space)
-        found = [item.key for item in await replica.walk(prefix) if not item.key.endswith(keys.KEEP)]
-        await trio.sleep(self.seconds)
-        taken = found if self.takes and self.state != "error" else []
-        for key in taken:
-            await replica.delete(key)
-        cost = Metrics(notes_processed=len(taken), llm_tokens_used=self.tokens if found else 0)
-        return RunResult(self.state, cost, self.world.clock.now(), reason="it went wrong", what_to_do="look")
-
-
-class Host:
-    """One mount with a schedule."""
-
-    def __init__(self, world: World, model: Model, nursery: trio.Nursery, name: str, schedule: Schedule) -> None:
-        self.world = world
-        self.store = FaultyStore(world.memory)
-        now_ns = lambda: int(world.clock.now().timestamp() * 1_000_000_000)  # noqa: E731 - one line, used once
-        self.replica = Replica(self.store, now_ns=now_ns)
-        settings = ConsolidationSettings()
-        self.consolidations = Consolidations(self.replica, world.clock, None, settings, nursery=nursery, host=name)
-        runs = self.consolidations
-
-        class _Runs:
-            async def run(self, space: str, options: object, control: object) -> RunResult:
-                async with runs.leases.hold(space):
-                    return await model(space, host.replica)
-
-        host = self
-        runs._consolidator = _Runs()  # type: ignore[assignment]  # what a run does is not what is tested here
-        self.failed: list[tuple[str, str, str]] = []
-        self.scheduler = Scheduler(
-            self.replica,
-            world.clock,
-            runs,
-            schedule,
-            host=name,
-            zone=UTC,
-            on_failed=lambda *told: self.failed.append(told),
-        )
-        self.replica.subscribe(self.scheduler.heard)
-
-    def state(self, space: str = SPACE) -> dict[str, Any]:
-        """What status.json says of a space."""
-        found = self.scheduler.status()["spaces"][space]
-        assert isinstance(found, dict)
-        return found
-
-    async def note(self, text: str = "a note", space: str = SPACE) -> None:
-        """A note written through this host, as of now."""
-        await write_note(self.replica, self.world.clock, space, text, agent="me")
-
-
-class Town:
-    """A bucket with one space, hosts, and time."""
-
-    def __init__(self, nursery: trio.Nursery) -> None:
-        self.world = World()
-        self.clock: ManualClock = self.world.clock
-        self.model = Model(self.world)
-        self.nursery = nursery
-        self.hosts: list[tuple[Host, trio.CancelScope]] = []
-
-    async def host(self, name: str = "here", *, daily_tokens: int = 1_000_000, **schedule: Any) -> Host:
-        """A host whose schedule for `alpha` is this."""
-        return await self.start(name, Schedule({SPACE: SpaceSchedule(**schedule)}, daily_tokens))
-
-    async def start(self, name: str, schedule: Schedule) -> Host:
-        host, scope = Host(self.world, self.model, self.nursery, name, schedule), trio.CancelScope()
-
-        async def live() -> None:
-            with scope:
-                async with trio.open_nursery() as nursery:
-                    await nursery.start(host.replica.run)
-                    nursery.start_soon(host.scheduler.run)
-
-        self.nursery.start_soon(live)
-        self.hosts.append((host, scope))
-        await self.later(2)
-        return host
-
-    def kill(self, host: Host) -> None:
-        """End a host as a crash would."""
-        next(scope for one, scope in self.hosts if one is host).cancel()
-
-    async def later(self, length: float) -> None:
-        """Let time pass, by every clock there is."""
-        left = length
-        while left > 0:
-            step = min(left, 30.0)
-            self.clock.advance(step)
-            await trio.sleep(step)
-            left -= step
-
-    async def sleep(self, length: float) -> None:
-        """Let the machine sleep: the clock on the wall goes on, and nothing else does."""
-        self.clock.advance(length)
-        await self.later(61)
-
-    async def book(self) -> Book:
-        """What the bucket remembers."""
-        return Book.parse(await self.world.get(keys.schedule_key()), self.clock.now())
-
-
-@asynccontextmanager
-async def town() -> AsyncIterator[Town]:
-    async with trio.open_nursery() as nursery:
-        made = Town(nursery)
-        await made.world.seed()
-        yield made
-        nursery.cancel_scope.cancel()
+# --- hosts ---------------------------------------------------------------------------------------------------------
 
 
 async def test_enough_notes_start_one_run_and_the_rest_waits_for_enough(autojump_clock: Clock) -> None:

@@ -69,7 +69,10 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
     assert await here.names("beta") == [
         ".consolidate",
         ".consolidate.wait",
+        ".digest",
+        ".digest.wait",
         ".history",
+        ".recall",
         ".why",
         "README.md",
         "_meta.json",
@@ -352,7 +355,7 @@ async def test_a_bank_file_rewritten_while_it_is_open_is_never_mixed(
 # --- names with a meaning ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["context.md", "observations", ".recall", "_ledger", ".keep", "sessions"])
+@pytest.mark.parametrize("name", ["context.md", "observations", ".hooks", "_ledger", ".keep", "sessions"])
 async def test_names_that_are_reserved_in_a_space_stay_free(world: World, here: Host, name: str) -> None:
     await here.write("alpha/own.txt", "x")
     with pytest.raises(errors.NotPermitted):
@@ -389,7 +392,14 @@ async def test_the_same_names_are_ordinary_outside_a_space(here: Host) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["alpha/README.md", ".livememfs/status.json", ".livememfs/errors.ndjson", ".livememfs/journal.wait", WAIT],
+    [
+        "alpha/README.md",
+        ".livememfs/status.json",
+        ".livememfs/errors.ndjson",
+        ".livememfs/journal.wait",
+        WAIT,
+        "alpha/.digest.wait",
+    ],
 )
 async def test_computed_files_are_readable_and_read_only(here: Host, path: str) -> None:
     node = await file_at(here, path)
@@ -675,3 +685,50 @@ async def test_a_space_just_made_stays_usable_while_the_store_is_away(
     assert b"call back" in await here.read("fresh/live/todo.md")
     here.store.fail_all = None
     assert [name for name in await world.bucket("fresh/live/") if name != ".keep"] != []
+
+
+# --- .digest ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_touch_of_digest_stores_memories_and_no_consolidation_hears_of_it(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    await here.write("alpha/live/decision.md", "we chose S3\n")
+
+    await _change(here, "alpha/.digest", AttrChange(mtime_ns=1))
+    told = [json.loads(line) for line in (await here.read("alpha/.digest.wait")).splitlines()]
+
+    assert (told[-1]["state"], told[-1]["memories_stored"], told[-1]["model"]) == ("ok", 1, "builtin")
+    assert json.loads(await here.read("alpha/.digest")) == told[-1]
+    assert json.loads(await here.read(CONTROL)) == {"space": "alpha", "state": "idle"}
+    [name] = [name for name in await here.names("alpha/memories") if name.endswith(".md")]
+    assert (await here.read(f"alpha/memories/{name}")).endswith(b"we chose S3\n")
+    assert len(await world.notes()) == 1
+    assert await here.names("alpha/.history") == []
+
+
+async def test_a_dry_digest_shows_what_it_would_store_where_it_is_asked_for(here: Host, autojump_clock: Clock) -> None:
+    await here.write("alpha/live/decision.md", "we chose S3\n")
+    await here.write("alpha/.digest", '{"dry_run": true}', WRITE)
+    await here.read("alpha/.digest.wait")
+
+    [memory] = json.loads(await here.read("alpha/.digest"))["memories"]
+    assert (memory["content"], memory["type"]) == ("we chose S3", "decision")
+    assert ".consolidate.diff" not in await here.names("alpha")
+
+
+async def test_what_a_digest_cannot_be_asked_is_refused_by_its_own_name(here: Host) -> None:
+    with pytest.raises(errors.BadRequest) as caught:
+        await here.write("alpha/.digest", '{"kind": "consolidation"}', WRITE)
+
+    assert str(caught.value).startswith("alpha/.digest: there is no option 'kind'")
+
+
+async def test_cancelling_a_digest_leaves_a_consolidation_alone(here: Host, autojump_clock: Clock) -> None:
+    here.store.latency("*", 10)
+    await _change(here, CONTROL, AttrChange(mtime_ns=1))
+    await here.write("alpha/.digest", '{"cancel": true}', WRITE)
+    await trio.sleep(1)
+
+    assert json.loads(await here.read(CONTROL))["state"] == "running"
+    assert json.loads(await here.read("alpha/.digest"))["state"] == "idle"

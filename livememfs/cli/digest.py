@@ -1,0 +1,49 @@
+"""`livememfs digest`: take from a space's new notes what lasts, as memories, here or through a mount.
+
+Owns turning a result into a sentence; `runs` does the rest. Main thread only.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from livememfs.cli import output, runs
+from livememfs.cli.common import Choice, JsonFlag, command
+from livememfs.cli.space import SpaceName
+from livememfs.pipelines.options import RunOptions
+
+
+@command
+def digest(
+    choice: Choice,
+    space: SpaceName,
+    wait: runs.Wait = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing and show what would be stored.")] = False,
+    max_notes: runs.MaxNotes = None,
+    agent: runs.OfAgent = None,
+    mountpoint: runs.Through = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take what lasts from the new notes of SPACE into its memories."""
+    options = RunOptions(dry_run=dry_run, agent=agent, max_notes=max_notes, kind="digest")
+    request = runs.Request(space, options, mountpoint, wait)
+    outcome, diff = runs.ask(choice.load(), request)
+    if not as_json:
+        for memory in outcome.get("memories", ()):
+            output.say(_line(memory))
+    runs.end(request, outcome, diff, _figures, as_json=as_json)
+
+
+def _line(memory: dict[str, Any]) -> str:
+    """A memory that a dry run shows."""
+    lasts = f", for {memory['ttl']}" if memory["ttl"] else ""
+    return f"+ {memory['collection']} ({memory['type']}{lasts}): {memory['content']}"
+
+
+def _figures(outcome: dict[str, Any]) -> str:
+    """What a run did."""
+    done = ("would be read", "would be stored") if outcome.get("dry_run") else ("read", "stored")
+    memories = output.plural(outcome["memories_stored"], "memory", "memories")
+    return f"{output.plural(outcome['notes_processed'], 'note')} {done[0]}, {memories} {done[1]}"

@@ -1,0 +1,157 @@
+"""Asking for a run of a space from the command line, here or through a mount, whatever kind of run it is.
+
+Owns the way to a result and what is told of one that went wrong. Without a mount point the run happens in this process;
+with one the command is what a shell would do by hand: write to the control file, read the wait file. Main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from livememfs.app import open_app
+from livememfs.cli import mounts, output
+from livememfs.cli.common import quiet_log, run
+from livememfs.cli.mount import resolve
+from livememfs.cli.space import naming_the_space
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError, MountError, NotFound
+from livememfs.pipelines import spaces
+from livememfs.pipelines.options import CONTROLS, RunKind, RunOptions
+from livememfs.tree.space import DIFF, wait_name
+
+DOING: dict[RunKind, str] = {"consolidation": "consolidating", "digest": "digesting"}
+DONE: dict[RunKind, str] = {"consolidation": "consolidated", "digest": "digested"}
+
+Wait = Annotated[
+    bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without it that is always so.")
+]
+MaxNotes = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Take at most so many notes.", show_default=False)
+]
+OfAgent = Annotated[str | None, typer.Option(metavar="NAME", help="Take only notes of this agent.", show_default=False)]
+Through = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Let the daemon of this mount do it.", show_default=False)
+]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of which space. `mountpoint` None: in this process."""
+
+    space: str
+    options: RunOptions
+    mountpoint: Path | None
+    wait: bool
+
+    @property
+    def doing(self) -> str:
+        """`consolidating alpha`."""
+        return f"{DOING[self.options.kind]} {self.space}"
+
+
+def ask(settings: Settings, request: Request) -> tuple[dict[str, Any], str | None]:
+    """The outcome as the control file shows it, and the diff of a dry run that has one."""
+    quiet_log(settings)
+    if request.mountpoint is not None:
+        return _through_mount(resolve(request.mountpoint), request)
+    with naming_the_space(request.space):
+        return run(_here, settings, request)
+
+
+def end(
+    request: Request,
+    outcome: dict[str, Any],
+    diff: str | None,
+    figures: Callable[[dict[str, Any]], str],
+    *,
+    as_json: bool,
+) -> None:
+    """Tell the outcome and leave with the exit code it deserves. `figures`: one sentence about a run that went well."""
+    if as_json:
+        output.print_json(outcome)
+    else:
+        _tell(request, outcome, diff, figures)
+    if outcome["state"] in ("partial", "error"):
+        raise typer.Exit(1)
+
+
+async def _here(settings: Settings, request: Request) -> tuple[dict[str, Any], str | None]:
+    """Run in this process."""
+    async with open_app(settings) as app:
+        await spaces.require_space(app.replica, request.space)
+        with output.busy(f"{request.doing} with {settings.llmaas_model or 'built-in filing'}"):
+            result = await app.consolidations.run_once(request.space, request.options)
+        return {"space": request.space, **result.to_json()}, result.diff
+
+
+# --- through a mount ---------------------------------------------------------------------------------------------
+
+
+def _through_mount(path: Path, request: Request) -> tuple[dict[str, Any], str | None]:
+    """Ask the daemon. The wait file answers about every request made before it is opened, so ours is among them."""
+    if str(path) not in mounts.kernel_mounts():
+        raise MountError(f"no livememfs is mounted on {path}")
+    options, folder = request.options, path / request.space
+    control = folder / CONTROLS[options.kind]
+    if not control.exists():
+        raise NotFound(path=f"space {request.space} on {path}")
+    wanted = {"dry_run": options.dry_run, "agent": options.agent, "max_notes": options.max_notes}
+    try:
+        control.write_text(json.dumps({name: value for name, value in wanted.items() if value}))
+        if not request.wait:
+            return json.loads(control.read_bytes()), None
+        outcome = _follow(folder / wait_name(options.kind), request)
+        has_diff = options.dry_run and options.kind == "consolidation" and outcome["state"] == "ok"
+        return outcome, (folder / DIFF).read_text() if has_diff else None
+    except OSError as error:
+        raise LiveMemError(f"{error.filename or folder}: {error.strerror}") from None
+
+
+def _follow(path: Path, request: Request) -> dict[str, Any]:
+    """Read progress until the result. A failed run ends the stream with an error, after its result was read."""
+    last: dict[str, Any] = {}
+    with output.busy(request.doing) as show, path.open("rb", buffering=0) as stream:
+        try:
+            for line in stream:
+                last = json.loads(line)
+                show(f"{request.doing}: {last.get('phase') or last['state']}")
+        except OSError:
+            if last.get("state") != "error":
+                raise
+    return last
+
+
+# --- telling -----------------------------------------------------------------------------------------------------
+
+
+def _tell(
+    request: Request, outcome: dict[str, Any], diff: str | None, figures: Callable[[dict[str, Any]], str]
+) -> None:
+    space, kind, state = request.space, request.options.kind, outcome["state"]
+    if diff is not None:
+        output.say(diff.rstrip("\n"))
+    if state in ("queued", "running"):
+        output.say(f"{space}: {state}; `cat {CONTROLS[kind]}` in the space shows how it goes")
+        return
+    if state == "error":
+        advice = outcome.get("what_to_do")
+        output.note(f"livememfs: {space} was not {DONE[kind]}: {outcome['reason']}{f' ({advice})' if advice else ''}")
+        return
+    output.say(f"{space}: {figures(outcome)}, {_cost(outcome)}")
+    for text in (outcome.get("message"), outcome.get("reason"), outcome.get("what_to_do")):
+        if text:
+            output.note(f"{space}: {text}")
+
+
+def _cost(outcome: dict[str, Any]) -> str:
+    tokens = f", {outcome['llm_tokens_used']} tokens" if outcome["llm_tokens_used"] else ""
+    return (
+        f"{outcome['notes_remaining']} left, "
+        f"{outcome['duration_seconds']:.1f} s by {outcome['model'] or 'nobody'}{tokens}"
+    )
