@@ -24,6 +24,7 @@ from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, RunFailed, SettingsError
 from livememfs.pipelines.expiry import Expiry
+from livememfs.pipelines.merging import Merging
 from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
@@ -77,6 +78,7 @@ class App:
     recall: Recall
     expiry: Expiry
     prehook: Prehook
+    merging: Merging
     scheduler: Scheduler | None = None
 
 
@@ -223,6 +225,9 @@ async def open_app(
                 replica.subscribe(app.consolidations.heard)
                 replica.subscribe(app.expiry.heard)
                 nursery.start_soon(app.expiry.run)
+                replica.subscribe(app.merging.heard)
+                recall.on_opened(app.merging.opened)
+                nursery.start_soon(app.merging.run)
                 nursery.start_soon(_recover, app)
                 nursery.start_soon(_forget, rejected)
             if app.scheduler is not None:
@@ -381,9 +386,9 @@ def _assemble(
         fsync_remote=settings.fsync == "remote",
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
-    app = App(
-        settings, clock, store, replica, consolidations, Root(context), errors, recall, expiry, prehook, scheduler
-    )
+    merging = Merging(replica, clock, recall, settings.memory_alike)
+    kept = recall, expiry, prehook, merging, scheduler
+    app = App(settings, clock, store, replica, consolidations, Root(context), errors, *kept)
     return app  # `status` refers to it by this name
 
 
@@ -430,6 +435,7 @@ def _status(app: App) -> dict[str, Any]:
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "recall": asdict(app.recall.statistics()),
             "prehook": app.prehook.statistics(),
+            "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),

@@ -105,6 +105,7 @@ class Recall:
         self._loaded = trio.Event()
         self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, Answer]] = {}
         self._ensuring: dict[str, _Ensuring] = {}
+        self._opened: list[Callable[[str], Awaitable[None]]] = []
         self._counts = {"questions": 0, "repeated": 0}
         self._last_error = ""
 
@@ -127,6 +128,10 @@ class Recall:
         """A subscriber of `changes`."""
         if self._feeder is not None:
             self._feeder.heard(change)
+
+    def on_opened(self, tell: Callable[[str], Awaitable[None]]) -> None:
+        """Have `tell(space)` called when a space's names have been compared with the index for the first time."""
+        self._opened.append(tell)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -205,6 +210,8 @@ class Recall:
             async def ensure(work: _Ensuring) -> None:
                 try:
                     await feeder.ensure(space)
+                    for tell in self._opened:
+                        await tell(space)
                 except LiveMemError as error:
                     work.reason = str(error)
                 finally:
@@ -244,6 +251,17 @@ class Recall:
         if not done.is_set():
             return None, ["the index is being opened"]
         return (found[0] if found else None), notes
+
+    async def passage(self, text: str, notes: list[str]) -> Floats | None:
+        """The vector of a text as it is kept; None where words have to do, and a remark that says so."""
+        with trio.move_on_after(PATIENCE):
+            await self._loaded.wait()
+        if self._embedder is not None:
+            with suppress(LiveMemError):
+                found: Floats = (await self._embedder.passages([text]))[0]
+                return found
+        notes.append("by words alone: the model that knows meanings does not answer")
+        return None
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a text that asks; None where words have to do, and a remark that says so."""
@@ -316,8 +334,17 @@ class Recall:
                 await self._sharing.flush()
 
     async def understood(self, seconds: float) -> bool:
-        """Wait until everything known of is found by meaning; False when it takes longer."""
-        return self._feeder is not None and await self._feeder.understood(seconds)
+        """Wait until everything known of is found by meaning, or by words where there is no model; False when it takes
+        longer.
+        """
+        if self._feeder is None:
+            return False
+        with trio.move_on_after(seconds):
+            await self._loaded.wait()
+            if self._embedder is None:
+                return await self._feeder.settled(seconds)
+            return await self._feeder.understood(seconds)
+        return False
 
     def _figures(self) -> IndexStatistics | None:
         """Those of an index on this machine as they are; of one elsewhere, as they were a moment ago."""
