@@ -29,6 +29,7 @@ from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
+from livememfs.pipelines.uses import Uses
 from livememfs.recall.inject import Limits
 from livememfs.recall.prehook import Prehook, PrehookSettings
 from livememfs.recall.service import Recall
@@ -79,6 +80,7 @@ class App:
     expiry: Expiry
     prehook: Prehook
     merging: Merging
+    uses: Uses
     scheduler: Scheduler | None = None
 
 
@@ -213,21 +215,17 @@ async def open_app(
                 share=settings.share_vectors,
             )
             told = ToldFile(index.with_name(TOLD))
-            prehook = Prehook(recall, clock, told, prehook_settings(settings))
-            app = _assemble(
-                settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, prehook, recall
-            )
+            uses = Uses(replica, clock, f"{_usable(settings.host_name)}-{replica.identity}", recall.used)
+            prehook = Prehook(recall, clock, told, prehook_settings(settings), used=uses.count)
+            parts = replica, errors, rejected, prehook, uses, recall
+            app = _assemble(settings, clock, store, model, nursery, mountpoint, *parts)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
             replica.subscribe(recall.heard)
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
+                _look_after_memories(app, nursery)
                 replica.subscribe(app.consolidations.heard)
-                replica.subscribe(app.expiry.heard)
-                nursery.start_soon(app.expiry.run)
-                replica.subscribe(app.merging.heard)
-                recall.on_opened(app.merging.opened)
-                nursery.start_soon(app.merging.run)
                 nursery.start_soon(_recover, app)
                 nursery.start_soon(_forget, rejected)
             if app.scheduler is not None:
@@ -250,6 +248,16 @@ async def open_app(
         if replica is not None:
             replica.close()
     _complain(refused, replica)
+
+
+def _look_after_memories(app: App, nursery: trio.Nursery) -> None:
+    """What a mount does with memories by itself: remove what has ended, merge what says the same, count uses."""
+    app.replica.subscribe(app.expiry.heard)
+    app.replica.subscribe(app.merging.heard)
+    app.recall.on_opened(app.merging.opened)
+    app.recall.on_opened(app.uses.opened)
+    for work in (app.expiry.run, app.merging.run, app.uses.run):
+        nursery.start_soon(work)
 
 
 def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None) -> Replica:
@@ -333,6 +341,7 @@ def _assemble(
     errors: ErrorLog,
     rejected: RejectedReplies,
     prehook: Prehook,
+    uses: Uses,
     recall: Recall,
 ) -> App:
     runs = ConsolidationSettings(
@@ -387,7 +396,7 @@ def _assemble(
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
     merging = Merging(replica, clock, recall, settings.memory_alike)
-    kept = recall, expiry, prehook, merging, scheduler
+    kept = recall, expiry, prehook, merging, uses, scheduler
     app = App(settings, clock, store, replica, consolidations, Root(context), errors, *kept)
     return app  # `status` refers to it by this name
 
@@ -435,6 +444,7 @@ def _status(app: App) -> dict[str, Any]:
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "recall": asdict(app.recall.statistics()),
             "prehook": app.prehook.statistics(),
+            "uses": asdict(app.uses.statistics()),
             "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
             "errors": asdict(app.errors.statistics()),
@@ -481,6 +491,7 @@ async def _drain(app: App) -> list[str]:
     refused: list[str] = []
     if app.scheduler is not None:
         app.scheduler.stop()
+    app.uses.write()
     with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()

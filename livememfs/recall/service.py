@@ -7,7 +7,7 @@ empty and says why. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -128,6 +128,20 @@ class Recall:
         """A subscriber of `changes`."""
         if self._feeder is not None:
             self._feeder.heard(change)
+
+    def used(self, uses: Mapping[tuple[str, str], tuple[int, int]]) -> None:
+        """Take note of how often memories were used, by space and id: counts, and seconds of the last time."""
+        if self._index is None or self._nursery is None:
+            return  # whoever counts tells again when the index is opened
+
+        async def tell(index: Engine) -> None:
+            from livememfs.recall.merits import Use
+
+            told = {of: Use(*use) for of, use in uses.items()}
+            with suppress(LiveMemError):  # without them, memories weigh what their age says
+                await trio.to_thread.run_sync(index.used, told)
+
+        self._nursery.start_soon(tell, self._index)
 
     def on_opened(self, tell: Callable[[str], Awaitable[None]]) -> None:
         """Have `tell(space)` called when a space's names have been compared with the index for the first time."""
