@@ -224,7 +224,7 @@ async def open_app(
             replica.subscribe(recall.heard)
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
-                _look_after_memories(app, nursery)
+                _look_after_memories(app, nursery, has_index=index.is_dir())
                 replica.subscribe(app.consolidations.heard)
                 nursery.start_soon(_recover, app)
                 nursery.start_soon(_forget, rejected)
@@ -250,14 +250,18 @@ async def open_app(
     _complain(refused, replica)
 
 
-def _look_after_memories(app: App, nursery: trio.Nursery) -> None:
-    """What a mount does with memories by itself: remove what has ended, merge what says the same, count uses."""
+def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) -> None:
+    """What a mount does with memories by itself: remove what has ended, merge what says the same, count uses, and be
+    ready for the first message of an agent.
+    """
     app.replica.subscribe(app.expiry.heard)
     app.replica.subscribe(app.merging.heard)
     app.recall.on_opened(app.merging.opened)
     app.recall.on_opened(app.uses.opened)
     for work in (app.expiry.run, app.merging.run, app.uses.run):
         nursery.start_soon(work)
+    if has_index:
+        nursery.start_soon(app.recall.warm)
 
 
 def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None) -> Replica:

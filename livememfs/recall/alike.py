@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CANDIDATES = 20
 WAITED = 10.0
-"""Seconds that the index has to know what was just written."""
+"""Seconds without a new vector after which words have to do."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ async def alike(recall: Recall, space: str, collection: str, text: str) -> tuple
     index, notes = await recall.ready((space,), WAITED)
     if index is None:
         return [], notes
-    await recall.understood(WAITED)
+    done = -1
+    while not await recall.understood(WAITED) and recall.embedded != done:  # an import: it goes on
+        done = recall.embedded
     look = _Look(index, space, collection, text)
     vector = await trio.to_thread.run_sync(look.by_words)
     if vector is None:

@@ -164,8 +164,7 @@ class Index:
                 self._feed(delta)
             except Damaged:  # its files went or changed under us; the records have everything
                 self._make_text_anew()
-            for column in self.table.columns(changed):
-                self._columns.put(*column)
+            self._columns.put(self.table.columns(changed))
             self._weigh(delta.gone, changed)
             went: dict[str, list[int]] = {}
             for number in delta.gone:
@@ -264,8 +263,7 @@ class Index:
                         vectors.expect(prior)
 
     def _load_columns(self) -> None:
-        for column in self.table.columns():
-            self._columns.put(*column)
+        self._columns.put(self.table.columns())
         self._merits.put(self.table.merits())
 
     def _load_vectors(self, meanings: Sequence[bytes] | None) -> None:

@@ -237,6 +237,13 @@ class Recall:
         await work.done.wait()
         return work.reason
 
+    async def warm(self) -> None:
+        """Open index and model before anybody asks: where this bucket was searched before, somebody will."""
+        with suppress(Exception):  # whoever asks is told why
+            async with self._opening:
+                if self._index is None:
+                    await self._open()
+
     async def ready(self, spaces: Sequence[str], patience: float) -> tuple[Engine | None, list[str]]:
         """The index with these spaces in it, and remarks on what is missing; None when it cannot be had in that time.
 
@@ -346,6 +353,11 @@ class Recall:
         if self._sharing is not None:
             with trio.move_on_after(DRAIN_SECONDS):
                 await self._sharing.flush()
+
+    @property
+    def embedded(self) -> int:
+        """Texts embedded since the start."""
+        return self._embedder.statistics().texts if self._embedder is not None else 0
 
     async def understood(self, seconds: float) -> bool:
         """Wait until everything known of is found by meaning, or by words where there is no model; False when it takes
