@@ -151,6 +151,20 @@ async def test_several_at_once_are_compared_with_each_other(bucket: Bucket) -> N
         ]
 
 
+async def test_two_that_are_near_and_say_two_things_are_linked_once_and_nothing_contradicts(bucket: Bucket) -> None:
+    async with bucket.host() as host:
+        first = await host.remember("Kate moved to Madrid")
+        await host.settled()
+        second = await host.remember("Kate's boss moved to Madrid")
+        await host.settled()
+        await host.remember("The build needs Python 3.12")
+        await host.settled()
+        assert (await host.parsed(first)).links == ()
+        assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
+        figures = host.merging.statistics()
+        assert (figures.merged, figures.related) == (0, 1)
+
+
 async def test_what_is_in_another_collection_or_ended_is_left_alone(bucket: Bucket) -> None:
     async with bucket.host() as host:
         await host.remember("I can read the lobby")
