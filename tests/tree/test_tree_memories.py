@@ -91,6 +91,13 @@ async def test_another_machine_finds_it_by_the_name_that_was_written(world: Worl
     assert b"my brother" in await world.host("there").read(f"{FOLDER}/david")
 
 
+async def test_so_does_it_while_it_lasts_only_a_while(world: World, here: Host) -> None:
+    await here.write(f"{FOLDER}/ill", ILL)
+    await world.uploaded()
+
+    assert b"Mickael is ill" in await world.host("there").read(f"{FOLDER}/ill")
+
+
 @pytest.mark.parametrize(
     ("data", "error"),
     [
