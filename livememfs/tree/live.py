@@ -59,6 +59,10 @@ class Live(Directory):
         """Whether an object of this name is shown."""
         return name not in ("", keys.KEEP)
 
+    def make(self, name: str, info: ObjectInfo | None) -> NoteFile:
+        """The node of a file here; `info` None: it is new."""
+        return NoteFile(self, name, self.context, info)
+
     # --- looking ----------------------------------------------------------------------------------------------
 
     async def child(self, name: str) -> Node:
@@ -118,7 +122,7 @@ class Live(Directory):
         if known is None or not known.accepts(info):
             if known is not None:
                 known.orphaned = True
-            known = NoteFile(self, canonical, self.context, info)
+            known = self.make(canonical, info)
             self._notes[canonical] = known
         return known
 
@@ -183,7 +187,7 @@ class Live(Directory):
             pass
         else:
             raise errors.AlreadyExists(path=self.path_of(name))
-        note = NoteFile(self, name, self.context, None)
+        note = self.make(name, None)
         parked = self._parked.get(name)
         if parked is not None:
             await self._continue(note, parked)
