@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import trio
+
 from livememfs import errors
 from livememfs.concurrency import for_each
 from livememfs.pipelines.memories import id_of
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
+PARSED_AT_ONCE = 64
 MAX_SUBJECT_BYTES = 120
 _NONE = ("", None)
 _NOT_IN_A_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
@@ -89,8 +92,10 @@ class Shelf:
         replica = self._context.replica
         await for_each([item for item in new if replica.has(item[1])], lambda item: self._learn(*item))
         cold = [info.key for _, info in new if not replica.has(info)]
-        for found in (await replica.read_many(cold)).values() if cold else ():
+        for number, found in enumerate((await replica.read_many(cold)).values() if cold else ()):
             self._keep(found)
+            if number % PARSED_AT_ONCE == 0:  # others want their turn
+                await trio.lowlevel.checkpoint()
 
     async def _learn(self, name: str, info: ObjectInfo) -> None:
         if self._known.get(name, _NONE)[0] == info.etag:
