@@ -121,3 +121,15 @@ def test_copies_and_editors_are_not_disturbed_by_the_attributes(mounted: Mount, 
 
     assert b"text of one" in (tmp_path / "copy.md").read_bytes()
     assert len(sh("ls memories", cwd=space).stdout.split()) == 2
+
+
+def test_a_search_finds_what_a_memory_that_fits_is_linked_to(mounted: Mount) -> None:
+    space = mounted / "project"
+    sh("echo 'We chose the broker Kafka' > memories/decision-broker", cwd=space)
+    sh("echo 'Too many machines for so few messages' > memories/decision-later", cwd=space)
+    sh("ln -s ../decision-broker memories/decision-later.links/updates/", cwd=space)
+
+    assert "few messages" in sh("cat 'search/broker kafka'/*", cwd=space).stdout
+    assert "| graph |" in sh("cat 'search/.explain/broker kafka.md'", cwd=space).stdout
+    figures = json.loads((mounted / ".livememfs/status.json").read_text())["statistics"]["recall"]["index"]
+    assert (figures["links"], figures["lost_links"]) == (1, 0)

@@ -218,6 +218,27 @@ async def test_another_host_sees_the_link_and_can_remove_it(world: World, here: 
     assert await links(world, one) == ()
 
 
+async def test_two_hosts_that_link_one_memory_at_once_lose_nothing(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    one, two, three = await remembered(world, here, "one", "two", "three")
+    for host in (here, there):
+        await host.read(ONE)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(here.symlink, f"{ONE}.links/updates/two", "two")
+        nursery.start_soon(there.symlink, f"{ONE}.links/part_of/three", "three")
+    await world.settle()
+
+    found = [memory.links for name, memory in (await names(world)).items() if name.startswith(one)]
+    assert set().union(*found) == {("updates", two), ("part_of", three)}
+    assert {memory.content for name, memory in (await names(world)).items()} == {
+        "text of one",
+        "text of two",
+        "text of three",
+    }
+
+
 # --- attributes ---------------------------------------------------------------------------------------------------
 
 
