@@ -120,15 +120,19 @@ class Collection(Live):
 
     # --- by which names a memory is found ---------------------------------------------------------------------
 
+    async def _canonical(self, name: str, listing: Listing) -> str | None:
+        """As in `live/`, and by its id, which stays what it is when the name of the object tells another end."""
+        found = await super()._canonical(name, listing)
+        if found is not None or name in self._parked or not self.form.uid_of(name):
+            return found
+        same = (one for one in listing.ending(self.form.uid_of(name)) if id_of(one) == id_of(name) and self.shows(one))
+        return max(same, default=None)
+
     async def find(self, name: str) -> str | None:
         """The object of the memory that goes by a name: its own, what it was written as, with or without `.md`."""
         listing = await self._listing()
-        stem = name.removesuffix(SUFFIX)
-        for exact in (f"{stem}{SUFFIX}", *sorted(listing.ending(stem[-8:]))):
-            if exact in listing.objects and id_of(exact) == stem and self._is_memory(exact):
-                return exact
-        for written in dict.fromkeys((name, stem, f"{stem}{SUFFIX}")):
-            found = await self._canonical(written, listing)
+        for one in dict.fromkeys((name.removesuffix(SUFFIX) + SUFFIX, name, name.removesuffix(SUFFIX))):
+            found = one if one in listing.objects else await self._canonical(one, listing)
             if found is not None and self._is_memory(found):
                 return found
         return None

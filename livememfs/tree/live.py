@@ -47,7 +47,7 @@ class Live(Directory):
         self._parked: dict[str, str] = {}
 
     def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: live/ holds notes only, directly")
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: {self.name}/ holds files only, directly")
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)

@@ -309,6 +309,26 @@ async def test_setting_when_it_ends_moves_its_object_and_none_brings_it_back(wor
     assert stored == f"{one}.md"
 
 
+async def test_a_memory_goes_by_its_id_however_long_it_lasts(world: World, here: Host, there: Host) -> None:
+    (one,) = await remembered(world, here, "one")
+    await set_attribute(here, f"{FOLDER}/{one}.md", "expires_at", "7d")
+
+    for host in (here, there):
+        assert b"text of one" in await host.read(f"{FOLDER}/{one}.md")
+    await there.write(f"{FOLDER}/{one}.md", "another text")
+    assert list(await world.bucket(f"{FOLDER}/")) == [f"{one}_until_20260227T140001.md"]
+    await there.rename(f"{FOLDER}/{one}.md", f"{FOLDER}/{one}.md~")
+    await there.write(f"{FOLDER}/{one}.md", "a third text")
+    await there.unlink(f"{FOLDER}/{one}.md~")
+    assert list(await world.bucket(f"{FOLDER}/")) == [f"{one}_until_20260227T140001.md"]
+    assert b"a third text" in await there.read(f"{FOLDER}/one")
+
+    world.clock.advance(days=8)
+    for host in (here, there):
+        with pytest.raises(errors.NotFound):
+            await host.read(f"{FOLDER}/{one}.md")
+
+
 async def test_links_can_be_set_as_attributes(world: World, here: Host) -> None:
     one, two, three = await remembered(world, here, "one", "two", "three")
 
