@@ -28,6 +28,18 @@ ABOVE = "../../"
 """From a directory of links to the folder of the memory."""
 
 
+class RelationLink(MemoryLink):
+    """A link that somebody made."""
+
+    __slots__ = ()
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: it is a line in a memory's front matter")
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Owner and times are accepted and not kept: `mv` and `cp -a` set them."""
+
+
 class LinksDirectory(Directory):
     """The links of one memory, which is looked up by the name that the directory was asked for by."""
 
@@ -70,7 +82,7 @@ class RelationDirectory(Directory):
     def __init__(self, links: LinksDirectory, relation: str) -> None:
         super().__init__(links, relation)
         self.links = links
-        self._made: WeakValueDictionary[str, MemoryLink] = WeakValueDictionary()
+        self._made: WeakValueDictionary[str, RelationLink] = WeakValueDictionary()
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds links to memories, made with ln -s")
@@ -96,7 +108,7 @@ class RelationDirectory(Directory):
             raise errors.NotFound(path=self.path_of(name))
         return self._node(name, found)
 
-    async def symlink(self, name: str, target: str, caller: Caller) -> MemoryLink:
+    async def symlink(self, name: str, target: str, caller: Caller) -> RelationLink:
         found = await self._meant(target)
         if await self._names_of(found):
             raise errors.AlreadyExists(path=self.path_of(name))
@@ -147,11 +159,11 @@ class RelationDirectory(Directory):
         linked = attributes.linked(await self._memory(), self.name)
         return [one for one in linked if await self.links.collection.linked(one) == found]
 
-    def _node(self, name: str, found: Found) -> MemoryLink:
+    def _node(self, name: str, found: Found) -> RelationLink:
         folder = "" if found.collection is self.links.collection else f"../{found.collection.name}/"
         target = f"{ABOVE}{folder}{found.name}"
         node = self._made.get(name)
         if node is None:
-            node = self._made[name] = MemoryLink(self, name)
+            node = self._made[name] = RelationLink(self, name)
         node.point_to(target, found.created)
         return node

@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import trio
-
 from livememfs import errors
 from livememfs.concurrency import for_each
 from livememfs.pipelines.memories import id_of
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
-PARSED_AT_ONCE = 64
+READ_AT_ONCE = 256
 MAX_SUBJECT_BYTES = 120
 _NONE = ("", None)
 _NOT_IN_A_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
@@ -92,10 +90,10 @@ class Shelf:
         replica = self._context.replica
         await for_each([item for item in new if replica.has(item[1])], lambda item: self._learn(*item))
         cold = [info.key for _, info in new if not replica.has(info)]
-        for number, found in enumerate((await replica.read_many(cold)).values() if cold else ()):
-            self._keep(found)
-            if number % PARSED_AT_ONCE == 0:  # others want their turn
-                await trio.lowlevel.checkpoint()
+        for start in range(0, len(cold), READ_AT_ONCE):
+            # Kept by portions: who had to give up on a slow store goes on from there.
+            for found in (await replica.read_many(cold[start : start + READ_AT_ONCE])).values():
+                self._keep(found)
 
     async def _learn(self, name: str, info: ObjectInfo) -> None:
         if self._known.get(name, _NONE)[0] == info.etag:

@@ -48,7 +48,8 @@ def test_a_link_made_by_hand_is_in_the_front_matter_and_leads_to_the_file(
     there = second_mount() / "project"
     assert "text of two" in sh(f"cat {link}", cwd=there).stdout
 
-    sh(f"mv memories/one.links/updates/{two}.md memories/one.links/caused_by/", cwd=space)
+    moved = sh(f"mv memories/one.links/updates/{two}.md memories/one.links/caused_by/", cwd=space)
+    assert moved.stderr == ""
     assert attribute(space / "memories/one", "links") == f"part_of {two},caused_by {two}"
     sh(f"rm memories/one.links/part_of/{two}.md memories/one.links/caused_by/*", cwd=space)
     sh("grep -q links: memories/one", cwd=space, status=1)

@@ -8,11 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 from hosts import Host, World
 
 from livememfs import errors
 from livememfs.pipelines.memories import id_of
 from livememfs.records import frontmatter
+from livememfs.tree import shelf
 from livememfs.tree.node import Directory, Symlink
 from livememfs.tree.root import Root
 
@@ -160,6 +162,25 @@ async def test_walking_all_views_reads_each_memory_once(here: Host, world: World
     for _ in range(2):
         assert await walk(await there.folder(FOLDER)) == 4 * 40
     assert (there.store.counts["get"], there.store.counts["head"]) == (40, 0)
+
+
+async def test_a_look_that_had_to_give_up_is_not_begun_anew(
+    here: Host, world: World, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelf, "READ_AT_ONCE", 10)
+    for number in range(40):
+        await here.write(f"{FOLDER}/{number}", f"text of {number}")
+    there = world.host("new")
+    there.store.latency("get", 1.0)
+
+    with trio.move_on_after(15.5) as gave_up:
+        await there.names(f"{BY}/type")
+    assert gave_up.cancelled_caught
+    before = there.store.counts["get"]
+    assert len(await there.names(f"{BY}/type/fact")) == 40
+
+    assert 10 < before < 40
+    assert there.store.counts["get"] == before + 30, "what was read by then was kept"
 
 
 async def test_views_are_of_one_folder_each(here: Host) -> None:
