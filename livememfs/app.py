@@ -393,6 +393,7 @@ def _assemble(
         recall=recall,
         expiry=expiry,
         prehook=prehook,
+        uses=uses.of,
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,

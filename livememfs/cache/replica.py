@@ -286,12 +286,19 @@ class Replica(Names):
     # --- accepted here, uploaded later ----------------------------------------------------------------------------
 
     def save(
-        self, key: str, data: bytes, *, meta: Mapping[str, str], base: ObjectInfo | None, etag: str = ""
+        self,
+        key: str,
+        data: bytes,
+        *,
+        meta: Mapping[str, str],
+        base: ObjectInfo | None,
+        etag: str = "",
+        by_caller: bool = True,
     ) -> ObjectInfo:
         """Accept new content; `base` is the version it replaces, None for a new key. Survives the process. NoSpace.
 
-        `etag` is the content's, for callers who had it computed elsewhere. What another host makes of the key until
-        the upload is settled then, and nobody's bytes are lost.
+        `etag` is the content's, for callers who had it computed elsewhere; `by_caller` is told to subscribers. What
+        another host makes of the key until the upload is settled then, and nobody's bytes are lost.
         """
         etag = etag or content_etag(data)
         now = self.now(key)
@@ -300,7 +307,7 @@ class Replica(Names):
         self.expect_room(len(data))
         self._counts["writes"] += 1
         op = self.journal.put(key, data, etag, meta, base=base)
-        info = self._accepted(op)
+        info = self._accepted(op, by_caller=by_caller)
         # Joined with another host's: the writer goes on from its own bytes, and must not pass them for what there is.
         return info if op.origin is None else replace(info, etag=etag, size=len(data))
 

@@ -29,7 +29,7 @@ from livememfs.recall.merits import Foremost, Merits, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import Delta, Stored, Table
+from livememfs.recall.table import Delta, Linked, Stored, Table
 from livememfs.recall.vectors import Floats, Vectors, packed, unit
 
 FED_AT_ONCE = 2_000
@@ -340,6 +340,10 @@ class Index:
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces."""
         return self._columns.spelt(field, spaces)
+
+    def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
+        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+        return self.table.linked(ids, where, limit)
 
     def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""

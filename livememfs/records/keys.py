@@ -259,6 +259,13 @@ class MemoryName:
         return cls(made, match[2], match[3], ends)
 
 
+def ending(name: str) -> str:
+    """The eight characters of a name where the digits of a canonical one are."""
+    if "_until_" in name and (parsed := MemoryName.parse(name)) is not None:
+        return parsed.uid
+    return name[-11:-3]
+
+
 def has_ended(key: str, now: datetime) -> bool:
     """Whether this is the key of a memory that is not there any more, as its name tells."""
     name = MemoryName.parse(key.rpartition("/")[2]) if "_until_" in key else None
