@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from livememfs.recall.lexical import Restriction
 from livememfs.recall.record import Brief
 
+Column = tuple[int, int, int, str, str, str, str, int, int]
+"""Of a piece: its number, its place in its record, that one's number, kind, space, type, agent, time, and whether it
+asks.
+"""
 FIELDS = ("space", "kind", "type", "agent")
 MOST_PARTS = 32_767
 TAKEN_AT_ONCE = 10_000
@@ -34,28 +38,25 @@ class Columns:
         self._part = np.zeros(1_024, np.int16)
         self._asks = np.zeros(1_024, np.bool_)
 
-    def put(self, pieces: Iterable[tuple[int, int, Brief]]) -> None:
-        """Take note of pieces: number, place in the record, and that. Numbers are never given twice, so nothing has to
-        be taken out.
-        """
+    def put(self, pieces: Iterable[Column]) -> None:
+        """Take note of pieces. Numbers are never given twice, so nothing has to be taken out."""
         rows = iter(pieces)
         while portion := list(islice(rows, TAKEN_AT_ONCE)):
             self._take(portion)
 
-    def _take(self, pieces: Sequence[tuple[int, int, Brief]]) -> None:
-        numbers = np.array([number for number, _, _ in pieces], np.int64)
-        briefs = [brief for _, _, brief in pieces]
-        self._make_room(int(numbers.max()) + 1)
-        told = [(brief.space, brief.kind, brief.type, brief.agent) for brief in briefs]
-        for row, values in enumerate(zip(*told, strict=True)):
-            self._fields[row, numbers] = [self._code(FIELDS[row], value) for value in values]
-        self._created[numbers] = [brief.created for brief in briefs]
-        self._part[numbers] = [min(part, MOST_PARTS) for _, part, _ in pieces]
-        self._asks[numbers] = [brief.asks for brief in briefs]
-        self._record[numbers] = [brief.id for brief in briefs]  # last: from now on they are there for whoever asks
-        for space, _, kind, agent in dict.fromkeys(told):
-            for name, value in (("type", kind), ("agent", agent)):
-                self._spelt.setdefault((space, name), {})[value] = None
+    def _take(self, pieces: Sequence[Column]) -> None:
+        number, part, record, kind, space, type_, agent, created, asks = zip(*pieces, strict=True)
+        self._make_room(max(number) + 1)
+        numbers = np.array(number, np.int64)
+        for row, values in enumerate((space, kind, type_, agent)):
+            codes = {value: self._code(FIELDS[row], value) for value in dict.fromkeys(values)}
+            self._fields[row, numbers] = [codes[value] for value in values]
+        self._created[numbers], self._asks[numbers] = created, asks
+        self._part[numbers] = [min(one, MOST_PARTS) for one in part]
+        self._record[numbers] = record  # last: from now on they are there for whoever asks
+        for name, values in (("type", type_), ("agent", agent)):
+            for where, value in dict.fromkeys(zip(space, values, strict=True)):
+                self._spelt.setdefault((where, name), {})[value] = None
 
     def _make_room(self, end: int) -> None:
         if end <= len(self._created):

@@ -281,6 +281,9 @@ class Index:
                 self._put_vectors(by_space, expected)
                 by_space = {}
         self._put_vectors(by_space, expected)
+        if meanings is None:
+            for vectors in self._vectors.values():
+                vectors.settle()
 
     def _put_vectors(self, by_space: Mapping[str, tuple[list[int], list[bytes]]], expected: int) -> None:
         prior = self.prior if by_space else None
@@ -293,7 +296,7 @@ class Index:
                     self._vectors[space] = Vectors(dim, known, expected=room, folder=self.folder)
                 vectors = self._vectors[space]
                 if vectors.dim == dim:
-                    vectors.put(numbers, np.frombuffer(b"".join(rows), np.int8).reshape(-1, dim))
+                    vectors.put(numbers, np.frombuffer(b"".join(rows), np.int8).reshape(-1, dim), more=expected > 0)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 

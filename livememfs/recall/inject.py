@@ -11,7 +11,7 @@ from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from livememfs.recall.page import tokens
@@ -98,14 +98,18 @@ class Session:
 
 @dataclass(frozen=True)
 class Told:
-    """One turn: the block (empty when there is nothing to tell), what is in it, and why the rest is not.
+    """One turn: what is told, and why the rest is not.
 
     :left_out: how many were told within the window, say what another says, or did not fit
     """
 
-    block: str
     emitted: tuple[Candidate, ...]
     left_out: dict[str, int]
+
+    @cached_property
+    def block(self) -> str:
+        """The text for the model."""
+        return block(self.emitted)
 
 
 def tell(
@@ -133,7 +137,7 @@ def tell(
             emitted.append(one)
             spent += cost
     _record(session, emitted, limits)
-    return Told(block(emitted), tuple(emitted), left_out)
+    return Told(tuple(emitted), left_out)
 
 
 def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:

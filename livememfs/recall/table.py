@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from livememfs.recall.columns import Column
 from livememfs.recall.kept import KeptVectors
 from livememfs.recall.lexical import Piece, Restriction
 from livememfs.recall.merits import Merit
 from livememfs.recall.pieces import Text, piece_of, text_of
-from livememfs.recall.record import Brief, Record
+from livememfs.recall.record import Record
 from livememfs.recall.recordfile import chunks
 from livememfs.recall.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, windows
 from livememfs.records.keys import COLLECTIONS, UNTIL
@@ -321,19 +322,18 @@ class Table(KeptVectors):
         )
         return [row[0] for row in rows]
 
-    def columns(self, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, int, Brief]]:
-        """Number, place in its record and what ranking needs of that, of every piece or of some."""
+    def columns(self, numbers: Sequence[int] | None = None) -> Iterator[Column]:
+        """What one may filter and rank by, of every piece or of some."""
         select = (
             "SELECT p.number, p.part, r.id, r.kind, r.space, r.type, r.agent, r.created, r.asks"
             " FROM piece p JOIN record r ON r.id = p.record"
         )
         if numbers is None:
-            yield from ((number, part, Brief(*rest)) for number, part, *rest in self._db.execute(select))
+            yield from self._db.execute(select)
             return
         for chunk in chunks(numbers):
             marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(f"{select} WHERE p.number IN ({marks})", chunk).fetchall()
-            yield from ((number, part, Brief(*rest)) for number, part, *rest in rows)
+            yield from self._db.execute(f"{select} WHERE p.number IN ({marks})", chunk).fetchall()
 
     def merits(self, numbers: Sequence[int] | None = None) -> Iterator[Merit]:
         """What memories are weighed by, of all of them or of those among some pieces, by ascending number."""

@@ -88,20 +88,28 @@ class Vectors:
             return np.flatnonzero(there == numbers[0])
         return np.flatnonzero(np.isin(there, np.asarray(numbers, np.int64)))
 
-    def put(self, numbers: Sequence[int], eight: NDArray[np.int8]) -> None:
-        """Put in vectors as `packed` made them; a number that is there gets the new one."""
-        self.remove(numbers)
+    def put(self, numbers: Sequence[int], eight: NDArray[np.int8], *, more: bool = False) -> None:
+        """Put in vectors as `packed` made them; a number that is there gets the new one. `more`: none of these is
+        there, others follow, and nobody looks for any before `settle`.
+        """
+        if not more:
+            self.remove(numbers)
         start, end = self._used, self._used + len(numbers)
         if end > len(self._numbers):
             self._allocate(max(end, 2 * len(self._numbers)))
         self._eight.array[start:end] = eight
         self._numbers[start:end] = numbers
         self._sum += eight.sum(axis=0, dtype=np.float64) / ONE
-        self._encode(start, end)
         self._used = end
         self._count += len(numbers)
-        if self._count > self._measured * GROWN:
+        if not more:
+            self._encode(start, end)
+        if not more and self._count > self._measured * GROWN:
             self._measure()
+
+    def settle(self) -> None:
+        """Have everything found that was put in with more to come."""
+        self._measure()
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""
