@@ -368,12 +368,6 @@ class Replica(Names):
         self._accepted(op, by_caller=False)
         self._settle_removed(older.key, removal, by_caller=False)
 
-    def save_quietly(self, info: ObjectInfo, data: bytes) -> None:
-        """Accept new content for a version, by no file operation: the kernel is told. NoSpace."""
-        self.expect_room(len(data))
-        op = self.journal.put(info.key, data, content_etag(data), info.meta or {}, base=info)
-        self._accepted(op, by_caller=False)
-
     def _accepted(self, op: Operation, *, by_caller: bool = True) -> ObjectInfo:
         info = op.info()
         assert info is not None  # removals do not come here

@@ -179,7 +179,8 @@ class Merging:
         now = await self._version(mine.info.key) if new else None
         if now is not None and now.info.etag == mine.info.etag:
             linked = replace(mine.memory, links=(*mine.memory.links, *new)[:MAX_LINKS])
-            self._replica.save_quietly(mine.info, sealed(linked, mine.info.key))
+            data, info = sealed(linked, mine.info.key), mine.info
+            self._replica.save(info.key, data, meta=info.meta or {}, base=info, by_caller=False)
             self._counts["related"] += len(new)
 
     def statistics(self) -> MergingStatistics:

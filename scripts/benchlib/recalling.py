@@ -35,7 +35,7 @@ from livememfs.store.directory import DirectoryStore
 SESSIONS, TURNS = 5, 20
 WORDS = (8, 20)
 DAYS = 400
-READY_WITHIN = 60.0
+READY_WITHIN, COMPARED_WITHIN = 60.0, 900.0
 PARTS = ("embedding", "indexed", "search", "dedup", "formatting")
 TALK = """
 while IFS= read -r line; do
@@ -88,7 +88,9 @@ def fill(store: Path, settings: Settings, made: Made, model: str, numbers: range
 
 
 def talk(file: Path, scratch: Path, messages: list[dict[str, str]]) -> list[tuple[float, dict[str, float], int]]:
-    """Milliseconds from the shell, those of each part, and how many were told, for each message."""
+    """Milliseconds from the shell, those of each part, and how many were told, for each message; none where the answer
+    says that something is missing yet.
+    """
     lines = "".join(json.dumps(message) + "\n" for message in messages)
     done = subprocess.run(
         ["bash", "-c", TALK, "bash", file, scratch], input=lines, capture_output=True, text=True, check=True
@@ -97,7 +99,7 @@ def talk(file: Path, scratch: Path, messages: list[dict[str, str]]) -> list[tupl
     for line in done.stdout.splitlines():
         micros, _, answer = line.partition(" ")
         value = json.loads(answer)
-        found.append((int(micros) / 1e3, value["ms"], len(value["memories"])))
+        found.append((int(micros) / 1e3, {} if value["notes"] else value["ms"], len(value["memories"])))
     return found
 
 
@@ -122,7 +124,10 @@ def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
             time.sleep(0.02)
         file, scratch = mount / SPACE / ".recall", home / "answer"
         first = talk(file, scratch, [{"session": "first", "message": made.text(3, 8), "format": "json"}])[0]
+        deadline = time.monotonic() + COMPARED_WITHIN
         while not talk(file, scratch, [{"session": "warm", "message": made.text(3, 8), "format": "json"}])[0][1]:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the mount does not end comparing names")
             time.sleep(0.2)
         messages = [
             {"session": f"s{session}", "message": made.text(4, 14), "format": "json"}
