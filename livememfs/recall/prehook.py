@@ -163,7 +163,7 @@ class Prehook:
             if index is None:
                 return Answer(session.turn, notes=tuple(notes))
             with _timed(spent, "embedding"):
-                asks = not CHATTER.issuperset(content_words(turn.message))
+                asks = _asks(turn.message)
                 question = await self._recall.question(turn.message, notes) if asks else None
             work = _Turn(index, space, turn, question, self._clock.now(), self.settings, spent, asks=asks)
             told, paths, unkept = await trio.to_thread.run_sync(self._tell, work, space, turn.session, session)
@@ -280,6 +280,12 @@ def _in_turns(*lists: Iterable[Any]) -> Iterator[Any]:
     """One of each, then the next of each: no list takes all the room."""
     for row in zip_longest(*lists):
         yield from (one for one in row if one is not None)
+
+
+def _asks(message: str) -> bool:
+    """Whether a message is about anything: "who are you?" is, by its meaning alone, and "hello!" is not."""
+    words = set(content_words(message))
+    return not CHATTER.issuperset(words) if words else "?" in message and any(map(str.isalpha, message))
 
 
 def _looked_at(message: str) -> str:

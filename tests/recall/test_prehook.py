@@ -121,6 +121,16 @@ async def test_chatter_gets_what_comes_whatever_is_asked_and_nothing_else(
         assert await here.told(message) == ["I am a helper"]
 
 
+@pytest.mark.parametrize("message", ["who are you?", "tu es qui ?"])
+async def test_a_question_of_small_words_alone_is_looked_up_by_its_meaning(
+    bucket: Bucket, hook: Open, message: str
+) -> None:
+    async with hook() as here:
+        await here.turn(message)
+
+    assert bucket.model.asked == [message]
+
+
 async def test_messages_that_come_together_are_one_turn_and_one_question(bucket: Bucket, hook: Open) -> None:
     await bucket.remember("decision: use PostgreSQL, not MySQL", type="decision")
     said = "\n".join(json.dumps({"message": one}) for one in ("En fait", "j'ai changé d'avis", "on prend MySQL"))
