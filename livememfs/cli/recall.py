@@ -17,6 +17,7 @@ from livememfs.app import open_app
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN
+from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.recall.prehook import Answer
@@ -44,7 +45,8 @@ def recall(
     turn = Turn.parse(data, path="the message")
     name = turn.session or session or session_of(os.getpid())
     turn = replace(turn, session=name, channel=turn.channel or channel)
-    answer = run(_tell, settings, space, turn)
+    with naming_the_space(space):
+        answer = run(_tell, settings, space, turn)
     if as_json or turn.json:
         output.print_json(answer.to_json())
         return
