@@ -28,8 +28,11 @@ from livememfs.recall.page import tokens
 from livememfs.recall.prehook import LOOKED_AT, Answer, Prehook, PrehookSettings
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
+from livememfs.recall.vectors import Floats, unit
 from livememfs.records.turn import Turn
 
+ROUNDING = 0.02
+"""Of a vector that is kept over a restart."""
 LATER = {"hours": 7}
 """Nothing that was stored before is new any more."""
 PLACES = ("Lyon", "Oslo", "Rome", "Kyiv", "Lima", "Cairo", "Delhi", "Seoul", "Quito", "Paris", "Bern", "Sofia", "Minsk")
@@ -361,24 +364,36 @@ async def test_what_was_forgotten_is_not_told_any_more(bucket: Bucket, hook: Ope
         assert await here.told("apples", "two") == []
 
 
-async def test_fifty_turns_over_restarts_never_tell_an_id_twice_in_view(bucket: Bucket, hook: Open) -> None:
-    await several(bucket, 25, "travel")
-    await several(bucket, 24, "cooking")
+async def test_fifty_turns_over_restarts_never_tell_an_id_twice_in_view_nor_two_things_alike(
+    bucket: Bucket, hook: Open
+) -> None:
+    travel, cooking = await several(bucket, 25, "travel"), await several(bucket, 24, "cooking")
+    for text in (*travel[:10], *cooking[:10]):
+        await bucket.remember(f"{text} indeed")  # the same, nearly
     await several(bucket, 3, "who", type="identity")
-    chance, view, shown = random.Random(3), Limits(window=10), list[set[str]]()
+    chance, limits, shown = random.Random(3), Limits(window=10), list[dict[str, Floats]]()
     for restart in range(5):
         bucket.clock.advance(**LATER)
-        async with hook(PrehookSettings(limits=view)) as here:
+        async with hook(PrehookSettings(limits=limits)) as here:
+            engine, _ = await here.mount.recall.ready((SPACE,), DONE_WITHIN)
+            assert engine is not None
+            assert engine.prior is not None
             for number in range(10):
                 about = chance.choice(["travel", "cooking", "travel and cooking", "hello"])
                 answer = await here.turn(f"{about} {chance.choice(PLACES)}{number}")
                 assert (answer.turn, answer.notes) == (10 * restart + number + 1, ())
                 assert answer.told is not None
-                shown.append({one.id for one in answer.told.emitted})
+                shown.append({one.id: unit(one.vector - engine.prior) for one in answer.told.emitted})
 
     assert sum(map(len, shown)) > 52, "some were told again after they had left the view"
-    for turn, ids in enumerate(shown):
-        assert ids.isdisjoint(set().union(*shown[max(0, turn - view.window + 1) : turn]))
+    for turn, lines in enumerate(shown):
+        view = {
+            name: vector for past in shown[max(0, turn - limits.window + 1) : turn] for name, vector in past.items()
+        }
+        assert lines.keys().isdisjoint(view)
+        for number, (_, vector) in enumerate(lines.items()):
+            others = [*view.values(), *list(lines.values())[:number]]
+            assert all(float(vector @ other) <= limits.alike + ROUNDING for other in others)
 
 
 async def test_two_sessions_and_a_restart_do_not_disturb_each_other(bucket: Bucket, hook: Open) -> None:
