@@ -284,6 +284,24 @@ async def test_each_path_has_its_own_limit(bucket: Bucket, hook: Open) -> None:
     assert [sections.count(section) for section in ("pinned", "relevant", "live")] == [2, 3, 4]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        PrehookSettings(0, 0, False, 0, 0, 0, Limits(0, 0, 0, 1, 0)),
+        PrehookSettings(0, 1, True, 0, 0, 0),
+        PrehookSettings(limits=Limits(buffer=0, window=1)),
+        PrehookSettings(1e6, 0, False, 10_000, 10_000, 10_000, Limits(10_000, 1, 10_000, 10_000, 10**9)),
+    ],
+)
+async def test_no_setting_fails(bucket: Bucket, hook: Open, settings: PrehookSettings) -> None:
+    await several(bucket, 5)
+    await bucket.write("n", "travel is over")
+    async with hook(settings) as here:
+        for message in ("travel", "hello", "travel"):
+            assert (await here.turn(message)).notes == ()
+        assert here.prehook.statistics()["failed"] == 0
+
+
 async def test_a_long_message_is_looked_at_where_it_begins_and_ends(bucket: Bucket, hook: Open) -> None:
     await bucket.remember("unicorns are real")
     await bucket.remember("zebras have stripes")
