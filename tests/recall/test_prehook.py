@@ -64,11 +64,13 @@ async def bucket(tmp_path: Path) -> Bucket:
 
 
 @pytest.fixture
-def hook(bucket: Bucket, tmp_path: Path) -> Open:
+def hook(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """`async with hook(settings) as hook`: a mount that has indexed everything; one after the other, as after restarts.
 
-    With `ready=False` nothing has been opened yet; `told` is the file of what sessions were told.
+    With `ready=False` nothing has been opened yet; `told` is the file of what sessions were told. However busy the
+    machine is, a message waits until that has worked or failed.
     """
+    monkeypatch.setattr("livememfs.recall.prehook.PATIENCE", DONE_WITHIN)
 
     @asynccontextmanager
     async def start(

@@ -1,7 +1,7 @@
 """The examples that the specifications work through, with the built-in model and their own words, in French.
 
-spacebot-memory-v2 3.1 to 3.3 and companion-memory "who are you?". The illness that ends is in
-tests/tree/test_tree_exchange.py, where files are written and listed.
+spacebot-memory-v2 3.1 to 3.3; of companion-memory "who are you?", the lobby, and what the tools find. The illness that
+ends is in tests/tree/test_tree_exchange.py, where files are written and listed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recall_world import DONE_WITHIN, SPACE, Bucket
 
 from livememfs.cache.replica import Replica
-from livememfs.pipelines import spaces
+from livememfs.pipelines import spaces, tools
+from livememfs.pipelines.tools import Desk
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.model import Model
@@ -45,6 +47,7 @@ class Conversation:
 
     bucket: Bucket
     prehook: Prehook
+    desk: Desk
 
     async def says(self, message: str, *, session: str = "ours") -> Answer:
         """One turn, as text or as a request."""
@@ -61,7 +64,8 @@ async def talking(bucket: Bucket, model: Model, settings: PrehookSettings | None
     with closing(ToldFile(None)) as told:
         async with bucket.mount(own) as mount:
             await mount.recall.prepare((SPACE,), DONE_WITHIN)
-            yield Conversation(bucket, Prehook(mount.recall, bucket.clock, told, settings))
+            desk = Desk(mount.replica, bucket.clock, mount.recall, SPACE, "pet")
+            yield Conversation(bucket, Prehook(mount.recall, bucket.clock, told, settings), desk)
 
 
 @pytest.fixture
@@ -153,3 +157,43 @@ async def test_what_was_said_in_the_lobby_a_minute_ago_is_known_as_an_excerpt(bu
     live = [one.text for one in answer.told.emitted if one.section == "live"]
     assert live[:1] == ["je pars en Grèce demain, une semaine"]
     assert "not a conversation" in answer.block
+
+
+# --- what an agent looks for by itself ---------------------------------------------------------------------------
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [one["text"] for one in answer["memories"]]
+
+
+async def test_hello_from_dev_finds_who_dev_is_however_low_the_score(bucket: Bucket, model: Model) -> None:
+    await bucket.remember("dev = Mickael", subjects=["dev", "mickael"])
+
+    async with talking(bucket, model) as talk:
+        assert "dev = Mickael" in texts(await tools.search_memories(talk.desk, "dev"))
+        assert texts(await tools.search_memories(talk.desk, "", "mickael")) == ["dev = Mickael"]
+
+
+async def test_what_did_we_talk_about_goes_from_what_is_recent_to_what_was_said_of_it(
+    bucket: Bucket, model: Model
+) -> None:
+    await bucket.remember("Mickael part en Grèce en février", subjects=["mickael", "vacances"])
+    bucket.clock.advance(days=1)
+    await bucket.remember("vacances Grèce")
+
+    async with talking(bucket, model) as talk:
+        assert texts(await tools.get_recent_memories(talk.desk, 10))[0] == "vacances Grèce"
+        dug = texts(await tools.search_memories(talk.desk, "Mickael vacances"))
+        assert "Mickael part en Grèce en février" in dug[:3]
+
+
+async def test_what_the_agent_learns_of_itself_it_knows_when_it_is_asked(bucket: Bucket, model: Model) -> None:
+    async with talking(bucket, model) as talk:
+        await tools.store_self(talk.desk, "Je suis dans Organizer, Mickael m'a créé", "context")
+        await tools.store_self(talk.desk, "Je peux observer les messages du Lobby", "capability")
+        await tools.store_goal(talk.desk, "J'aimerais lire les notes", "capability_request")
+
+        assert len(texts(await tools.search_self(talk.desk, "qui je suis"))) == 2
+        assert texts(await tools.search_self(talk.desk, "voir le Lobby"))[0] == "Je peux observer les messages du Lobby"
+        assert texts(await tools.search_goals(talk.desk, "aspirations")) == ["J'aimerais lire les notes"]
+        assert {"Je suis dans Organizer, Mickael m'a créé"} <= set(told(await talk.says("tu es qui ?")))
