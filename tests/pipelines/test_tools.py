@@ -51,7 +51,9 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 async def call(desk: Desk, name: str, **arguments: Any) -> Any:
-    """What a tool answers to a model: JSON there and back."""
+    """What a tool answers to a model: JSON there and back. A search waits for the index first."""
+    if not name.startswith("store"):
+        await desk.recall.prepare((desk.space,), DONE_WITHIN)
     return json.loads(json.dumps(await BY_NAME[name].call(desk, arguments)))
 
 

@@ -44,6 +44,10 @@ class Hook:
     def __init__(self, mount: Mount, prehook: Prehook) -> None:
         self.mount, self.prehook = mount, prehook
 
+    async def indexed(self) -> None:
+        """Wait until the index has what was changed: a message waits for a moment only."""
+        await self.mount.recall.prepare((SPACE,), DONE_WITHIN)
+
     async def turn(self, message: str, session: str = "s", **fields: Any) -> Answer:
         return await self.prehook.turn(SPACE, Turn(message, session, **fields))
 
@@ -363,6 +367,7 @@ async def test_the_same_memory_that_is_kept_longer_is_no_other_one(bucket: Bucke
         assert await here.told("hello") == ["Mickael is ill"]
         await here.mount.replica.put(f"{name}_until_20260227T150000.md", data)
         await here.mount.replica.delete(key)
+        await here.indexed()
         assert await here.told("is Mickael ill?") == []
         assert await here.told("is Mickael ill?", "another") == ["Mickael is ill"]
 
@@ -381,6 +386,7 @@ async def test_what_was_forgotten_is_not_told_any_more(bucket: Bucket, hook: Ope
     async with hook() as here:
         assert await here.told("apples", "one") == ["apples are red"]
         await here.mount.replica.delete(f"{name}.md")
+        await here.indexed()
         assert await here.told("apples", "two") == []
 
 
@@ -466,7 +472,7 @@ async def test_an_index_that_somebody_else_uses_gives_an_empty_answer_that_says_
         assert any(note.startswith("the index cannot be used") for note in answer.notes)
         held.close()
 
-        await here.mount.recall.prepare((SPACE,), DONE_WITHIN)
+        await here.indexed()
         answer = await here.turn("hello")
         assert ("I am a helper" in answer.block, answer.turn) == (True, 1), "nothing was taken for told"
 

@@ -192,6 +192,7 @@ async def test_what_the_agent_learns_of_itself_it_knows_when_it_is_asked(bucket:
         await tools.store_self(talk.desk, "Je suis dans Organizer, Mickael m'a créé", "context")
         await tools.store_self(talk.desk, "Je peux observer les messages du Lobby", "capability")
         await tools.store_goal(talk.desk, "J'aimerais lire les notes", "capability_request")
+        await talk.desk.recall.prepare((SPACE,), DONE_WITHIN)
 
         assert len(texts(await tools.search_self(talk.desk, "qui je suis"))) == 2
         assert texts(await tools.search_self(talk.desk, "voir le Lobby"))[0] == "Je peux observer les messages du Lobby"

@@ -38,6 +38,14 @@ class Talking:
     def __init__(self, host: Host, prehook: Prehook, recall: Recall) -> None:
         self.host, self.prehook, self.recall = host, prehook, recall
 
+    async def write(self, path: str, text: str) -> None:
+        """Write a file and wait until the index has it: a message waits for a moment only."""
+        await self.host.write(path, text)
+        await self.indexed()
+
+    async def indexed(self) -> None:
+        await self.recall.prepare(("alpha",), ANSWERED_WITHIN)
+
     async def open(self, mode: OpenMode = EDIT, *, pid: int = 1) -> Handle:
         return await self.host.open(RECALL, mode, pid=pid)
 
@@ -74,8 +82,9 @@ async def talking(
     here.root = Root(here.context)
     here.replica.subscribe(recall.heard)
     await nursery.start(recall.run)
-    await recall.prepare(("alpha",), ANSWERED_WITHIN)
-    return Talking(here, prehook, recall)
+    made = Talking(here, prehook, recall)
+    await made.indexed()
+    return made
 
 
 def turns(talking: Talking) -> int:
@@ -86,7 +95,7 @@ def turns(talking: Talking) -> int:
 
 
 async def test_what_is_written_is_asked_and_what_is_read_is_the_answer(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
 
     answer = await talking.ask("which database did we choose?\n")
 
@@ -101,8 +110,8 @@ async def test_several_writes_before_the_first_read_are_one_turn(talking: Talkin
 
 
 async def test_a_second_request_on_the_same_descriptor_is_the_next_turn(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
-    await talking.host.write("alpha/memories/cat", "the cat of Anna is called Felix")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/cat", "the cat of Anna is called Felix")
     handle = await talking.open()
 
     await handle.write(0, b"hello")
@@ -118,7 +127,7 @@ async def test_a_second_request_on_the_same_descriptor_is_the_next_turn(talking:
 
 
 async def test_an_answer_is_read_in_parts_of_any_size_and_ends(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "café " * 20)
+    await talking.write("alpha/memories/db", "café " * 20)
     handle = await talking.open()
     await handle.write(0, b"hello")
 
@@ -132,7 +141,7 @@ async def test_an_answer_is_read_in_parts_of_any_size_and_ends(talking: Talking)
 
 
 async def test_what_was_left_unread_is_gone_with_the_next_request(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
     handle = await talking.open()
     await handle.write(0, b"hello")
     assert await handle.read(0, 4) == b"[Mem"
@@ -143,8 +152,8 @@ async def test_what_was_left_unread_is_gone_with_the_next_request(talking: Talki
 
 
 async def test_two_descriptors_at_once_have_their_own_requests(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
-    await talking.host.write("alpha/memories/cat", "the cat of Anna is called Felix")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/cat", "the cat of Anna is called Felix")
     one, two = await talking.open(pid=1), await talking.open(pid=2)
     await one.write(0, b"which ")
     await two.write(0, b"hello")
@@ -156,7 +165,7 @@ async def test_two_descriptors_at_once_have_their_own_requests(talking: Talking)
 
 
 async def test_json_gives_json_and_a_session_of_its_own(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
 
     first = await talking.ask_json("which database?", session="mine")
     again = await talking.ask_json("which database?", session="mine")
@@ -169,7 +178,7 @@ async def test_json_gives_json_and_a_session_of_its_own(talking: Talking) -> Non
 
 
 async def test_a_plain_message_belongs_to_its_terminal(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
 
     assert "PostgreSQL" in await talking.ask("hello", pid=1)
     assert await talking.ask("hello", pid=1) == ""
@@ -177,7 +186,7 @@ async def test_a_plain_message_belongs_to_its_terminal(talking: Talking) -> None
 
 
 async def test_a_message_of_the_system_gets_no_answer(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
 
     assert await talking.ask('{"source": "system", "message": "Worker #42 completed"}') == ""
     assert turns(talking) == 0
@@ -258,7 +267,7 @@ async def test_a_mount_without_a_search_answers_nothing(here: Host) -> None:
 async def test_a_request_that_is_none_fails_the_read_once_and_the_descriptor_goes_on(
     talking: Talking, request_: bytes, error: type[errors.LiveMemError]
 ) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
     handle = await talking.open()
     await handle.write(0, request_)
 
@@ -282,7 +291,7 @@ async def test_a_request_that_is_too_long_is_refused_whole(talking: Talking) -> 
 
 
 async def test_a_request_of_all_the_bytes_there_may_be_is_answered(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/db", "we chose PostgreSQL as the database")
+    await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
 
     assert "PostgreSQL" in await talking.ask("x " * (MAX_REQUEST // 2))
 
@@ -302,10 +311,11 @@ async def test_a_failure_is_an_empty_answer_with_the_reason_for_programs(
 
 
 async def test_what_was_just_written_is_told_and_what_was_removed_is_not(talking: Talking) -> None:
-    await talking.host.write("alpha/memories/cat", "the cat of Anna is called Felix")
+    await talking.write("alpha/memories/cat", "the cat of Anna is called Felix")
     assert "Felix" in await talking.ask("hello", pid=1)
 
     await talking.host.unlink("alpha/memories/cat")
+    await talking.indexed()
     assert await talking.ask("what is the name of Anna's cat?", pid=2) == ""
 
 
@@ -314,7 +324,7 @@ async def test_the_temporary_illness_is_told_and_after_seven_days_neither_told_n
 ) -> None:
     """companion-memory: `{"content": "Mickael est malade", "subjects": ["mickael", "santé"], "ttl": "7d"}`."""
     host = talking.host
-    await host.write("alpha/memories/malade", '---\nsubjects: [mickael, santé]\nttl: "7d"\n---\nMickael est malade')
+    await talking.write("alpha/memories/malade", '---\nsubjects: [mickael, santé]\nttl: "7d"\n---\nMickael est malade')
     asked = "comment va Mickael, est-il malade ?"
     world.clock.advance(days=6, hours=23)
 
