@@ -24,10 +24,12 @@ from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, RunFailed, SettingsError
 from livememfs.pipelines.expiry import Expiry
+from livememfs.pipelines.merging import Merging
 from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
+from livememfs.pipelines.uses import Uses
 from livememfs.recall.inject import Limits
 from livememfs.recall.prehook import Prehook, PrehookSettings
 from livememfs.recall.service import Recall
@@ -77,6 +79,8 @@ class App:
     recall: Recall
     expiry: Expiry
     prehook: Prehook
+    merging: Merging
+    uses: Uses
     scheduler: Scheduler | None = None
 
 
@@ -211,18 +215,17 @@ async def open_app(
                 share=settings.share_vectors,
             )
             told = ToldFile(index.with_name(TOLD))
-            prehook = Prehook(recall, clock, told, prehook_settings(settings))
-            app = _assemble(
-                settings, clock, store, model, nursery, mountpoint, replica, errors, rejected, prehook, recall
-            )
+            uses = Uses(replica, clock, f"{_usable(settings.host_name)}-{replica.identity}", recall.used)
+            prehook = Prehook(recall, clock, told, prehook_settings(settings), used=uses.count)
+            parts = replica, errors, rejected, prehook, uses, recall
+            app = _assemble(settings, clock, store, model, nursery, mountpoint, *parts)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
             replica.subscribe(recall.heard)
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
+                _look_after_memories(app, nursery, has_index=index.is_dir())
                 replica.subscribe(app.consolidations.heard)
-                replica.subscribe(app.expiry.heard)
-                nursery.start_soon(app.expiry.run)
                 nursery.start_soon(_recover, app)
                 nursery.start_soon(_forget, rejected)
             if app.scheduler is not None:
@@ -245,6 +248,20 @@ async def open_app(
         if replica is not None:
             replica.close()
     _complain(refused, replica)
+
+
+def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) -> None:
+    """What a mount does with memories by itself: remove what has ended, merge what says the same, count uses, and be
+    ready for the first message of an agent.
+    """
+    app.replica.subscribe(app.expiry.heard)
+    app.replica.subscribe(app.merging.heard)
+    app.recall.on_opened(app.merging.opened)
+    app.recall.on_opened(app.uses.opened)
+    for work in (app.expiry.run, app.merging.run, app.uses.run):
+        nursery.start_soon(work)
+    if has_index:
+        nursery.start_soon(app.recall.warm)
 
 
 def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None) -> Replica:
@@ -328,6 +345,7 @@ def _assemble(
     errors: ErrorLog,
     rejected: RejectedReplies,
     prehook: Prehook,
+    uses: Uses,
     recall: Recall,
 ) -> App:
     runs = ConsolidationSettings(
@@ -375,15 +393,16 @@ def _assemble(
         recall=recall,
         expiry=expiry,
         prehook=prehook,
+        uses=uses.of,
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,
         fsync_remote=settings.fsync == "remote",
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
-    app = App(
-        settings, clock, store, replica, consolidations, Root(context), errors, recall, expiry, prehook, scheduler
-    )
+    merging = Merging(replica, clock, recall, settings.memory_alike)
+    kept = recall, expiry, prehook, merging, uses, scheduler
+    app = App(settings, clock, store, replica, consolidations, Root(context), errors, *kept)
     return app  # `status` refers to it by this name
 
 
@@ -430,6 +449,8 @@ def _status(app: App) -> dict[str, Any]:
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "recall": asdict(app.recall.statistics()),
             "prehook": app.prehook.statistics(),
+            "uses": asdict(app.uses.statistics()),
+            "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
@@ -475,6 +496,7 @@ async def _drain(app: App) -> list[str]:
     refused: list[str] = []
     if app.scheduler is not None:
         app.scheduler.stop()
+    app.uses.write()
     with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()

@@ -107,6 +107,9 @@ class Settings(BaseModel):
     embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
     embed_key: str = Field("", repr=False, description="key of that endpoint")
     share_vectors: bool = Field(True, description="keep vectors in the bucket, so that others need not compute them")
+    memory_alike: float = Field(
+        0.85, ge=0, le=1, description="how likely a memory states the fact of another whose place it takes; 1: never"
+    )
     recall_recent_hours: float = Field(6.0, ge=0, description="what was created within so many hours is told as new")
     recall_important: float = Field(0.8, ge=0, le=1, description="what a memory weighs that is told whatever is asked")
     recall_channel_scope: bool = Field(False, description="tell as new only what was said in the message's channel")

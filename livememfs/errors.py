@@ -200,6 +200,21 @@ class BadRequest(LiveMemError):
     errno = _errno.EINVAL
 
 
+class Unusable(LiveMemError):
+    """An attribute or a link of a memory that cannot be what it was set to."""
+
+    message = "{path}: {detail}"
+    errno = _errno.EINVAL
+
+
+class BeingWritten(LiveMemError):
+    """A file that somebody has open for writing, or that was never closed with content."""
+
+    message = "{path} is being written: {detail}"
+    what_to_do = "close it first"
+    errno = _errno.EBUSY
+
+
 class TimedOut(LiveMemError):
     """A call did not end within its deadline."""
 

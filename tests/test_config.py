@@ -78,6 +78,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "llmaas_temperature": "1.5",
         "recall_important": "0.5",
         "recall_alike": "0.5",
+        "memory_alike": "0.5",
     }
     for name, variable in config.setting_names().items():
         kind = getattr(Settings.model_fields[name].annotation, "__name__", "")

@@ -11,6 +11,8 @@ from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from livememfs.records import keys
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -47,11 +49,13 @@ class Level:
         return self._sorted
 
     def ending(self, characters: str) -> set[str]:
-        """The names whose last characters before the suffix `.md` are these eight: an index, made when first asked."""
+        """The names that end in these eight characters, but for `.md` and how long a memory lasts: an index, made when
+        first asked.
+        """
         if self._endings is None:
             self._endings = {}
             for name in self.objects:
-                self._endings.setdefault(name[-11:-3], set()).add(name)
+                self._endings.setdefault(keys.ending(name), set()).add(name)
         return self._endings.get(characters, set())
 
     def set(self, name: str, info: ObjectInfo | None) -> None:
@@ -60,11 +64,11 @@ class Level:
         if info is None:
             self.objects.pop(name, None)
             if self._endings is not None:
-                self._endings.get(name[-11:-3], set()).discard(name)
+                self._endings.get(keys.ending(name), set()).discard(name)
         else:
             self.objects[name] = info
             if self._endings is not None:
-                self._endings.setdefault(name[-11:-3], set()).add(name)
+                self._endings.setdefault(keys.ending(name), set()).add(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self.objects or name in self.folders

@@ -286,12 +286,19 @@ class Replica(Names):
     # --- accepted here, uploaded later ----------------------------------------------------------------------------
 
     def save(
-        self, key: str, data: bytes, *, meta: Mapping[str, str], base: ObjectInfo | None, etag: str = ""
+        self,
+        key: str,
+        data: bytes,
+        *,
+        meta: Mapping[str, str],
+        base: ObjectInfo | None,
+        etag: str = "",
+        by_caller: bool = True,
     ) -> ObjectInfo:
         """Accept new content; `base` is the version it replaces, None for a new key. Survives the process. NoSpace.
 
-        `etag` is the content's, for callers who had it computed elsewhere. What another host makes of the key until
-        the upload is settled then, and nobody's bytes are lost.
+        `etag` is the content's, for callers who had it computed elsewhere; `by_caller` is told to subscribers. What
+        another host makes of the key until the upload is settled then, and nobody's bytes are lost.
         """
         etag = etag or content_etag(data)
         now = self.now(key)
@@ -300,7 +307,7 @@ class Replica(Names):
         self.expect_room(len(data))
         self._counts["writes"] += 1
         op = self.journal.put(key, data, etag, meta, base=base)
-        info = self._accepted(op)
+        info = self._accepted(op, by_caller=by_caller)
         # Joined with another host's: the writer goes on from its own bytes, and must not pass them for what there is.
         return info if op.origin is None else replace(info, etag=etag, size=len(data))
 
@@ -346,22 +353,43 @@ class Replica(Names):
         folders |= {above for folder in folders for above in _above(folder) if above.startswith(source)}
         self._levels.vanish(source, folders, trio.current_time())
 
-    def _accepted(self, op: Operation) -> ObjectInfo:
+    def supersede(self, newer: ObjectInfo, data: bytes, older: ObjectInfo, kept: str, old: bytes) -> None:
+        """Accept that an object takes another one's place: its own new content, and the other's last version under the
+        key `kept`; the other goes once the bucket has that. In one step: a crash leaves all or nothing. NoSpace.
+
+        For work that no file operation asked for: the kernel is told.
+        """
+        self.expect_room(len(data) + len(old))
+        with self._database.atomic():
+            history = self.journal.put(kept, old, content_etag(old), {}, base=self.now(kept))
+            op = self.journal.put(newer.key, data, content_etag(data), newer.meta or {}, base=newer)
+            removal = self.journal.delete(older.key, base=older, after=history)
+        self._accepted(history, by_caller=False)
+        self._accepted(op, by_caller=False)
+        self._settle_removed(older.key, removal, by_caller=False)
+
+    def save_quietly(self, info: ObjectInfo, data: bytes) -> None:
+        """Accept new content for a version, by no file operation: the kernel is told. NoSpace."""
+        self.expect_room(len(data))
+        op = self.journal.put(info.key, data, content_etag(data), info.meta or {}, base=info)
+        self._accepted(op, by_caller=False)
+
+    def _accepted(self, op: Operation, *, by_caller: bool = True) -> ObjectInfo:
         info = op.info()
         assert info is not None  # removals do not come here
         self._show(op.key, info)
         for meanwhile in self._listening:
             meanwhile.append((op.key, info))
-        self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=True))
+        self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=by_caller))
         return info
 
-    def _settle_removed(self, key: str, op: Operation | None) -> None:
+    def _settle_removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:
         if op is None:
             self.catalog.gone(key)
         self._show(key, None)
         for meanwhile in self._listening:
             meanwhile.append((key, None))
-        self.changes.publish(Change(key, "delete", "", "local", by_caller=True))
+        self.changes.publish(Change(key, "delete", "", "local", by_caller=by_caller))
 
     def expect_room(self, size: int) -> None:
         """NoSpace when `size` more bytes cannot be kept until they are uploaded."""

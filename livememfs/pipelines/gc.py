@@ -165,7 +165,9 @@ async def _vectors(replica: Replica, space: str, before: datetime) -> list[Findi
     """Vectors of models that nobody uses any more: others have been written since."""
     models: dict[str, list[ObjectInfo]] = {}
     for info in await replica.walk(f"{space}/{keys.INDEX}/"):
-        models.setdefault(keys.parse(info.key).name.partition("/")[0], []).append(info)
+        model = keys.parse(info.key).name.partition("/")[0]
+        if model != keys.USES:
+            models.setdefault(model, []).append(info)
     last = max(map(_modified, models.values()), default=before)
     return [
         Finding("vectors", space, f"{space}/{keys.INDEX}/{model}/", _modified(infos), _UNUSED, tuple(infos))

@@ -8,6 +8,7 @@ ask.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from livememfs.recall.record import Brief
 
 FIELDS = ("space", "kind", "type", "agent")
 MOST_PARTS = 32_767
+TAKEN_AT_ONCE = 10_000
 
 
 class Columns:
@@ -32,21 +34,38 @@ class Columns:
         self._part = np.zeros(1_024, np.int16)
         self._asks = np.zeros(1_024, np.bool_)
 
-    def put(self, number: int, part: int, brief: Brief) -> None:
-        """Take note of a piece. Numbers are never given twice, so nothing has to be taken out."""
-        if number >= len(self._created):
-            room = max(number + 1, 2 * len(self._created)) - len(self._created)
-            self._fields = np.pad(self._fields, ((0, 0), (0, room)))
-            self._created = np.pad(self._created, (0, room))
-            self._record = np.pad(self._record, (0, room))
-            self._part = np.pad(self._part, (0, room))
-            self._asks = np.pad(self._asks, (0, room))
-        for row, value in enumerate((brief.space, brief.kind, brief.type, brief.agent)):
-            self._fields[row, number] = self._code(FIELDS[row], value)
-        self._created[number], self._record[number] = brief.created, brief.id
-        self._part[number], self._asks[number] = min(part, MOST_PARTS), brief.asks
-        for name, value in (("type", brief.type), ("agent", brief.agent)):
-            self._spelt.setdefault((brief.space, name), {})[value] = None
+    def put(self, pieces: Iterable[tuple[int, int, Brief]]) -> None:
+        """Take note of pieces: number, place in the record, and that. Numbers are never given twice, so nothing has to
+        be taken out.
+        """
+        rows = iter(pieces)
+        while portion := list(islice(rows, TAKEN_AT_ONCE)):
+            self._take(portion)
+
+    def _take(self, pieces: Sequence[tuple[int, int, Brief]]) -> None:
+        numbers = np.array([number for number, _, _ in pieces], np.int64)
+        briefs = [brief for _, _, brief in pieces]
+        self._make_room(int(numbers.max()) + 1)
+        told = [(brief.space, brief.kind, brief.type, brief.agent) for brief in briefs]
+        for row, values in enumerate(zip(*told, strict=True)):
+            self._fields[row, numbers] = [self._code(FIELDS[row], value) for value in values]
+        self._created[numbers] = [brief.created for brief in briefs]
+        self._part[numbers] = [min(part, MOST_PARTS) for _, part, _ in pieces]
+        self._asks[numbers] = [brief.asks for brief in briefs]
+        self._record[numbers] = [brief.id for brief in briefs]  # last: from now on they are there for whoever asks
+        for space, _, kind, agent in dict.fromkeys(told):
+            for name, value in (("type", kind), ("agent", agent)):
+                self._spelt.setdefault((space, name), {})[value] = None
+
+    def _make_room(self, end: int) -> None:
+        if end <= len(self._created):
+            return
+        room = max(end, 2 * len(self._created)) - len(self._created)
+        self._fields = np.pad(self._fields, ((0, 0), (0, room)))
+        self._created = np.pad(self._created, (0, room))
+        self._part = np.pad(self._part, (0, room))
+        self._asks = np.pad(self._asks, (0, room))
+        self._record = np.pad(self._record, (0, room))
 
     def _code(self, field: str, value: str) -> int:
         found = self._codes.get((field, value))

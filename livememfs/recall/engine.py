@@ -14,7 +14,7 @@ from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.merits import Foremost, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import Stored
+from livememfs.recall.table import Linked, Stored
 from livememfs.recall.vectors import Floats
 
 Read = tuple[str, str, str, Sequence[Record]]
@@ -27,6 +27,7 @@ class IndexStatistics:
 
     :vectors:  that are kept, by the digest of their text
     :embedded: pieces that have one
+    :lost_links: links of memories to names that no memory has; they are passed over
     """
 
     objects: int
@@ -36,6 +37,8 @@ class IndexStatistics:
     embedded: int
     rebuilt: tuple[str, ...]
     redone: int
+    links: int = 0
+    lost_links: int = 0
 
 
 class Engine(Protocol):
@@ -98,6 +101,10 @@ class Engine(Protocol):
 
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
+        ...
+
+    def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
+        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         ...
 
     def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:

@@ -29,7 +29,7 @@ from livememfs.recall.merits import Foremost, Merits, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import Delta, Stored, Table
+from livememfs.recall.table import Delta, Linked, Stored, Table
 from livememfs.recall.vectors import Floats, Vectors, packed, unit
 
 FED_AT_ONCE = 2_000
@@ -164,8 +164,7 @@ class Index:
                 self._feed(delta)
             except Damaged:  # its files went or changed under us; the records have everything
                 self._make_text_anew()
-            for column in self.table.columns(changed):
-                self._columns.put(*column)
+            self._columns.put(self.table.columns(changed))
             self._weigh(delta.gone, changed)
             went: dict[str, list[int]] = {}
             for number in delta.gone:
@@ -264,8 +263,7 @@ class Index:
                         vectors.expect(prior)
 
     def _load_columns(self) -> None:
-        for column in self.table.columns():
-            self._columns.put(*column)
+        self._columns.put(self.table.columns())
         self._merits.put(self.table.merits())
 
     def _load_vectors(self, meanings: Sequence[bytes] | None) -> None:
@@ -342,6 +340,10 @@ class Index:
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces."""
         return self._columns.spelt(field, spaces)
+
+    def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
+        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+        return self.table.linked(ids, where, limit)
 
     def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""

@@ -45,6 +45,12 @@ _CHANGE = re.compile(
     r"|(?:a|ont) changee?s?|remplacee?s?|reportee?s?|repoussee?s?|decalee?s?|quitte\w*|arrete\w*|devenue?s?"
     r"|reecrite?s?|migree?s?|(?:a|ont|est|sont) divorcee?s?)\b"
 )
+_SO = r"(?:actually|in fact|en fait|en r[ée]alit[ée]|finalement|sorry|pardon|correction)"
+_CORRECTS = re.compile(
+    rf"\W*(?=\w)(?:(?:non?|oops|oups|wait|attends|ah|oh)(?:\s*[,.!:;]\s*|\s+(?={_SO}\b)))*(?:{_SO}\b[\s,.!:;]*)*",
+    re.IGNORECASE,
+)
+"""How somebody begins who corrects what was said: no word of the fact."""
 # What a thing has one of, so that another takes its place; the value follows.
 _SINGLE = {
     "home": re.compile(r"\b(?:live[sd]?|living|moved?|settled|habit\w+|vit|(?:de|em)menage\w*|installe\w*)\b"),
@@ -71,6 +77,9 @@ class _Text:
 
     def __init__(self, text: str) -> None:
         self.all: list[str] = []
+        opening = _CORRECTS.match(text)
+        corrects = opening is not None and any(character.isalpha() for character in opening[0])
+        text = text[opening.end() :] if opening is not None and corrects else text
         words, start, self.language = [], 0, 0  # above 0: English
         left = _WORD.finditer(text)
         for found in islice(left, LOOKED_AT):
@@ -86,7 +95,7 @@ class _Text:
             start += len(word) + 1
         self.longer, folded = next(left, None) is not None, " ".join(self.all)
         changes = {word for found in _CHANGE.findall(folded) for word in found.split()}
-        self.changes = bool(changes)
+        self.changes = corrects or bool(changes)
         self.words = self.alone = [word for word in words if word.text not in changes]
         self.single = {name: hit.start() for name, form in _SINGLE.items() if (hit := form.search(folded))}
         if purpose := _PURPOSE.search(folded):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from livememfs.records.memory import FRESH, HALF_LIFE, USE_WEIGHT
 
 IDENTITY = "identity"
+TAKEN_AT_ONCE = 10_000
 CLOSE = 1_000
 """Rows that are put into order without a look at which of them matter."""
 ROUNDING = 1e-6
@@ -94,18 +96,24 @@ class Merits:
 
     def put(self, merits: Iterable[Merit], uses: Mapping[int, Use] | None = None) -> None:
         """Take in memories, by ascending numbers that were never there; `uses` by the same numbers."""
-        for one in merits:
-            at = self._used
-            if at == len(self._rows["number"]):
-                self._rows = {name: np.pad(column, (0, len(column))) for name, column in self._rows.items()}
-            use = (uses or {}).get(one.number, Use(0, 0))
-            values = (
-                one.number, one.record, self._code(one.space), one.type == IDENTITY, self._code(one.channel),
-                one.importance, one.created, one.updated, use.times, use.last,
-            )  # fmt: skip
-            for column, value in zip(self._rows.values(), values, strict=True):
-                column[at] = value
-            self._used += 1
+        rows = iter(merits)
+        while portion := list(islice(rows, TAKEN_AT_ONCE)):
+            self._take(portion, uses or {})
+
+    def _take(self, merits: Sequence[Merit], uses: Mapping[int, Use]) -> None:
+        at, end = self._used, self._used + len(merits)
+        while end > len(self._rows["number"]):
+            self._rows = {name: np.pad(column, (0, len(column))) for name, column in self._rows.items()}
+        number, record, space, kind, importance, created, updated, channel = zip(*merits, strict=True)
+        counts = [uses.get(one, Use(0, 0)) for one in number]
+        columns = (
+            number, record, [self._code(one) for one in space], [one == IDENTITY for one in kind],
+            [self._code(one) for one in channel], importance, created, updated, [use.times for use in counts],
+            [use.last for use in counts],
+        )  # fmt: skip
+        for column, values in zip(self._rows.values(), columns, strict=True):
+            column[at:end] = values
+        self._used = end
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from livememfs.records.keys import COLLECTIONS, UNTIL
+
 DIGEST_BYTES = 16
 FILES_READ = 64
 """File names taken from one record's text; the rest is found by its words."""
@@ -54,6 +56,13 @@ class Record:
     def text(self) -> str:
         """The whole of it."""
         return self.pieces[0] if self.pieces else ""
+
+    @property
+    def memory_id(self) -> str:
+        """What other memories of the space call it; empty for what is no memory."""
+        if self.kind not in COLLECTIONS:
+            return ""
+        return self.key.rpartition("/")[2].removesuffix(".md").partition(UNTIL)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 from livememfs.errors import NoSpace
 from livememfs.recall.lexical import Damaged
 
-VERSION = 4
+VERSION = 5
 _CHUNK = 500
 
 _SCHEMA = """
@@ -35,6 +35,12 @@ CREATE INDEX record_time ON record(space, kind, created);
 CREATE TABLE label (record INTEGER NOT NULL, field TEXT NOT NULL, value TEXT NOT NULL);
 CREATE INDEX label_record ON label(record);
 CREATE INDEX label_value ON label(field, value);
+-- What memories are called, and by which names they are linked to others; those need not be there.
+CREATE TABLE named (record INTEGER PRIMARY KEY, space TEXT NOT NULL, name TEXT NOT NULL);
+CREATE INDEX named_name ON named(space, name);
+CREATE TABLE link (record INTEGER NOT NULL, space TEXT NOT NULL, relation TEXT NOT NULL, target TEXT NOT NULL);
+CREATE INDEX link_record ON link(record);
+CREATE INDEX link_target ON link(space, target);
 --   changed   the step that last changed what the text index has to know of it
 --   meaning   digest of the texts whose vectors stand for it (see Text)
 CREATE TABLE piece (

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Literal, TypeVar
 
 from livememfs.recall.engine import Engine
+from livememfs.recall.graph import seeds_of, walk
 from livememfs.recall.hints import Hints, hints_in
 from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import Query
@@ -49,6 +50,8 @@ class Ranking:
     :names:    what a text gains, as a share, by having names in it
     :damping:  k of the reciprocal rank fusion
     :hints:    weight of the list of what fits the question's hints, beside 1 for words and meaning
+    :graph:    weight of the list of what memories that fit lead to by their links
+    :reached:  the most of what they lead to that counts
 
     For a question that asks for several things, which stand in several places:
 
@@ -64,13 +67,15 @@ class Ranking:
     names: float = 0.1
     damping: int = 60
     hints: float = 0.1
+    graph: float = 0.9
+    reached: int = 3
     further: float = 0.05
     length: float = 0.2
     several: bool = True
 
 
-UNASKED = Ranking(hints=0.0)
-"""For messages: without hints, scores stay scores and can be compared with the best one."""
+UNASKED = Ranking(hints=0.0, graph=0.0)
+"""For messages: without hints and links, scores stay scores and can be compared with the best one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +242,8 @@ def _ranked(
     asked = Asked(query.text, query.phrases, query.without)
     words, ceiling = index.text(asked, where, CANDIDATES)
     meant = index.near(question, where, CANDIDATES) if question is not None and not query.phrases else []
-    if query.without:
-        unwanted = _unwanted(index, query, where)
-        meant = [hit for hit in meant if hit[0] not in unwanted]
+    unwanted = _unwanted(index, query, where) if query.without else set[int]()
+    meant = [hit for hit in meant if hit[0] not in unwanted]
     known = index.briefs(list({number for number, _ in (*words, *meant)}))
     hints = hints_in(query.text, index.spelt("agent", spaces))
     several = hints.several and ranking.several
@@ -255,7 +259,24 @@ def _ranked(
         _lose_by_sitting(merged, ranking.further)
     else:
         _gain_by_sitting(merged, ranking.sitting)
-    return _fused(sorted(merged, key=_Candidate.order), hints, ranking)
+    merged = sorted(merged, key=_Candidate.order)
+    seeds = seeds_of((known[number][1], score) for number, score in words if number in known)
+    if not ranking.graph or query.phrases or not seeds:
+        return _fused(merged, [], hints, ranking)
+    reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
+    return _fused(merged, _linked(index, merged, seeds, reached), hints, ranking)
+
+
+def _linked(
+    index: Engine, merged: Sequence[_Candidate], seeds: Mapping[int, float], reached: Sequence[tuple[int, int, float]]
+) -> list[_Candidate]:
+    """The list of what is linked, best first, with what it was reached from; empty when nothing was."""
+    found = {one.brief.id: one for one in merged}
+    known = index.briefs([piece for record, piece, _ in reached if record not in found]) if reached else {}
+    found |= {brief.id: _Candidate(brief, part) for part, brief in known.values()}
+    scores = {**seeds, **{record: score for record, _, score in reached}} if reached else {}
+    order = sorted(scores, key=lambda record: (-scores[record], record not in seeds, -record))
+    return [found[record] for record in order if record in found]
 
 
 def _read(index: Engine, candidates: Sequence[_Candidate]) -> None:
@@ -350,19 +371,25 @@ def _add(
         candidate.score += value
 
 
-def _fused(merged: list[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
-    """Reciprocal rank fusion of the merged list with that of what fits the hints."""
+def _fused(merged: list[_Candidate], linked: Sequence[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
+    """Reciprocal rank fusion of the merged list with those of what fits the hints and of what is linked."""
     fitting = [(hints.fit(one.brief), rank, one) for rank, one in _numbered(merged)]
     fitting = [item for item in fitting if item[0] > 0]
-    if not fitting or not ranking.hints:
+    fitting = fitting if ranking.hints else []
+    if not fitting and not linked:
         return merged
     for rank, (_, _, one) in _numbered(sorted(fitting, key=lambda item: (-item[0], item[1]))):
         one.reasons["hints"] = rank
+    for rank, one in _numbered(linked):
+        one.reasons["graph"] = rank
     for rank, one in _numbered(merged):
         one.score = 1 / (ranking.damping + rank)
-        if "hints" in one.reasons:
-            one.score += ranking.hints / (ranking.damping + one.reasons["hints"])
-    return sorted(merged, key=_Candidate.order)
+    both = list({one.brief.id: one for one in (*merged, *linked)}.values())
+    for one in both:
+        for name, weight in (("hints", ranking.hints), ("graph", ranking.graph)):
+            if name in one.reasons:
+                one.score += weight / (ranking.damping + one.reasons[name])
+    return sorted(both, key=_Candidate.order)
 
 
 def _numbered(items: Iterable[T]) -> Iterator[tuple[int, T]]:

@@ -7,7 +7,7 @@ empty and says why. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -105,6 +105,7 @@ class Recall:
         self._loaded = trio.Event()
         self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, Answer]] = {}
         self._ensuring: dict[str, _Ensuring] = {}
+        self._opened: list[Callable[[str], Awaitable[None]]] = []
         self._counts = {"questions": 0, "repeated": 0}
         self._last_error = ""
 
@@ -127,6 +128,24 @@ class Recall:
         """A subscriber of `changes`."""
         if self._feeder is not None:
             self._feeder.heard(change)
+
+    def used(self, uses: Mapping[tuple[str, str], tuple[int, int]]) -> None:
+        """Take note of how often memories were used, by space and id: counts, and seconds of the last time."""
+        if self._index is None or self._nursery is None:
+            return  # whoever counts tells again when the index is opened
+
+        async def tell(index: Engine) -> None:
+            from livememfs.recall.merits import Use
+
+            told = {of: Use(*use) for of, use in uses.items()}
+            with suppress(LiveMemError):  # without them, memories weigh what their age says
+                await trio.to_thread.run_sync(index.used, told)
+
+        self._nursery.start_soon(tell, self._index)
+
+    def on_opened(self, tell: Callable[[str], Awaitable[None]]) -> None:
+        """Have `tell(space)` called when a space's names have been compared with the index for the first time."""
+        self._opened.append(tell)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -211,6 +230,8 @@ class Recall:
             async def ensure(work: _Ensuring) -> None:
                 try:
                     await feeder.ensure(space)
+                    for tell in self._opened:
+                        await tell(space)
                 except LiveMemError as error:
                     work.reason = str(error)
                 finally:
@@ -221,6 +242,13 @@ class Recall:
             self._nursery.start_soon(ensure, work)
         await work.done.wait()
         return work.reason
+
+    async def warm(self) -> None:
+        """Open index and model before anybody asks: where this bucket was searched before, somebody will."""
+        with suppress(Exception):  # whoever asks is told why
+            async with self._opening:
+                if self._index is None:
+                    await self._open()
 
     async def ready(self, spaces: Sequence[str], patience: float) -> tuple[Engine | None, list[str]]:
         """The index with these spaces in it, and remarks on what is missing; None when it cannot be had in that time.
@@ -250,6 +278,17 @@ class Recall:
         if not done.is_set():
             return None, ["the index is being opened"]
         return (found[0] if found else None), notes
+
+    async def passage(self, text: str, notes: list[str]) -> Floats | None:
+        """The vector of a text as it is kept; None where words have to do, and a remark that says so."""
+        with trio.move_on_after(PATIENCE):
+            await self._loaded.wait()
+        if self._embedder is not None:
+            with suppress(LiveMemError):
+                found: Floats = (await self._embedder.passages([text]))[0]
+                return found
+        notes.append("by words alone: the model that knows meanings does not answer")
+        return None
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a text that asks; None where words have to do, and a remark that says so."""
@@ -321,9 +360,23 @@ class Recall:
             with trio.move_on_after(DRAIN_SECONDS):
                 await self._sharing.flush()
 
+    @property
+    def embedded(self) -> int:
+        """Texts embedded since the start."""
+        return self._embedder.statistics().texts if self._embedder is not None else 0
+
     async def understood(self, seconds: float) -> bool:
-        """Wait until everything known of is found by meaning; False when it takes longer."""
-        return self._feeder is not None and await self._feeder.understood(seconds)
+        """Wait until everything known of is found by meaning, or by words where there is no model; False when it takes
+        longer.
+        """
+        if self._feeder is None:
+            return False
+        with trio.move_on_after(seconds):
+            await self._loaded.wait()
+            if self._embedder is None:
+                return await self._feeder.settled(seconds)
+            return await self._feeder.understood(seconds)
+        return False
 
     def _figures(self) -> IndexStatistics | None:
         """Those of an index on this machine as they are; of one elsewhere, as they were a moment ago."""

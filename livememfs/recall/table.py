@@ -26,6 +26,9 @@ MANY = 16
 """Notes of one step from which on what stands around them is read at once."""
 CROWDED = 50
 """Notes around each of them up to which that pays."""
+OF_RECORDS = (("piece", "record"), ("label", "record"), ("named", "record"), ("link", "record"))
+"""The tables whose rows belong to a record, with the column that says to which."""
+_THERE = "SELECT 1 FROM named n WHERE n.space = l.space AND n.name = l.target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,22 @@ class Stored:
 
     id: int
     record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A link between two records, seen from one of them.
+
+    :of:      the record it was asked of
+    :to:      the other one; `piece` is its first piece
+    :forward: whether it is the link of the record that was asked of, and not of the other
+    """
+
+    of: int
+    to: int
+    relation: str
+    forward: bool
+    piece: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +89,7 @@ class Table(KeptVectors):
         rows = self._db.execute("SELECT id, space, kind, created FROM record WHERE key = ?", (key,)).fetchall()
         for record, *_ in rows:
             self._db.execute("INSERT INTO gone SELECT number, ? FROM piece WHERE record = ?", (step, record))
-            for table, column in (("piece", "record"), ("label", "record"), ("record", "id")):
+            for table, column in (*OF_RECORDS, ("record", "id")):
                 self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (record,))
         return {(space, kind, created) for _, space, kind, created in rows}
 
@@ -88,6 +107,10 @@ class Table(KeptVectors):
         )
         number = cursor.lastrowid
         self._db.executemany("INSERT INTO label VALUES (?, ?, ?)", [(number, *label) for label in record.labels])
+        if record.memory_id:
+            self._db.execute("INSERT INTO named VALUES (?, ?, ?)", (number, record.space, record.memory_id))
+            links = [(number, record.space, *link) for link in record.links]
+            self._db.executemany("INSERT INTO link VALUES (?, ?, ?, ?)", links)
         self._db.executemany(
             "INSERT INTO piece (record, part, changed, meaning) VALUES (?, ?, ?, ?)",
             [(number, part, step, b"") for part in range(len(record.pieces))],
@@ -349,14 +372,31 @@ class Table(KeptVectors):
     def counts(self) -> dict[str, int]:
         """Objects, records, pieces, vectors, and pieces that went and the text index may still have."""
         names = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "vector", "gone": "gone"}
+        names |= {"links": "link", "lost_links": f"link l WHERE NOT EXISTS ({_THERE})"}
         return {name: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for name, table in names.items()}
+
+    def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
+        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+        fits, values = _clauses(where)
+        found: list[Linked] = []
+        for ours, theirs, forward in (("link l", "named n", True), ("named n", "link l", False)):
+            of, to = f"{ours[-1]}.record", f"{theirs[-1]}.record"
+            rows = self._db.execute(  # CROSS: in this order, whatever SQLite thinks of it
+                f"SELECT {of}, {to}, l.relation, p.number FROM {ours} CROSS JOIN {theirs} CROSS JOIN record r"
+                " CROSS JOIN piece p WHERE n.space = l.space AND n.name = l.target"
+                f" AND r.id = {to} AND p.record = r.id AND p.part = 0"
+                f" AND {of} IN (SELECT value FROM json_each(?)) AND {fits} ORDER BY {to} DESC LIMIT ?",
+                (json.dumps([*ids]), *values, limit),
+            )
+            found += [Linked(one, other, relation, forward, piece) for one, other, relation, piece in rows]
+        return found
 
     def check(self, quick: Callable[[str], None]) -> None:
         """Tell of every inconsistency of the file itself."""
         for (said,) in self._db.execute("PRAGMA integrity_check(10)"):
             if said != "ok":
                 quick(said)
-        for table, column in (("piece", "record"), ("label", "record")):
+        for table, column in OF_RECORDS:
             rows = self._db.execute(
                 f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.{column})"
             )

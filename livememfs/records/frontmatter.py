@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import yaml
@@ -27,10 +27,16 @@ _WORDS_WITH_MEANING = frozenset({"null", "true", "false", "yes", "no", "on", "of
 # Outside what YAML takes as printable, or a line break to YAML 1.1 though not to JSON.
 _MUST_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What `join` writes of strings without escapes: nearly every note, which need not go through YAML in pure Python.
+# What `join` writes of strings without escapes and of plain numbers: nearly every note and memory, which need not go
+# through YAML in pure Python.
 _STRING = '"[^"\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]*"'
-_LINE = rf"({_PLAIN_KEY.pattern}): (?:({_STRING})|(\[(?:{_STRING}(?:, {_STRING})*)?\]))\n"
+_STRINGS = rf"\[(?:{_STRING}(?:, {_STRING})*)?\]"
+_NUMBER = r"(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?"
+_ENTRY = rf"{_PLAIN_KEY.pattern}: {_STRINGS}"
+_VALUE = rf"(?:({_STRING})|({_STRINGS}|{_NUMBER})|\{{({_ENTRY}(?:, {_ENTRY})*)\}})"
+_LINE = rf"({_PLAIN_KEY.pattern}): {_VALUE}\n"
 _AS_WE_WRITE = re.compile(f"(?:{_LINE})+")
+_ONE_ENTRY = re.compile(rf"({_PLAIN_KEY.pattern}): ({_STRINGS})")
 _ONE_LINE = re.compile(_LINE)
 
 
@@ -109,11 +115,25 @@ def _as_we_write(block: str) -> dict[str, Any] | None:
     """What `_load` makes of a block in our own form; None for any other."""
     if _AS_WE_WRITE.fullmatch(block) is None:
         return None
+    lines = _ONE_LINE.findall(block)
+    values = ((line[0], line[1][1:-1] if line[1] else _simple(line[2], line[3])) for line in lines)
+    return _plain(values)
+
+
+def _simple(other: str, entries: str) -> object:
+    """A number, a list of strings, or a mapping to such lists; None for one that YAML has to read."""
+    if other:
+        return json.loads(other)
+    return _plain((key, json.loads(strings)) for key, strings in _ONE_ENTRY.findall(entries))
+
+
+def _plain(items: Iterable[tuple[str, object]]) -> dict[str, Any] | None:
+    """A mapping with keys that mean what they say, each once; None for any other."""
     found: dict[str, Any] = {}
-    for key, string, strings in _ONE_LINE.findall(block):
-        if key in found or len(key) > _MAX_KEY_CHARS or key.lower() in _WORDS_WITH_MEANING:
+    for key, value in items:
+        if key in found or value is None or len(key) > _MAX_KEY_CHARS or key.lower() in _WORDS_WITH_MEANING:
             return None
-        found[key] = string[1:-1] if string else json.loads(strings)
+        found[key] = value
     return found
 
 

@@ -20,6 +20,7 @@ SYNTHESIS = "_synthesis.md"
 LEDGER = "_ledger"
 CHANGES = "_changes"
 INDEX = "_index"
+USES = "_uses"
 MEMORIES = "memories"
 SELF = "self"
 GOALS = "goals"
@@ -126,6 +127,16 @@ def index_prefix(space: str, model: str) -> str:
     if slug != model or slug.startswith("."):
         slug = f"{slug.lstrip('.')}-{blake2b(model.encode(), digest_size=4).hexdigest()}"
     return f"{space}/{INDEX}/{slug}/"
+
+
+def uses_prefix(space: str) -> str:
+    """`{space}/_index/_uses/`, with the slash: how often memories were used."""
+    return f"{space}/{INDEX}/{USES}/"
+
+
+def uses_key(space: str, host: str) -> str:
+    """What one host has counted."""
+    return f"{uses_prefix(space)}{host}.json"
 
 
 def memory_history_prefix(space: str, collection: str) -> str:
@@ -246,6 +257,13 @@ class MemoryName:
             return None
         assert made is not None  # the pattern has it
         return cls(made, match[2], match[3], ends)
+
+
+def ending(name: str) -> str:
+    """The eight characters of a name where the digits of a canonical one are."""
+    if "_until_" in name and (parsed := MemoryName.parse(name)) is not None:
+        return parsed.uid
+    return name[-11:-3]
 
 
 def has_ended(key: str, now: datetime) -> bool:

@@ -47,6 +47,9 @@ _FIELDS = (
     "type", "category", "importance", "subjects", "source", "channel_id", "created_at", "updated_at", "expires_at",
     "forgotten", "links", "space_id",
 )  # fmt: skip
+_KEPT = ("category", "importance", "source", "channel_id")
+_INHERITED = ("subjects", "expires_at", "links")
+"""What may be empty by somebody's will. These and _KEPT a version that says nothing of them has from the last."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TTL = re.compile(r"\s*([1-9][0-9]{0,5})\s*([smhdw])\s*", re.IGNORECASE)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -97,8 +100,11 @@ class Memory:
         kind = known.get("type") or (named.type if named and named.type in TYPES else USUAL_TYPE[collection])
         return _made(collection, kind, made, known, body, metadata)
 
-    def render(self) -> bytes:
-        """The object of this memory. Raises FrontMatterError when its fields are too large to be read back."""
+    def render(self, *, whole: bool = False) -> bytes:
+        """The object of this memory. Raises FrontMatterError when its fields are too large to be read back.
+
+        `whole`: with the fields that are empty and that a next version would else take over from the last.
+        """
         optional = {
             "category": self.category,
             "subjects": list(self.subjects),
@@ -115,7 +121,8 @@ class Memory:
             "created_at": iso(self.created_at, exact=True),
             "updated_at": iso(self.updated_at, exact=True),
         }
-        given = {**{name: value for name, value in optional.items() if value}, **always}
+        said = _INHERITED if whole else ()
+        given = {**{name: value for name, value in optional.items() if value or name in said}, **always}
         metadata = {name: given[name] for name in _FIELDS if name in given}
         return frontmatter.join({**metadata, **self.extra}, self.content).encode()
 
@@ -160,9 +167,7 @@ def complete(
     made = known.get("created_at") or (previous.created_at if previous else now)
     found = _made(collection, kind, made, known, body, metadata)
     inherited = {
-        name: getattr(previous, name)
-        for name in ("category", "importance", "subjects", "source", "channel_id", "expires_at", "links")
-        if previous is not None and name not in known
+        name: getattr(previous, name) for name in (*_KEPT, *_INHERITED) if previous is not None and name not in known
     }
     if not found.category and "category" not in inherited and CATEGORIES[collection]:
         categories = CATEGORIES[collection]
@@ -227,15 +232,15 @@ def _read(
             continue
         given = metadata[name]
         try:
-            known |= _field(name, given, collection, now)
+            known |= read_field(name, given, collection, now)
         except (ValueError, TypeError, OverflowError):
             if given not in (None, "", [], {}):
                 refused[name] = given
     return known, refused
 
 
-def _field(name: str, given: Any, collection: str, now: datetime | None) -> dict[str, Any]:
-    """One field as Memory has it. ValueError for what is of no use."""
+def read_field(name: str, given: Any, collection: str, now: datetime | None) -> dict[str, Any]:
+    """One field, or `ttl`, as Memory has it. ValueError, TypeError or OverflowError for what is of no use."""
     if name == "ttl":
         return _lasting(given, now)
     if name == "expires_at" and given in (None, ""):
@@ -291,7 +296,10 @@ def _something(text: str | None) -> str:
 def _each_once(texts: tuple[str, ...] | None) -> tuple[str, ...]:
     if texts is None:
         raise ValueError
-    return tuple({text.casefold(): text for text in reversed(texts)}.values())[::-1]
+    each: dict[str, str] = {}
+    for text in texts:
+        each.setdefault(text.casefold(), text)
+    return tuple(each.values())
 
 
 def _links(given: Any) -> tuple[tuple[str, str], ...]:

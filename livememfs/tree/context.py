@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
     from livememfs.pipelines.expiry import Expiry
@@ -26,6 +28,11 @@ STATE = ".livememfs"
 """The directory of a mount that tells how it is doing."""
 
 
+def unused(_space: str, _memory_id: str) -> tuple[int, datetime | None]:
+    """How often a memory was used, and when last, where nobody counts."""
+    return 0, None
+
+
 @dataclass(slots=True)
 class Writes:
     """How often something was written that no level of names knows of yet: a listing made before shows it no more."""
@@ -39,7 +46,7 @@ class Context:
 
     `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`. `written` holds
     the files that somebody writes to, `unsaved` those whose close failed: directories know their files only as long as
-    somebody does.
+    somebody does. `uses(space, id)` tells how often a memory was used, and when last.
     """
 
     replica: Replica
@@ -52,6 +59,7 @@ class Context:
     recall: Recall | None = None
     expiry: Expiry | None = None
     prehook: Prehook | None = None
+    uses: Callable[[str, str], tuple[int, datetime | None]] = unused
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26

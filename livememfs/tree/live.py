@@ -47,7 +47,7 @@ class Live(Directory):
         self._parked: dict[str, str] = {}
 
     def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: live/ holds notes only, directly")
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: {self.name}/ holds files only, directly")
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
@@ -58,6 +58,10 @@ class Live(Directory):
     def shows(self, name: str) -> bool:
         """Whether an object of this name is shown."""
         return name not in ("", keys.KEEP)
+
+    def make(self, name: str, info: ObjectInfo | None) -> NoteFile:
+        """The node of a file here; `info` None: it is new."""
+        return NoteFile(self, name, self.context, info)
 
     # --- looking ----------------------------------------------------------------------------------------------
 
@@ -118,7 +122,7 @@ class Live(Directory):
         if known is None or not known.accepts(info):
             if known is not None:
                 known.orphaned = True
-            known = NoteFile(self, canonical, self.context, info)
+            known = self.make(canonical, info)
             self._notes[canonical] = known
         return known
 
@@ -183,7 +187,7 @@ class Live(Directory):
             pass
         else:
             raise errors.AlreadyExists(path=self.path_of(name))
-        note = NoteFile(self, name, self.context, None)
+        note = self.make(name, None)
         parked = self._parked.get(name)
         if parked is not None:
             await self._continue(note, parked)

@@ -78,6 +78,11 @@ class ObjectFile(File):
 
     default_mode = 0o644
 
+    @property
+    def by_caller(self) -> bool:
+        """Whether what is saved came by the kernel, which then knows."""
+        return True
+
     async def save(self, body: Body) -> None:
         """Have `body` accepted. Called with no other save of this file running, only when it is dirty."""
         raise self.refuse("saving")
@@ -283,7 +288,7 @@ class ObjectFile(File):
         """Have `data` accepted as the version after the body's. NoSpace."""
         assert self.key is not None  # the caller has chosen one
         etag = content_etag(data) if len(data) <= HASHED_AT_ONCE else await trio.to_thread.run_sync(content_etag, data)
-        return self.context.replica.save(self.key, data, meta=meta, base=body.info, etag=etag)
+        return self.context.replica.save(self.key, data, meta=meta, base=body.info, etag=etag, by_caller=self.by_caller)
 
     async def flush(self, body: Body) -> None:
         """Save `body` when it is dirty, or what was set of its attributes. Raises what the writer must hear."""

@@ -87,8 +87,11 @@ class Space(PlainDirectory):
                 name: Control(self, name, context, space, kind),
                 waiting: Wait(self, waiting, context, space, kind),
             }
-        self.collections = [Collection(self, context, space, folder) for folder in keys.COLLECTIONS]
-        self._fixed |= {collection.name: collection for collection in self.collections}
+        family: dict[str, Collection] = {}
+        for folder in keys.COLLECTIONS:
+            family[folder] = Collection(self, context, space, folder, family)
+        self.collections = list(family.values())
+        self._fixed |= family
 
     async def _itself(self) -> Sequence[str]:
         return (self.space,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from machine import Mount, StartMount, sh
+from test_mount_watch import until
 
 
 def test_what_is_written_is_remembered_and_what_is_removed_can_come_back(
@@ -50,3 +51,15 @@ def test_self_and_goals_are_like_memories(mounted: Mount) -> None:
 
     assert 'category: "limitation"' in sh("cat self/*", cwd=mounted / "project").stdout
     assert 'type: "goal"' in sh("cat goals/*", cwd=mounted / "project").stdout
+
+
+def test_a_fact_that_becomes_precise_is_one_file_and_the_kernel_knows(mounted: Mount) -> None:
+    space = mounted / "project"
+    sh("echo \"Mickael s'est cassé l'épaule\" > memories/epaule && cat memories/epaule && ls -l memories", cwd=space)
+    sh("echo \"Mickael s'est cassé l'épaule le 10 janvier 2026\" > memories/precise && ls -l memories", cwd=space)
+
+    until(lambda: len(sh("ls memories", cwd=space).stdout.split()) == 1, 20)
+
+    assert "updates:" in sh("cat memories/precise", cwd=space).stdout
+    assert "No such file" in sh("cat memories/epaule", cwd=space, status=1).stderr
+    assert "cassé l'épaule\n" in sh("cat memories/.history/*/*", cwd=space).stdout

@@ -243,6 +243,92 @@ def test_the_vector_of_a_record_is_that_of_its_text_and_of_length_one(index: Eng
         assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-5)
 
 
+# --- links between memories --------------------------------------------------------------------------------------
+
+
+def called(number: int) -> str:
+    """What a memory is called by others."""
+    return f"20260101T000000_fact_{number:08x}"
+
+
+def linked(index: Engine, name: str, where: Restriction = ALL, limit: int = 99) -> set[tuple[str, str, bool]]:
+    """Titles of what a memory is linked to, by which relation, and whether the link is its own."""
+    of = {stored.record.title: stored.id for stored in index.strict(ALL, 99)}
+    found = index.linked([of[name]], where, limit)
+    assert {one.of for one in found} <= {of[name]}
+    briefs = index.briefs([one.piece for one in found])
+    assert all(briefs[one.piece][0] == 0 and briefs[one.piece][1].id == one.to for one in found)
+    records = index.records([one.to for one in found])
+    return {(records[one.to].title, one.relation, one.forward) for one in found}
+
+
+def test_links_are_seen_from_both_ends_whatever_came_first(index: Engine) -> None:
+    one, two, three = (called(number) for number in (1, 2, 3))
+    index.apply((), [read(memory(one, links=(("updates", two), ("part_of", two), ("part_of", three))))])
+    assert linked(index, one) == set()
+    index.apply((), [read(memory(f"{two}_until_20990101T000000", title=two)), read(memory(three, "goals"))])
+
+    assert linked(index, one) == {(two, "updates", True), (two, "part_of", True), (three, "part_of", True)}
+    assert linked(index, two) == {(one, "updates", False), (one, "part_of", False)}
+    assert linked(index, three) == {(one, "part_of", False)}
+    assert index.linked([], ALL, 9) == index.linked([999], ALL, 9) == []
+    assert index.verify() == []
+
+
+def test_links_that_went_and_links_to_what_went_lead_nowhere(index: Engine, opener: Open) -> None:
+    one, two = called(1), called(2)
+    index.apply((), [read(memory(one, links=(("updates", two),))), read(memory(two, links=(("part_of", one),)))])
+    index.apply((), [read(memory(one, etag="2"))])
+    assert linked(index, two) == {(one, "part_of", True)}
+    index.apply([f"space/memories/{one}.md"], ())
+    again = opener()
+    assert linked(again, two) == set()
+    assert (again.statistics().links, again.statistics().lost_links, again.verify()) == (1, 1, [])
+
+
+def test_links_to_names_that_somebody_invented_are_counted(index: Engine) -> None:
+    links = (("updates", "invented"), ("part_of", "\0" * 5_000), ("related_to", called(2)))
+    index.apply((), [read(memory(called(1), links=links)), read(memory(called(2)))])
+    assert linked(index, called(1)) == {(called(2), "related_to", True)}
+    assert (index.statistics().links, index.statistics().lost_links) == (3, 2)
+
+
+def test_links_stay_in_their_space_and_notes_have_none(index: Engine) -> None:
+    links = (("updates", called(2)), ("updates", "note"))
+    index.apply((), [read(memory(called(1), links=links)), read(memory(called(2), space="other"))])
+    index.apply((), [read(note("note", "text", links=(("updates", called(1)),)))])
+    assert linked(index, called(1)) == linked(index, called(2)) == set()
+
+
+def test_of_what_is_linked_a_filter_lets_through_what_fits_and_the_limit_the_newest(index: Engine) -> None:
+    links = tuple(("related_to", called(number)) for number in range(2, 6))
+    index.apply((), [read(memory(called(1), links=links))])
+    for number in range(2, 6):
+        index.apply((), [read(memory(called(number), type="event" if number == 3 else "fact", agent=f"a{number}"))])
+    assert {name for name, _, _ in linked(index, called(1), only(type=("event",)))} == {called(3)}
+    assert {name for name, _, _ in linked(index, called(1), Restriction(without=(("agent", ("a2",)),)))} == {
+        called(number) for number in (3, 4, 5)
+    }
+    assert {name for name, _, _ in linked(index, called(1), limit=2)} == {called(4), called(5)}
+
+
+def test_what_a_memory_that_fits_is_linked_to_is_found_as_well(index: Engine) -> None:
+    old, new, other = (called(number) for number in (1, 2, 3))
+    index.apply(
+        (),
+        [
+            read(memory(old, pieces=("we chose the queue kafka",))),
+            read(memory(new, pieces=("nothing in common",), links=(("updates", old),))),
+            read(memory(other, pieces=("lunch",))),
+        ],
+    )
+    found = ask(index, "queue kafka", meaning=False, spaces=("space",))
+    assert titles(found) == [old, new]
+    assert found.hits[1].reasons == {"graph": 2}
+    assert titles(ask(index, "queue kafka type:event", meaning=False, spaces=("space",))) == []
+    assert titles(ask(index, "queue kafka -common", meaning=False, spaces=("space",))) == [old]
+
+
 # --- in and out --------------------------------------------------------------------------------------------------
 
 

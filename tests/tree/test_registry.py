@@ -95,7 +95,8 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     for folder in keys.COLLECTIONS:
         collection = await space.child(folder)
         assert isinstance(collection, Directory)
-        await _write(collection, "remembered", b"David is my brother\n")
+        await _write(collection, "remembered", b"---\nsubjects: [david]\n---\nDavid is my brother\n")
+        await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
         await _write(collection, "forgotten", b"David lives in Ordizan\n")
         await collection.unlink("forgotten")
     await consolidations.run_once(SPACE, RunOptions(dry_run=True))
@@ -106,13 +107,24 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     await backups.create(root.context.replica, root.context.clock, SPACE, automatic=False)
 
 
+async def _directory(above: Directory, name: str) -> Directory:
+    found = await above.child(name)
+    assert isinstance(found, Directory)
+    return found
+
+
 async def open_nothing() -> None:
     """Words have to do."""
 
 
 async def _ask(root: Root) -> Shown:
-    """What is below a search, which no listing shows."""
+    """What is below a search, or a memory's links, which no listing shows."""
     found: Shown = {}
+    for folder in keys.COLLECTIONS:
+        collection = await _directory(await _directory(root, SPACE), folder)
+        links = await _directory(collection, "linked.links")
+        path = f"{SPACE}/{folder}/linked.links"
+        found |= {path: await links.attrs(), **await _walk(links, f"{path}/")}
     for prefix in ("", f"{SPACE}/"):
         above = await root.child(SPACE) if prefix else root
         assert isinstance(above, Directory)

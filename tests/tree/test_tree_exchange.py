@@ -329,7 +329,7 @@ async def test_the_temporary_illness_is_told_and_after_seven_days_neither_told_n
     world.clock.advance(days=6, hours=23)
 
     assert "Mickael est malade" in await talking.ask(asked, pid=1)
-    assert len(await host.names("alpha/memories")) == 2
+    assert [name for name in await host.names("alpha/memories") if not name.startswith(".")] != []
     page = (await host.read("alpha/search/mickael malade.md")).decode()
     assert "Mickael est malade" in page
 
@@ -337,7 +337,7 @@ async def test_the_temporary_illness_is_told_and_after_seven_days_neither_told_n
 
     assert await talking.ask(asked, pid=2) == ""
     assert await talking.ask("hello", pid=3) == ""
-    assert await host.names("alpha/memories") == [".history"]
+    assert [name for name in await host.names("alpha/memories") if not name.startswith(".")] == []
     assert "Nothing found" in (await host.read("alpha/search/mickael est malade.md")).decode()
     with pytest.raises(errors.NotFound):
         await host.open("alpha/memories/malade", READ)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trio.abc import Clock
 
 FOLDER = "alpha/memories"
+FIXED = [".by", ".history", ".recent"]
+"""What the folder shows besides memories."""
 
 
 def uid(name: str, folder: str = keys.MEMORIES) -> str:
@@ -49,7 +51,7 @@ async def test_plain_text_is_enough(world: World, here: Host) -> None:
     assert name == f"20260220T140000_fact_{uid('david')}.md"
     assert (memory.type, memory.importance, memory.content) == ("fact", 0.6, "David is my brother\n")
     assert memory.extra["agent"] == "me"
-    assert await here.names(FOLDER) == [".history", name]
+    assert await here.names(FOLDER) == [*FIXED, name]
     assert b"David is my brother" in await here.read(f"{FOLDER}/david")
     assert await here.read(f"{FOLDER}/{name}") == memory.render()
 
@@ -89,6 +91,13 @@ async def test_another_machine_finds_it_by_the_name_that_was_written(world: Worl
     await world.uploaded()
 
     assert b"my brother" in await world.host("there").read(f"{FOLDER}/david")
+
+
+async def test_so_does_it_while_it_lasts_only_a_while(world: World, here: Host) -> None:
+    await here.write(f"{FOLDER}/ill", ILL)
+    await world.uploaded()
+
+    assert b"Mickael is ill" in await world.host("there").read(f"{FOLDER}/ill")
 
 
 @pytest.mark.parametrize(
@@ -133,11 +142,11 @@ async def test_what_lasts_a_while_is_gone_at_that_second_on_every_machine(world:
     there = world.host("there")
 
     world.clock.advance(timedelta(days=7).total_seconds() - 1)
-    assert await here.names(FOLDER) == await there.names(FOLDER) == [".history", name]
+    assert await here.names(FOLDER) == await there.names(FOLDER) == [*FIXED, name]
 
     world.clock.advance(1)
     for host in (here, there):
-        assert await host.names(FOLDER) == [".history"]
+        assert await host.names(FOLDER) == FIXED
         for gone in (name, "ill"):
             with pytest.raises(errors.NotFound):
                 await host.read(f"{FOLDER}/{gone}")
@@ -196,7 +205,7 @@ async def test_an_edit_of_how_long_it_lasts_moves_the_object_and_leaves_one(worl
 
     assert first.partition("_until_")[0] == second.partition("_until_")[0] == third.removesuffix(".md")
     assert memory.content == "Mickael has asthma"
-    assert await here.names(FOLDER) == [".history", third]
+    assert await here.names(FOLDER) == [*FIXED, third]
     assert b"asthma" in await here.read(f"{FOLDER}/ill")
     assert b"asthma" in await world.host("there").read(f"{FOLDER}/ill")
 
@@ -211,7 +220,7 @@ async def test_what_is_removed_is_forgotten_and_kept(world: World, here: Host) -
     await here.unlink(f"{FOLDER}/david")
 
     assert await stored(world) == {}
-    assert await here.names(FOLDER) == [".history"]
+    assert await here.names(FOLDER) == FIXED
     (old,) = await kept(world)
     assert old.startswith(name.removesuffix(".md") + "/20260220T140000")
     assert b"David is my brother" in await here.read(f"{FOLDER}/.history/{old}")
@@ -235,7 +244,7 @@ async def test_what_was_forgotten_is_brought_back_as_it_was(world: World, here: 
 
     assert await stored(world) == before
     assert await kept(world) == []
-    assert await here.names(FOLDER) == [".history", name]
+    assert await here.names(FOLDER) == [*FIXED, name]
     with pytest.raises(errors.NotFound):
         await memories.restore(here.replica, world.clock, "alpha", keys.MEMORIES, old.id)
 

@@ -24,7 +24,7 @@ from livememfs.recall.postgres.connection import Connections, Db, Unavailable
 from livememfs.recall.postgres.postings import Document
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.sittings import NEIGHBOURS, Place, Sittings, windows
-from livememfs.recall.table import Stored
+from livememfs.recall.table import Linked, Stored
 from livememfs.recall.vectors import Floats
 
 log = structlog.get_logger("livememfs.recall")
@@ -152,6 +152,10 @@ class Postgres:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
         return self._connections.run(lambda db: records.spelt(db, field, spaces))
 
+    def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
+        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+        return self._connections.run(lambda db: records.linked(db, ids, where, limit))
+
     def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""
         return self._connections.run(lambda db: records.foremost(db, spaces, wanted, self._uses))
@@ -176,7 +180,8 @@ class Postgres:
         """
 
         def work(db: Db) -> IndexStatistics:
-            tables = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "kept"}
+            tables = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "kept", "links": "link"}
+            tables["lost_links"] = "link l WHERE NOT EXISTS (SELECT 1 FROM named n WHERE n.name = l.target)"
             counts = {name: _count(db, f"SELECT count(*) FROM {table}") for name, table in tables.items()}
             return IndexStatistics(**counts, embedded=meaning.embedded(db, self.model), rebuilt=(), redone=0)
 
@@ -291,7 +296,7 @@ def _verify(db: Db) -> list[str]:
     found: list[str] = []
     with db.transaction():
         db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for table in ("piece", "label"):
+        for table in ("piece", "label", "named", "link"):
             count = _count(
                 db, f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.record)"
             )

@@ -20,7 +20,7 @@ from livememfs.recall.pieces import Text, text_of
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.record import Brief, Record, digest
 from livememfs.recall.sittings import SITTING_SECONDS, Place
-from livememfs.recall.table import Stored
+from livememfs.recall.table import Linked, Stored
 from livememfs.records.keys import COLLECTIONS, UNTIL
 from livememfs.records.memory import FRESH, HALF_LIFE
 
@@ -72,7 +72,8 @@ def forget(db: Db, keys: Sequence[str]) -> tuple[list[int], set[Place]]:
     rows = db.execute("SELECT id, space, kind, created FROM record WHERE key = ANY(%s)", (list(keys),)).fetchall()
     ids = [row[0] for row in rows]
     numbers = [row[0] for row in db.execute("SELECT number FROM piece WHERE record = ANY(%s)", (ids,))]
-    db.execute("DELETE FROM label WHERE record = ANY(%s)", (ids,))
+    for table in ("label", "named", "link"):
+        db.execute(f"DELETE FROM {table} WHERE record = ANY(%s)", (ids,))
     db.execute("DELETE FROM record WHERE id = ANY(%s)", (ids,))
     db.execute("DELETE FROM object WHERE key = ANY(%s)", (list(keys),))
     return numbers, {(space, created) for _, space, kind, created in rows if kind == "live"}
@@ -96,9 +97,28 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
         for number, record in zip(ids, records, strict=True):
             for field, value in record.labels:
                 copy.write_row((number, clean(f"{field}:{value.casefold()}")))
+    _add_links(db, {number: one for number, one in zip(ids, records, strict=True) if one.memory_id})
     _add_pieces(db, dict(zip(ids, records, strict=True)))
     _note_spelling(db, records)
     return dict(zip(ids, records, strict=True))
+
+
+def _add_links(db: Db, memories: Mapping[int, Record]) -> None:
+    if not memories:
+        return
+    named = [(number, _called(one.space, one.memory_id)) for number, one in memories.items()]
+    db.execute("INSERT INTO named SELECT * FROM unnest(%s::bigint[], %b::bytea[])", columns(named, 2))
+    links = [
+        (number, clean(relation), _called(one.space, target))
+        for number, one in memories.items()
+        for relation, target in one.links
+    ]
+    db.execute("INSERT INTO link SELECT * FROM unnest(%s::bigint[], %s::text[], %b::bytea[])", columns(links, 3))
+
+
+def _called(space: str, name: str) -> bytes:
+    """What a memory is known by in the table of links."""
+    return digest(f"{space}/{name}")
 
 
 def _row(number: int, record: Record) -> tuple[Any, ...]:
@@ -204,6 +224,21 @@ def fitting(db: Db, where: Restriction, files: Sequence[str] = (), not_files: Se
     said, values = clauses(where, "p", files, not_files)
     rows = db.execute(f"SELECT p.number FROM piece p WHERE {said} ORDER BY p.number", values)
     return [row[0] for row in rows]
+
+
+def linked(db: Db, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
+    """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
+    fits, values = clauses(where, "r")
+    found: list[Linked] = []
+    for ours, theirs, forward in (("l.record", "n.record", True), ("n.record", "l.record", False)):
+        rows = db.execute(
+            f"SELECT {ours}, {theirs}, l.relation, p.number FROM link l JOIN named n ON n.name = l.target"
+            f" JOIN record r ON r.id = {theirs} JOIN piece p ON p.record = r.id AND p.part = 0"
+            f" WHERE {ours} = ANY(%s) AND {fits} ORDER BY {theirs} DESC LIMIT %s",
+            (list(ids), *values, limit),
+        )
+        found += [Linked(of, to, relation, forward, piece) for of, to, relation, piece in rows]
+    return found
 
 
 def foremost(db: Db, spaces: Sequence[str], wanted: Wanted, uses: Mapping[tuple[str, str], Use]) -> Foremost:

@@ -14,7 +14,7 @@ from psycopg import errors, sql
 from livememfs.errors import SettingsError
 from livememfs.recall.postgres.connection import Connections, Db, lock
 
-VERSION = "2"
+VERSION = "3"
 """Also a new one when the same object would be read or analysed otherwise: its etag alone does not tell."""
 OLDEST_VECTOR = (0, 8)
 OLDEST_SERVER = 150_000
@@ -40,6 +40,13 @@ CREATE INDEX ON record (space, importance DESC, updated DESC, id DESC) WHERE kin
 CREATE TABLE label (record bigint NOT NULL, told text NOT NULL);
 CREATE INDEX ON label (record);
 CREATE INDEX ON label USING hash (told);
+-- What memories are called, and by which names they are linked to others; those need not be there. By digests, since a
+-- name may be longer than an index takes.
+CREATE TABLE named (record bigint PRIMARY KEY, name bytea NOT NULL);
+CREATE INDEX ON named (name);
+CREATE TABLE link (record bigint NOT NULL, relation text NOT NULL, target bytea NOT NULL);
+CREATE INDEX ON link (record);
+CREATE INDEX ON link (target);
 CREATE TABLE spelt (space text NOT NULL, field text NOT NULL, value text NOT NULL);
 CREATE UNIQUE INDEX ON spelt (space, field, md5(value));
 --   meaning    digest of the texts whose vector stands for it

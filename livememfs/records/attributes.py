@@ -1,0 +1,99 @@
+"""The fields of a memory as attributes: short texts that a shell reads and sets, one at a time.
+
+Owns their names, how each is shown and what setting one makes of a memory. Refuses values that cannot be used, where
+front matter would keep them beside: whoever sets one attribute is there to hear why not. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from livememfs.records.memory import MAX_LINKS, RELATIONS, TYPES, Memory, read_field
+from livememfs.records.times import iso
+
+SETTABLE = ("type", "importance", "expires_at", "subjects", "links", *RELATIONS)
+"""The attributes that may be set. A relation is one too: it has the names of what the memory is linked to by it."""
+_BETWEEN_LINKS = re.compile(r"[,\n]+")
+_BETWEEN_NAMES = re.compile(r"[,\s]+")
+
+
+def shown(memory: Memory, score: float) -> dict[str, str]:
+    """Every attribute that a memory has; `score` is what it weighs now."""
+    all_of_them = {
+        "type": memory.type,
+        "importance": f"{memory.importance:g}",
+        "score": f"{score:.4g}",
+        "expires_at": iso(memory.expires_at, exact=True) if memory.expires_at else "",
+        "subjects": ",".join(memory.subjects),
+        "links": ",".join(f"{relation} {name}" for relation, name in memory.links),
+    }
+    by_relation = {relation: ",".join(linked(memory, relation)) for relation in RELATIONS}
+    return {name: text for name, text in {**all_of_them, **by_relation}.items() if text}
+
+
+def linked(memory: Memory, relation: str) -> list[str]:
+    """The names that a memory is linked to by one relation, as they were given."""
+    return [name for of, name in memory.links if of == relation]
+
+
+def changed(memory: Memory, name: str, text: str | None, now: datetime) -> Memory:
+    """The memory with one of SETTABLE set, or removed (None). ValueError says why it cannot be.
+
+    Links that change do not make it a memory of today: that something refers to it is no news of what it says.
+    """
+    if name in RELATIONS:
+        kept = [link for link in memory.links if link[0] != name]
+        names = _BETWEEN_NAMES.split(text) if text is not None else []
+        return with_links(memory, [*kept, *((name, _last_part(one)) for one in names if one)])
+    if name == "links":
+        parts = _BETWEEN_LINKS.split(text) if text is not None else []
+        return with_links(memory, [_link(part) for part in parts if part.strip()])
+    return replace(memory, updated_at=now, **_field(memory, name, text, now))
+
+
+def with_links(memory: Memory, links: Iterable[tuple[str, str]]) -> Memory:
+    """The memory with these links and no others, each once. ValueError when they are too many."""
+    each = tuple(dict.fromkeys(links))
+    if len(each) > MAX_LINKS:
+        raise ValueError(f"{len(each)} links, and a memory has at most {MAX_LINKS}")
+    return replace(memory, links=each)
+
+
+def _link(part: str) -> tuple[str, str]:
+    relation, _, name = part.strip().partition(" ")
+    if relation.lower() not in RELATIONS or not name.strip() or " " in name.strip():
+        raise ValueError(f"{part.strip()!r} is no relation and a name; the relations are {', '.join(RELATIONS)}")
+    return relation.lower(), _last_part(name.strip())
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2].removesuffix(".md")
+
+
+def _field(memory: Memory, name: str, text: str | None, now: datetime) -> dict[str, Any]:
+    if text is None:
+        usual: dict[str, Any] = {"importance": TYPES[memory.type], "expires_at": None, "subjects": ()}
+        if name not in usual:
+            raise ValueError("a memory has a type")
+        return {name: usual[name]}
+    try:
+        if name != "expires_at":
+            return read_field(name, text, memory.collection, now)
+        try:
+            return read_field("ttl", text, memory.collection, now)
+        except ValueError:
+            return read_field(name, text, memory.collection, now)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"{text!r} is no {name}: {_EXPECTED[name]}") from None
+
+
+_EXPECTED = {
+    "type": f"one of {', '.join(TYPES)}",
+    "importance": "a number from 0 to 1",
+    "expires_at": "a time such as 2026-12-31T18:00:00Z, how long from now such as 7d, or nothing for ever",
+    "subjects": "words with commas between them",
+}
