@@ -1,12 +1,14 @@
 """`livememfs recall`: what to know before answering a message, without a mount.
 
-Owns what is printed. The same as `.recall` in a mount, and the same sessions while no mount of the bucket runs on this
-machine; beside one, sessions of its own. Main thread only.
+Owns what is printed. The same as `.recall` in a mount, a message that names no session belonging to its terminal's; and
+the same sessions while no mount of the bucket runs on this machine, beside one sessions of its own. Main thread only.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -15,10 +17,12 @@ from livememfs.app import open_app
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN
+from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.recall.prehook import Answer
 from livememfs.records.turn import Turn
+from livememfs.tree.writer import session_of
 
 
 @command
@@ -28,7 +32,9 @@ def recall(
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="The message; else what comes on standard input.")
     ] = None,
-    session: Annotated[str, typer.Option("--session", metavar="NAME", help="Nothing is told it twice.")] = "",
+    session: Annotated[
+        str, typer.Option("--session", metavar="NAME", help="Nothing is told it twice; else that of the terminal.")
+    ] = "",
     channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="Where it was said.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
@@ -37,8 +43,10 @@ def recall(
     quiet_log(settings)
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()
     turn = Turn.parse(data, path="the message")
-    turn = Turn(turn.message, turn.session or session, turn.source, turn.channel or channel, turn.json)
-    answer = run(_tell, settings, space, turn)
+    name = turn.session or session or session_of(os.getpid())
+    turn = replace(turn, session=name, channel=turn.channel or channel)
+    with naming_the_space(space):
+        answer = run(_tell, settings, space, turn)
     if as_json or turn.json:
         output.print_json(answer.to_json())
         return

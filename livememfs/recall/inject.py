@@ -89,7 +89,9 @@ class Session:
     def from_json(cls, value: Any) -> Session:
         """A kept session; a new one for what is none."""
         try:
-            last = [Candidate(one[0], one[1], one[2], one[3], _unpacked(one[4])) for one in value["last"]]
+            last = [
+                Candidate(str(one[0]), one[1], str(one[2]), str(one[3]), _unpacked(one[4])) for one in value["last"]
+            ]
             told = {str(name): int(turn) for name, turn in value["told"].items()}
             return cls(int(value["turn"]), told, deque(last))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,10 @@ log = structlog.get_logger("livememfs.recall")
 PATIENCE = 0.8
 """Seconds that a message waits for an index that is being opened."""
 SYSTEM = "system"
+LOOKED_AT = 8_000
+"""Characters of a message that is longer: half from where it begins, half from where it ends. Around a page that was
+pasted stands what is asked of it.
+"""
 OPEN_SESSIONS = 256
 WORTH = 0.35
 """The share of the best score that something needs to be told: nobody chose to search, and what does not belong there
@@ -120,7 +124,7 @@ class Prehook:
         self.settings = settings or PrehookSettings()
         self._used = used
         self._sessions: dict[tuple[str, str], tuple[Session, trio.Lock]] = {}
-        self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0}
+        self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "unkept": 0}
 
     async def turn(self, space: str, turn: Turn) -> Answer:
         """What to know before answering a message in a space. Raises nothing."""
@@ -128,6 +132,7 @@ class Prehook:
             self._counts["skipped"] += 1
             return Answer(0)
         self._counts["turns"] += 1
+        turn = replace(turn, message=_looked_at(turn.message))
         session, lock = self._session(space, turn.session)
         async with lock:
             answer = await self._answer(space, turn, session)
@@ -158,19 +163,34 @@ class Prehook:
             if index is None:
                 return Answer(session.turn, notes=tuple(notes))
             with _timed(spent, "embedding"):
-                asks = not CHATTER.issuperset(content_words(turn.message))
+                asks = _asks(turn.message)
                 question = await self._recall.question(turn.message, notes) if asks else None
             work = _Turn(index, space, turn, question, self._clock.now(), self.settings, spent, asks=asks)
-            told, paths = await trio.to_thread.run_sync(work.tell, session)
-            self._told.keep(space, turn.session, session.to_json(), int(self._clock.now().timestamp()))
+            told, paths, unkept = await trio.to_thread.run_sync(self._tell, work, space, turn.session, session)
+            if unkept:
+                self._unkept(unkept, notes)
             return Answer(session.turn, told, paths, tuple(notes), spent)
         except Exception as error:  # an agent must not wait or fail because its memory does
             log.exception("a message got no memories")
             self._counts["failed"] += 1
             return Answer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
 
+    def _tell(self, work: _Turn, space: str, name: str, session: Session) -> tuple[Told, tuple[str, ...], str]:
+        """In a thread, as a disk may take its time; with why the session could not be kept."""
+        told, paths = work.tell(session)
+        return told, paths, self._told.keep(space, name, session.to_json(), int(self._clock.now().timestamp()))
+
+    def _unkept(self, reason: str, notes: list[str]) -> None:
+        """An answer is worth more than the memory of it: say so with each, and once in the log."""
+        notes.append(f"after a restart of the mount this may be told again: {reason}")
+        self._counts["unkept"] += 1
+        if self._counts["unkept"] == 1:
+            log.warning("what sessions were told is not kept over a restart", reason=reason)
+
     def statistics(self) -> dict[str, int]:
-        """Turns, memories told, messages that were none of a user's or empty, and failures since the start."""
+        """Turns, memories told, messages that were none of a user's or empty, failures, and turns that are not kept
+        over a restart, since the start.
+        """
         return {**self._counts, "sessions": len(self._sessions)}
 
 
@@ -260,6 +280,17 @@ def _in_turns(*lists: Iterable[Any]) -> Iterator[Any]:
     """One of each, then the next of each: no list takes all the room."""
     for row in zip_longest(*lists):
         yield from (one for one in row if one is not None)
+
+
+def _asks(message: str) -> bool:
+    """Whether a message is about anything: "who are you?" is, by its meaning alone, and "hello!" is not."""
+    words = set(content_words(message))
+    return not CHATTER.issuperset(words) if words else "?" in message and any(map(str.isalpha, message))
+
+
+def _looked_at(message: str) -> str:
+    half = LOOKED_AT // 2
+    return message if len(message) <= LOOKED_AT else f"{message[:half]} {message[-half:]}"
 
 
 @contextmanager

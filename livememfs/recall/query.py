@@ -17,7 +17,7 @@ import calendar
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from livememfs.errors import InvalidName
@@ -25,7 +25,7 @@ from livememfs.recall.words import content_words, fold
 from livememfs.records.names import check_space_name
 from livememfs.records.times import iso, parse_iso
 
-LISTS = ("type", "agent", "concept", "file", "tag", "in", "space")
+LISTS = ("type", "agent", "concept", "subject", "file", "tag", "in", "space")
 KINDS = ("bank", "live", "memories", "self", "goals", "observations", "sessions", "all")
 MAX_LIMIT = 100
 _DATES = ("after", "before", "date")
@@ -162,6 +162,12 @@ class Query:
     def read_as(self) -> tuple[str, ...]:
         """The doubts, then how each filter was understood."""
         return self.doubts + self._conditions()
+
+    def narrowed(self, key: str, *values: str) -> Query:
+        """The same query for what has one of these values, whatever it says of that key itself."""
+        others = (item for item in self.filters if item.field != key)
+        filters = sorted((*others, Filter(key, tuple(sorted(values)))), key=lambda item: LISTS.index(item.field))
+        return replace(self, filters=tuple(filters))
 
     def canonical(self) -> str:
         """One spelling for all queries equal to this one; parsing it gives this query again, whatever the time is."""

@@ -1,7 +1,8 @@
 """Whether a line says what another line says already, for hundreds of pairs in a few milliseconds.
 
 Owns the two steps: vectors leave a handful of pairs, of which the words tell (see `likeness`). Refuses to judge by the
-angle alone until it is beyond doubt. Any thread, one turn each.
+angle alone until it is beyond doubt, and by vectors of another length: a session may be older than the model. Any
+thread, one turn each.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Sameness:
         mine = self._vector(one)
         if mine is None:
             return False
-        compared = [(other, vector) for other in others if (vector := self._vector(other)) is not None]
+        pairs = ((other, self._vector(other)) for other in others)
+        compared = [(other, vector) for other, vector in pairs if vector is not None and len(vector) == len(mine)]
         if not compared:
             return False
         near = np.stack([vector for _, vector in compared]) @ mine

@@ -195,7 +195,7 @@ def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restricti
                     without.append((name, there))
                 else:
                     fields[name] = there
-    for label in ("tag", "concept"):
+    for label in ("tag", "concept", "subject"):
         if query.wanted(label):
             fields[f"label {label}"] = tuple(f"{label}:{value.casefold()}" for value in query.wanted(label))
         if query.unwanted(label):

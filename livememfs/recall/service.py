@@ -150,19 +150,25 @@ class Recall:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     async def ask(
-        self, text: str, spaces: Sequence[str], *, limit: int | None = None, ranking: Ranking | None = None
+        self,
+        question: str | Query,
+        spaces: Sequence[str],
+        *,
+        limit: int | None = None,
+        ranking: Ranking | None = None,
+        anew: bool = False,
     ) -> Answer:
         """The answer to a question about some spaces. Raises nothing of the index's, the model's or the store's.
 
-        `limit` counts where the question does not say one.
+        `limit` counts where the question does not say one; `anew`: also where it was answered a moment ago.
         """
-        query = parse(text, now=self._clock.now())
+        query = parse(question, now=self._clock.now()) if isinstance(question, str) else question
         if query.limit is None and limit is not None:
             query = replace(query, limit=limit)
         key = (query.canonical(), tuple(spaces))
         known = self._answers.get(key)
         self._counts["questions"] += 1
-        if known is not None and trio.current_time() - known[0] < STABLE_SECONDS:
+        if known is not None and not anew and trio.current_time() - known[0] < STABLE_SECONDS:
             self._counts["repeated"] += 1
             return known[1]
         answer = await self._answer(query, key[1], ranking)

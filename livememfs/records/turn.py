@@ -8,6 +8,7 @@ succession are taken together (spacebot-memory-v2 3.3). Refuses what is not UTF-
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,8 @@ from livememfs.errors import BadRequest, NotText
 
 ADVICE = 'write {"message": "..."}, or plain text'
 FIELDS = ("session", "message", "source", "channel_id", "format")
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half a character, as JSON can spell one: nothing can store or look up what has it."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,8 @@ def _from_json(text: str, path: str) -> Turn:
     last = {name: next((one[name] for one in reversed(said) if one.get(name)), "") for name in FIELDS}
     if last["format"] not in ("", "json", "text"):
         raise BadRequest(path=path, detail="format is json or text")
-    return Turn(
-        _joined(one["message"] or "" for one in said),
-        last["session"],
-        last["source"],
-        last["channel_id"],
-        last["format"] == "json",
-    )
+    session, source, channel = (_whole(last[name]) for name in ("session", "source", "channel_id"))
+    return Turn(_joined(one["message"] or "" for one in said), session, source, channel, last["format"] == "json")
 
 
 def _objects(text: str, path: str) -> list[dict[str, Any]]:
@@ -89,4 +87,8 @@ def _objects(text: str, path: str) -> list[dict[str, Any]]:
 
 def _joined(messages: Any) -> str:
     """Messages as one text, their own lines in it."""
-    return " ".join(" ".join(message.split("\n")) for message in messages if message).strip()
+    return _whole(" ".join(" ".join(message.split("\n")) for message in messages if message).strip())
+
+
+def _whole(text: str) -> str:
+    return _HALF.sub("\ufffd", text)

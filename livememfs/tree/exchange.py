@@ -82,6 +82,7 @@ class ExchangeHandle(Handle):
 
     async def write(self, offset: int, data: bytes) -> int:
         if len(self.request) + len(data) > MAX_REQUEST:
+            self.request.clear()  # half a request must not be answered
             raise errors.BadRequest(path=self.file.path, detail=f"a request has at most {MAX_REQUEST:,} bytes")
         self.rest = None
         self.request += data

@@ -17,6 +17,9 @@ Files are the interface. Nothing here needs a tool other than reading and writin
   is honoured. The note gets its final name when you close it; the name you wrote goes on working.
 - **To find something**, `cat "search/which database.md"`: the question is the file's name. `type:decision`,
   `agent:NAME`, `file:NAME`, `after:2026-02-01`, `in:bank`, "quoted words" and `-word` narrow it down.
+- **What is true** goes into `memories/`, one fact per file: `echo "David is my brother" > memories/david`; `rm` forgets
+  it, front matter `ttl: 7d` lets it end. What you are and what you would like goes into `self/` and `goals/`.
+- **Before you answer** a message, `exec 3<>.recall; echo "MESSAGE" >&3; cat <&3` tells what is known about it.
 - **After a piece of work**, `touch .consolidate` has the notes folded into `bank/`.
   `touch .consolidate && cat .consolidate.wait` waits for it; `cat .consolidate` shows how the last one went.
   `touch .digest` takes from the notes what lasts, one fact per file, into `memories/`; `.digest.wait` waits likewise.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -12,7 +13,9 @@ from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.service import Answer, Recall
-from livememfs.records import keys
+from livememfs.records import frontmatter, keys
+from livememfs.records.memory import canonical_name as canonical_name_of
+from livememfs.records.memory import complete
 from livememfs.records.note import Note, canonical_name, uid8
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -32,6 +35,7 @@ class Bucket:
         self.store = FaultyStore(self.memory)
         self.models: list[FakeEmbedder] = []
         self.folder = folder
+        self._stored = 0
 
     @property
     def model(self) -> FakeEmbedder:
@@ -51,6 +55,15 @@ class Bucket:
         key = keys.live_key(SPACE, canonical_name(note, uid8(SPACE, name)))
         await self.memory.put(key, note.render())
         return key
+
+    async def remember(self, text: str, collection: str = keys.MEMORIES, /, **fields: Any) -> str:
+        """Another host stores a memory; its id."""
+        data, path = frontmatter.join(fields, text).encode(), f"{SPACE}/{collection}/x"
+        memory = complete(data, path=path, written_name="", collection=collection, space=SPACE, now=self.clock.now())
+        self._stored += 1
+        key = f"{SPACE}/{collection}/{canonical_name_of(memory, f'{self._stored:08x}')}"
+        await self.memory.put(key, memory.render())
+        return key.removesuffix(".md").partition(keys.UNTIL)[0]
 
     @asynccontextmanager
     async def mount(

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, Section, Session, block, same_words, tell
 from livememfs.recall.page import tokens
+from livememfs.recall.sameness import Sameness
 
 ALIKE = Limits().alike
 ROUNDING = 0.02
@@ -152,6 +155,30 @@ def test_a_session_goes_on_after_a_restart() -> None:
 )
 def test_what_is_no_session_is_a_new_one(kept: object) -> None:
     assert Session.from_json(kept) == Session()
+
+
+kept_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("AAAA"),
+    lambda inner: st.lists(inner, max_size=5),
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "turn": st.integers() | kept_values,
+            "told": st.dictionaries(st.text(max_size=3), st.integers() | kept_values, max_size=3) | kept_values,
+            "last": st.lists(kept_values, max_size=3)
+            | st.just([[1, 2, 3, 4, ""]])
+            | st.just([["a", "live", None, [], "AAAA"]]),
+        }
+    )
+)
+def test_whatever_was_kept_a_turn_can_go_on_from_it(kept: object) -> None:
+    session = Session.from_json(json.loads(json.dumps(kept)))
+
+    tell(session, [one("new", "text", vector=0.5)], Sameness(None, ALIKE))
+    session.to_json()
 
 
 def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> None:
