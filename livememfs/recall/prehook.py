@@ -212,6 +212,8 @@ class _Turn:
             fitting, live = self._fitting()
         with _timed(self._spent, "dedup"):
             told = tell(session, self._in_order(pinned, fitting, live), self._same(), self._settings.limits)
+        with _timed(self._spent, "formatting"):
+            _ = told.block  # and it is kept
         paths = {self._id(record): record.key for _, record in (*pinned, *fitting, *live)}
         return told, tuple(paths[one.id] for one in told.emitted)
 
