@@ -110,7 +110,9 @@ class Settings(BaseModel):
     memory_alike: float = Field(
         0.85, ge=0, le=1, description="how likely a memory states the fact of another whose place it takes; 1: never"
     )
-    recall_recent_hours: float = Field(6.0, ge=0, description="what was created within so many hours is told as new")
+    recall_recent_hours: float = Field(
+        6.0, ge=0, le=1e6, description="what was created within so many hours is told as new"
+    )
     recall_important: float = Field(0.8, ge=0, le=1, description="what a memory weighs that is told whatever is asked")
     recall_channel_scope: bool = Field(False, description="tell as new only what was said in the message's channel")
     recall_pinned: int = Field(10, ge=0, description="most memories told of each kind that comes whatever is asked")

@@ -347,7 +347,7 @@ async def test_programs_get_ids_and_paths_and_what_it_took(bucket: Bucket, hook:
     assert (memory["id"], memory["section"], memory["text"]) == (name, "relevant", "apples are red")
     assert memory["path"].startswith(f"{name}_until_")
     assert (found["turn"], found["notes"]) == (1, [])
-    assert set(found["ms"]) == {"index", "embedding", "indexed", "search", "dedup"}
+    assert set(found["ms"]) == {"index", "embedding", "indexed", "search", "dedup", "formatting"}
 
 
 # --- once ------------------------------------------------------------------------------------------------------
