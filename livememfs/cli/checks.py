@@ -18,7 +18,7 @@ from typing import Literal
 
 import trio
 
-from livememfs.app import open_embedder, open_engine, open_store
+from livememfs.app.parts import open_embedder, open_engine, open_store
 from livememfs.cli import mounts
 from livememfs.cli.daemon import check_store
 from livememfs.clock import SystemClock

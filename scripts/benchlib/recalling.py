@@ -22,7 +22,7 @@ import trio
 
 from benchlib.search import BATCH, SPACE, Local, Made, p
 from benchlib.servers import TIED
-from livememfs.app import index_folder
+from livememfs.app.parts import index_folder
 from livememfs.config import Settings
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.reader import records_in

@@ -1,0 +1,160 @@
+"""From settings to the parts that reach out of the process: the bucket, the model, the embedding model, the index.
+
+Owns which of several implementations is meant by which settings; what a command does not need is not even imported.
+Refuses to read the environment. Any thread, but for what says otherwise.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs.cache.folder import cache_folder
+from livememfs.clock import Clock, SystemClock
+from livememfs.config import Settings
+from livememfs.errors import SettingsError
+from livememfs.recall.inject import Limits
+from livememfs.recall.prehook import PrehookSettings
+from livememfs.store.base import Store
+from livememfs.store.retry import RetryingStore, RetryPolicy
+
+if TYPE_CHECKING:
+    from livememfs.llm.client import OpenAIChat
+    from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.engine import Engine
+
+INDEX, TOLD = "index", "told.db"
+"""The folder of the search index in the local state of a bucket, and the file of what sessions were told."""
+BUILTIN = "builtin"
+PATIENCE = 2 / 3
+"""The store's share of an operation's time: its last word must come before the deadline cuts it off."""
+
+
+def open_store(settings: Settings, clock: Clock) -> Store:
+    """The configured bucket, or the folder in its place. Makes no request. Raises what the folder fails with."""
+    policy = RetryPolicy(deadline=settings.op_timeout * PATIENCE)
+    return RetryingStore(_bucket(settings) if settings.s3_bucket_name else _folder(settings, clock), policy)
+
+
+def _bucket(settings: Settings) -> Store:
+    # Imported here: commands on a folder need not load what signs and sends requests.
+    from livememfs.store.s3 import S3Options, S3Store
+
+    return S3Store(
+        S3Options(
+            bucket=settings.s3_bucket_name,
+            endpoint_url=settings.s3_endpoint_url or None,
+            access_key_id=settings.s3_access_key_id or None,
+            secret_access_key=settings.s3_secret_access_key or None,
+            session_token=settings.s3_session_token or None,
+            region=settings.s3_region_name,
+            signature_mode=settings.s3_signature_mode,
+            path_style=settings.s3_path_style if settings.s3_endpoint_url else None,
+            connect_timeout=min(5.0, settings.op_timeout * PATIENCE),
+            read_timeout=min(20.0, settings.op_timeout * PATIENCE),
+        )
+    )
+
+
+def _folder(settings: Settings, clock: Clock) -> Store:
+    from livememfs.store.directory import DirectoryStore
+
+    return DirectoryStore(settings.store_path, clock)
+
+
+def open_model(settings: Settings) -> OpenAIChat | None:
+    """The configured model; None when there is none, and notes are filed without one."""
+    if not settings.llmaas_api_url:
+        return None
+    from livememfs.llm.client import OpenAIChat
+
+    return OpenAIChat(
+        settings.llmaas_api_url, settings.llmaas_api_key, settings.llmaas_model, settings.consolidation_timeout
+    )
+
+
+async def open_embedder(settings: Settings) -> Embedder | None:
+    """The configured model for meanings, loaded; None where words have to do. Raises ModelError."""
+    if settings.embed_model == "none":
+        return None
+    if settings.embed_model == BUILTIN:
+        from livememfs.recall.embed.builtin import Builtin
+
+        return await trio.to_thread.run_sync(Builtin.load)
+    from livememfs.recall.embed.endpoint import EndpointEmbedder
+
+    return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
+
+
+def open_engine(settings: Settings, folder: Path) -> Engine:
+    """The configured index, open: the one in `folder`, or that of a team. Blocking. CacheInUse, LiveMemError."""
+    if settings.index_url:
+        with _postgres_extra():
+            from livememfs.recall.postgres.engine import Postgres
+
+        return Postgres(settings.index_url, vectors_name(settings), open_store(settings, SystemClock()).label)
+    from livememfs.recall.index import Index
+
+    return Index(folder, vectors_name(settings))
+
+
+def drop_engine(settings: Settings) -> None:
+    """Take the configured index away; the next one that is opened is empty. Blocking. CacheInUse, LiveMemError."""
+    if settings.index_url:
+        with _postgres_extra():
+            from livememfs.recall.postgres.schema import drop
+
+        drop(settings.index_url, open_store(settings, SystemClock()).label)
+        return
+    folder = index_folder(settings)
+    open_engine(settings, folder).close()  # nobody else uses it
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _postgres_extra() -> Iterator[None]:
+    """An import that only works where the optional driver is installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise SettingsError(
+            f"LIVEMEMFS_INDEX_URL is set, and what it needs is not installed: pip install livememfs[postgres] ({error})"
+        ) from None
+
+
+def index_folder(settings: Settings) -> Path:
+    """The folder of the search index that no mount uses now. Raises CacheInUse, and what the store fails with."""
+    return cache_folder(settings.cache_path, open_store(settings, SystemClock()).label) / INDEX
+
+
+def vectors_name(settings: Settings) -> str:
+    """The name under which vectors are kept: those of two models must never meet."""
+    if settings.embed_model == BUILTIN:
+        from livememfs.recall.embed.builtin import NAME
+
+        return NAME
+    return f"{settings.embed_model} at {settings.embed_url}"
+
+
+def prehook_settings(settings: Settings) -> PrehookSettings:
+    """What a turn may bring."""
+    return PrehookSettings(
+        recent_hours=settings.recall_recent_hours,
+        important=settings.recall_important,
+        channel_only=settings.recall_channel_scope,
+        pinned=settings.recall_pinned,
+        relevant=settings.recall_relevant,
+        live=settings.recall_live,
+        limits=Limits(
+            most=settings.recall_most,
+            alike=settings.recall_alike,
+            buffer=settings.recall_buffer,
+            window=settings.recall_window,
+            budget=settings.recall_budget,
+        ),
+    )
