@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import md5
 from pathlib import Path
@@ -19,9 +20,12 @@ import livememfs
 from livememfs.errors import Denied, NoSpace, ObjectMissing, StoreError, Unreachable
 from livememfs.store.base import IfAbsent, IfMatch, list_all
 from livememfs.store.directory import DirectoryStore
-from livememfs.store.folder import sidecar, versions
+from livememfs.store.folder import sidecar, versions, walk
 from livememfs.store.folder.disk import Disk
+from livememfs.store.folder.files import Files
 from livememfs.store.folder.layout import HIDDEN, Layout
+from livememfs.store.folder.walk import Entries
+from livememfs.store.listing import Request
 from livememfs.testing.clock import ManualClock
 
 QUICK = Disk(fsync=False)
@@ -456,7 +460,7 @@ from pathlib import Path
 from livememfs.errors import PreconditionFailed
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.store.directory import DirectoryStore
-from livememfs.store.folder import sidecar, versions
+from livememfs.store.folder import sidecar, versions, walk
 from livememfs.store.folder.disk import Disk
 
 async def main(root, me):
@@ -627,3 +631,52 @@ def test_a_vanished_root_is_not_made_again(tmp_path: Path) -> None:
         QUICK.make_folder(tmp_path / "root/a/b", below=tmp_path / "root")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_names_of_a_large_folder_are_kept_until_one_comes_or_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walk, "KEPT_FROM", 2)
+    scanned: list[Path] = []
+    scan = walk._sorted_entries
+
+    def counted(folder: Path, stem: str) -> list[str]:
+        scanned.append(folder)
+        return scan(folder, stem)
+
+    monkeypatch.setattr(walk, "_sorted_entries", counted)
+    for name in "ab":
+        (tmp_path / name).touch()
+    entries = Entries()
+    entries.of(tmp_path, "x/")
+    assert entries.of(tmp_path, "x/") == ["x/a", "x/b"]
+    assert len(scanned) == 2, "a folder that has just changed may change again in the same moment"
+
+    long_ago = time.time_ns() - 2 * walk.SETTLED_NS
+    os.utime(tmp_path, ns=(long_ago, long_ago))
+    assert [entries.of(tmp_path, "x/") for _ in range(5)] == [["x/a", "x/b"]] * 5
+    assert len(scanned) == 3
+    (tmp_path / "c").touch()
+    assert entries.of(tmp_path, "x/") == ["x/a", "x/b", "x/c"]
+    assert entries.of(tmp_path / "gone", "y/") == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 1_000])
+def test_pages_of_nested_folders_hold_every_key_once_wherever_they_begin(tmp_path: Path, limit: int) -> None:
+    keys = ["a-b", "a.md/x", "a/b-c/d", "a/b.c", "a/b/c", "a/b/d/e", "a0", "b/c", "b-/c", "z"]
+    for key in keys:
+        (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / key).touch()
+    files = Files(tmp_path, ManualClock(), Disk(fsync=False))
+    found, token = list[str](), None
+    while True:
+        page = files.list_page(Request("", token=token, limit=limit))
+        found += [info.key for info in page.objects]
+        token = page.next_token
+        if token is None:
+            break
+    assert found == sorted(keys, key=str.encode)
+    for key in ("", "a", "a-a", "a/", "a/b", "a/b/", "a/b/d", "a/z", "a1", *keys):
+        page = files.list_page(Request("", start_after=key))
+        assert [info.key for info in page.objects] == [one for one in found if one.encode() > key.encode()]
+    files.close()

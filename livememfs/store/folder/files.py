@@ -39,7 +39,7 @@ from livememfs.store.folder.layout import Layout
 from livememfs.store.folder.locks import claim_folder, held
 from livememfs.store.folder.sidecar import Identity, Version
 from livememfs.store.folder.versions import Found, Versions
-from livememfs.store.folder.walk import Merged, Walk
+from livememfs.store.folder.walk import Entries, Merged, Walk
 from livememfs.store.listing import Request, page_of
 
 _ROUNDS = 100
@@ -54,6 +54,7 @@ class Files:
         self._disk = disk
         self._versions = Versions(self._layout)
         self._odd_keys: dict[str, str] = {}
+        self._entries = Entries()
         with self._errors("", "open"):
             for folder in (self._layout.odd_folder, self._layout.meta_folder, self._layout.lock_folder):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +115,7 @@ class Files:
         """See Store.list_page."""
         with self._errors(request.prefix, "list"):
             self._check_root()
-            page = page_of(Merged(Walk(self._layout, request.prefix), self._list_odd()), request)
+            page = page_of(Merged(Walk(self._layout, request.prefix, self._entries), self._list_odd()), request)
             found = ((key, self._versions.find(key)) for key in page.keys)
             objects = tuple(replace(item.info(key), meta=None) for key, item in found if item is not None)
             return Page(objects, tuple(page.prefixes), page.next_token)

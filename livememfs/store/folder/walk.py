@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import heapq
 import os
+import threading
+import time
+from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +19,18 @@ from livememfs.store.base import MAX_KEY_BYTES
 from livememfs.store.folder.layout import HIDDEN, Layout
 from livememfs.store.listing import SortedKeys, after_prefix
 
+KEPT_FROM = 2_000
+"""Names in a folder from which on they are kept."""
+MOST_KEPT = 4
+SETTLED_NS = 2_000_000_000
+"""A folder that changed less long ago may change again without another time being written down."""
+
 
 class Walk:
     """A KeySource (see `listing`) over the plain files that can lie below a prefix."""
 
-    def __init__(self, layout: Layout, prefix: str) -> None:
-        self._layout = layout
+    def __init__(self, layout: Layout, prefix: str, entries: Entries | None = None) -> None:
+        self._layout, self._entries = layout, entries or Entries()
         self._stem = prefix[: prefix.rfind("/") + 1]
         self._prefix = prefix
         self._bound = ""
@@ -34,12 +44,49 @@ class Walk:
         self._bound = bound
 
     def _below(self, folder: Path, stem: str) -> Iterator[str]:
-        for path in _sorted_entries(folder, stem):
+        entries = self._entries.of(folder, stem)
+        # The one before the bound may be the folder that it lies in.
+        for at in range(max(bisect_left(entries, self._bound) - 1, 0), len(entries)):
+            path = entries[at]
             if not path.endswith("/"):
                 if path >= self._bound:
                     yield path
             elif after_prefix(path) > self._bound and path.startswith(self._prefix[: len(path)]):
                 yield from self._below(self._layout.root / path, path)
+
+
+class Entries:
+    """The sorted names of large folders, kept while nothing in them changes: a listing of a million files is asked for
+    in a thousand pages. Any thread.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Path, str], tuple[int, list[str]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, folder: Path, stem: str) -> list[str]:
+        """Files and folders of one folder as keys in order; a folder ends in a slash, as the keys below it continue."""
+        changed = _changed(folder)
+        with self._lock:
+            known = self._kept.get((folder, stem))
+            if known is not None and known[0] == changed:
+                self._kept.move_to_end((folder, stem))
+                return known[1]
+        entries = _sorted_entries(folder, stem)
+        if len(entries) >= KEPT_FROM and changed < time.time_ns() - SETTLED_NS:
+            with self._lock:
+                self._kept[folder, stem] = changed, entries
+                while len(self._kept) > MOST_KEPT:
+                    self._kept.popitem(last=False)
+        return entries
+
+
+def _changed(folder: Path) -> int:
+    """When a name came to a folder or went from it; 0 when it is not there."""
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 class Merged:
@@ -65,7 +112,6 @@ class Merged:
 
 
 def _sorted_entries(folder: Path, stem: str) -> list[str]:
-    """Files and folders of one folder as keys in order; a folder ends in a slash, as the keys below it continue."""
     try:
         with os.scandir(folder) as entries:
             return sorted(filter(None, (_as_key(entry, stem) for entry in entries)))
