@@ -117,6 +117,11 @@ class Feeder:
 
     # --- spaces ---------------------------------------------------------------------------------------------------
 
+    def wants(self, space: str) -> None:
+        """A space will be needed: what others have computed of it is looked for before anything is computed here."""
+        if self._sharing is not None:
+            self._sharing.wants(space)
+
     async def ensure(self, space: str) -> None:
         """Have a space indexed; returns when its names were compared. Raises what the store fails with."""
         begun = self._spaces.get(space)
@@ -125,8 +130,7 @@ class Feeder:
             if space in self._spaces:
                 return
         ready = self._spaces[space] = trio.Event()
-        if self._sharing is not None:
-            self._sharing.wants(space)
+        self.wants(space)
         try:
             self._mark(await self._differences(space))
         except BaseException:

@@ -239,6 +239,7 @@ class Recall:
                     work.done.set()
 
             assert self._nursery is not None
+            feeder.wants(space)
             self._nursery.start_soon(ensure, work)
         await work.done.wait()
         return work.reason

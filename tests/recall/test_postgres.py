@@ -16,8 +16,8 @@ import pytest
 from postgres_server import PASSWORD, Server
 from test_engine_contract import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, near, note, only, read
 
-from livememfs import app as composition
 from livememfs.app import open_app, open_engine
+from livememfs.app import parts as composition
 from livememfs.cli.main import main
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, SettingsError, TimedOut
