@@ -76,8 +76,15 @@ class Merging:
 
     def heard(self, change: Change) -> None:
         """A subscriber of `changes`."""
-        if change.kind == "put" and self._threshold < 1 and keys.parse(change.key).kind == "memory":
+        if change.kind != "put" or self._threshold >= 1 or keys.parse(change.key).kind != "memory":
+            return
+        if change.origin == "local" or self._is_new(change.key):
             self._wait_for([change.key])
+
+    def _is_new(self, key: str) -> bool:
+        """Whether another host may be storing it now; what it does to older ones, it compares by itself."""
+        name = keys.MemoryName.parse(key.rpartition("/")[2])
+        return name is None or name.timestamp >= self._clock.now() - RECENT
 
     def _wait_for(self, found: list[str]) -> None:
         self._waiting.update(dict.fromkeys(found))

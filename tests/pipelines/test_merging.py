@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
 from livememfs.errors import EmbeddingUnavailable, Unreachable
 from livememfs.pipelines import merging as module
@@ -223,6 +224,16 @@ async def test_a_memory_that_was_written_while_nobody_was_there_is_compared_when
         await host.remember("David est mon frère")
         await host.settled()
         assert [one.content for one in await host.memories()] == [PRECISE, "David est mon frère"]
+
+
+async def test_what_others_stored_long_ago_and_only_now_comes_to_light_is_left_to_them(bucket: Bucket) -> None:
+    async with bucket.host() as host:
+        for number in range(50):
+            old = f"{SPACE}/memories/20200101T000000_fact_{number:08x}.md"
+            host.merging.heard(Change(old, "put", "e", "remote"))
+        assert host.merging.statistics().waiting == 0
+        host.merging.heard(Change(f"{SPACE}/memories/20200101T000000_fact_00000000.md", "put", "e", "local"))
+        assert host.merging.statistics().waiting == 1
 
 
 async def test_without_a_model_the_same_words_are_one_memory_and_nothing_else(bucket: Bucket) -> None:
