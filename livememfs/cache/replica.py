@@ -203,8 +203,9 @@ class Replica(Names):
     async def read_many(self, wanted: Sequence[str], *, at_once: int = AT_ONCE) -> dict[str, StoredObject]:
         """The newest versions of objects, by key; those that are not there are left out.
 
-        Much cheaper for many than `read`: what has to be asked for is not kept here, and takes no room from what
-        somebody reads. What our own hand changes meanwhile may come as it was before. Raises what the store fails with.
+        Much cheaper for many than `read`: the content that has to be asked for is not kept here, and takes no room from
+        what somebody reads. What our own hand changes meanwhile may come as it was before. Raises what the store fails
+        with.
         """
         found: dict[str, StoredObject] = {}
         for key in wanted:
@@ -215,6 +216,9 @@ class Replica(Names):
         cold = [key for key in wanted if key not in found and self.journal.newest(key) is None]
         for one in await self.asking.call(lambda: self.store.get_many(cold, at_once=at_once), bulk=True):
             found[one.info.key] = one
+            now = self.now(one.info.key)
+            if now is not None and now.meta is None and now.etag == one.info.etag:
+                self._learn(one.info)  # or each of them would be asked for again when somebody looks at it
 
         async def read(key: str) -> None:
             with suppress(errors.ObjectMissing):

@@ -90,7 +90,7 @@ class Lexical:
             self._index = tantivy.Index(self._schema, str(folder))
             for language in LANGUAGES:
                 self._index.register_tokenizer(language, analyser(language))
-            self._index.searcher()
+            self._highest = self._last_number()
             self._writer: Any = self._index.writer(WRITER_BYTES, 1)
         except (ValueError, OSError) as error:
             raise Damaged(f"the text index cannot be opened: {error}") from error
@@ -102,7 +102,9 @@ class Lexical:
                 for number in gone:
                     self._writer.delete_documents_by_query(self._is(number))
                 for piece in pieces:
-                    self._writer.delete_documents_by_query(self._is(piece.number))
+                    if piece.number <= self._highest:  # looking for what cannot be there takes as long as adding
+                        self._writer.delete_documents_by_query(self._is(piece.number))
+                    self._highest = max(piece.number, self._highest)
                     self._writer.add_document(_document(piece))
                 self._writer.commit()
                 self._index.reload()
@@ -116,6 +118,12 @@ class Lexical:
     def _is(self, number: int) -> Any:
         """One piece. As a query: a term by itself is taken for a signed number, and deletes nothing."""
         return tantivy.Query.term_query(self._schema, "number", number)
+
+    def _last_number(self) -> int:
+        """The highest number of a piece that is there, 0 where none is."""
+        searcher = self._index.searcher()
+        hits = searcher.search(tantivy.Query.all_query(), 1, count=False, order_by_field="number").hits
+        return max(self._numbers_of(searcher, hits), default=0)
 
     def __len__(self) -> int:
         return int(self._index.searcher().num_docs)

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from livememfs.recall.lexical import Piece
 from livememfs.recall.record import Record, digest
 from livememfs.recall.words import language_of
 
+DAY = 86_400
 SHORT = 400
 """Characters of a note that may need the one before it to be understood, and of that one, its end, that help. A model
 takes time by length."""
@@ -37,8 +39,14 @@ class Text:
 
 def spoken(record: Record, text: str) -> str:
     """A text as it is embedded and found: with who said it and when, which is half of what people ask by."""
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return f"{record.agent} ({moment.day} {moment:%B %Y}): {text}" if record.kind == "live" else text
+    return f"{record.agent} ({_day(record.created // DAY)}): {text}" if record.kind == "live" else text
+
+
+@lru_cache(1_024)
+def _day(number: int) -> str:
+    """A day as people write it; `number` of them after 1970 began."""
+    moment = datetime.fromtimestamp(number * DAY, UTC)
+    return f"{moment.day} {moment:%B %Y}"
 
 
 def text_of(record: Record, part: int, before: Record | None) -> Text:

@@ -95,7 +95,8 @@ def divided(digests: bytes) -> list[bytes]:
 def files_in(text: str) -> Iterator[str]:
     """The names in a text that look like files, each once, as they are written there."""
     seen: set[str] = set()
-    for match in _FILE.finditer(text):
+    dotted = " ".join(word for word in text.split() if "." in word[:-1])  # the rest can hold none, and is most of it
+    for match in _FILE.finditer(dotted):
         name = match[0].removeprefix("./")
         if name not in seen and not _NOT_A_FILE.search(name):
             seen.add(name)

@@ -56,13 +56,14 @@ def fold(text: str) -> str:
 def language_of(text: str) -> Language:
     """French if more of its words are French stop words than English ones."""
     words = _WORD.findall(fold(text[:LANGUAGE_SAMPLE]))
-    french = sum(word in _ONLY_ONE["fr"] for word in words)
-    return "fr" if french > sum(word in _ONLY_ONE["en"] for word in words) else "en"
+    french, english = (sum(map(_ONLY_ONE[language].__contains__, words)) for language in ("fr", "en"))
+    return "fr" if french > english else "en"
 
 
 def spelt_out(text: str) -> str:
     """The parts of names like `UserRepository` and `utf8`, so that they are found by a part as well as whole."""
-    odd = (word for word in _WORD.findall(text) if not (word[1:].islower() and word.isalpha()))  # most are not
+    found = _WORD.findall(text)
+    odd = (word for word in found if not (word.isalpha() and (word.islower() or word.istitle())))  # most are not
     names = (word for word in odd if len(word) <= LONGEST_WORD and _CAMEL.search(word))
     return " ".join(part for name in names for part in _CAMEL.split(name) if len(part) > 1)
 

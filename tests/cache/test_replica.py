@@ -77,6 +77,33 @@ async def test_many_that_were_read_take_no_room_from_what_somebody_reads(bucket:
     assert bucket.replica.statistics().contents.in_memory == before.in_memory
 
 
+async def test_of_many_that_were_read_none_is_asked_for_again_to_be_looked_at(bucket: Bucket) -> None:
+    for n in range(5):
+        await bucket.memory.put(f"a/{n}", b"text", meta={"n": str(n)})
+    await bucket.names("a/")
+    await bucket.replica.read_many([f"a/{n}" for n in range(5)])
+    bucket.store.forget()
+    listed = (await bucket.replica.listing("a/")).objects.values()
+    assert [info.meta for info in await bucket.replica.complete(list(listed))] == [{"n": str(n)} for n in range(5)]
+    assert not bucket.store.requests
+
+
+async def test_what_was_changed_while_many_were_read_keeps_its_own_metadata(
+    bucket: Bucket, autojump_clock: Clock
+) -> None:
+    await bucket.memory.put("a/1", b"text", meta={"by": "them"})
+    await bucket.names("a/")
+    theirs = (await bucket.replica.listing("a/")).objects["1"]
+    bucket.store.script("get", None, Fault(late=1.0))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bucket.replica.read_many, ["a/1"])
+        await trio.sleep(0.5)
+        bucket.replica.restamp(theirs, {"by": "us"})
+    now = bucket.replica.now("a/1")
+    assert now is not None
+    assert now.meta == {"by": "us"}
+
+
 async def test_of_many_those_that_fail_at_first_are_asked_for_by_themselves(bucket: Bucket) -> None:
     for n in range(5):
         await bucket.memory.put(f"a/{n}", b"text")
