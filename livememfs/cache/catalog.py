@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WRITTEN_AT_ONCE = 500
 """Rows in one transaction: some milliseconds during which nothing else happens."""
+_COLUMNS = ", ".join(f"json_extract(value, '$[{number}]')" for number in range(6))
 
 
 class Catalog:
@@ -64,10 +65,11 @@ class Catalog:
         batch = list(islice(self._objects.items(), WRITTEN_AT_ONCE))
         levels = {} if len(batch) == WRITTEN_AT_ONCE else dict(self._levels)
         with self._database.atomic() as db:
-            db.executemany("DELETE FROM object WHERE key = ?", [(key,) for key, info in batch if info is None])
-            db.executemany(
-                "INSERT OR REPLACE INTO object VALUES (?, ?, ?, ?, ?, ?)", [_row(info) for _, info in batch if info]
-            )
+            # One step for all: between two, SQLite lets other threads at the interpreter, and is given it back late.
+            gone = json.dumps([key for key, info in batch if info is None])
+            db.execute("DELETE FROM object WHERE key IN (SELECT value FROM json_each(?))", (gone,))
+            there = json.dumps([_row(info) for _, info in batch if info])
+            db.execute(f"INSERT OR REPLACE INTO object SELECT {_COLUMNS} FROM json_each(?)", (there,))
             for prefix, folders in levels.items():
                 if folders is None:
                     db.execute("DELETE FROM level WHERE prefix = ?", (prefix,))

@@ -10,15 +10,13 @@ that leaves a gap of one round trip, no more. And a COPY's reply has no size, so
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 import trio
 
-from livememfs.errors import LiveMemError, ObjectMissing
+from livememfs.errors import ObjectMissing
 from livememfs.store.base import (
     MAX_PAGE,
     Condition,
@@ -34,6 +32,7 @@ from livememfs.store.base import (
 )
 from livememfs.store.s3_client import Client, S3Options, condition_headers, copy_headers
 from livememfs.store.s3_http import Reply
+from livememfs.store.s3_reader import WORTH, Reader, Reading, getter
 from livememfs.store.s3_replies import (
     TRANSLATED,
     Asked,
@@ -60,6 +59,7 @@ class S3Store:
         self.options = options
         self.label = f"s3://{options.bucket} at {options.endpoint}"
         self._client = Client(options)
+        self._reader = Reader(options)
         self._limiter = trio.CapacityLimiter(options.threads)
         self._tally = Tally()
 
@@ -72,31 +72,33 @@ class S3Store:
         return found
 
     async def get_many(self, keys: Sequence[str], *, at_once: int = 4) -> list[StoredObject]:
-        """See Store.get_many. Each thread goes from one object to the next by itself: handing over takes longer."""
-        waiting, found = deque(keys), list[StoredObject]()
+        """See Store.get_many."""
+        found: list[StoredObject] | None = None
+        if len(keys) >= WORTH:
+            try:
+                found = await trio.to_thread.run_sync(
+                    self._reader.read, keys, at_once, limiter=self._limiter, abandon_on_cancel=True
+                )
+            except trio.Cancelled:
+                self._reader.stop()
+                raise
+        if found is None:
+            found = await self._read_here(keys, at_once)
+        self._tally.requests("get", len(found))
+        self._tally.bytes_in += sum(len(one.data) for one in found)
+        return found
 
-        def work() -> None:
-            with suppress(IndexError):
-                while True:
-                    asked = self._asked("get", waiting.popleft())
-                    try:
-                        found.append(stored(asked.key, self._exchange(asked, "GET")))
-                    except ObjectMissing:
-                        continue
-                    except (LiveMemError, *TRANSLATED):
-                        waiting.clear()
-
+    async def _read_here(self, keys: Sequence[str], at_once: int) -> list[StoredObject]:
+        reading = Reading(getter(self._client, self.options), keys)
         try:
             async with trio.open_nursery() as nursery:
                 for _ in range(at_once):
                     nursery.start_soon(
-                        partial(trio.to_thread.run_sync, work, limiter=self._limiter, abandon_on_cancel=True)
+                        partial(trio.to_thread.run_sync, reading.work, limiter=self._limiter, abandon_on_cancel=True)
                     )
         finally:
-            waiting.clear()  # for threads that nobody waits for any more
-            self._tally.requests("get", len(found))
-            self._tally.bytes_in += sum(len(one.data) for one in found)
-        return found
+            reading.stop()  # for threads that nobody waits for any more
+        return reading.found
 
     async def head(self, key: str) -> ObjectInfo:
         """See Store.head."""
@@ -179,6 +181,7 @@ class S3Store:
 
     async def aclose(self) -> None:
         """See Store.aclose."""
+        self._reader.close()
         self._client.close()
         await trio.lowlevel.checkpoint()
 

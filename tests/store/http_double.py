@@ -72,7 +72,7 @@ class S3Double:
     def __init__(self, tls: ssl.SSLContext | None = None, *, kept: bool = False) -> None:
         self.replies: deque[Reply] = deque()
         self.sent: list[Sent] = []
-        self.stopping = Event()
+        self.asked, self.stopping = Event(), Event()
         self.kept = kept
         self.closed = Semaphore(0)
         self._scheme = "https" if tls else "http"
@@ -109,6 +109,7 @@ class S3Double:
 
     def reply_to(self, sent: Sent) -> Reply:
         self.sent.append(sent)
+        self.asked.set()
         if self.replies:
             return self.replies.popleft()
         return replace(_plausible(sent), then="keep" if self.kept else "close")
