@@ -34,6 +34,8 @@ from livememfs.recall.vectors import Floats, Vectors, packed, unit
 
 FED_AT_ONCE = 2_000
 """Pieces handed to the text index in one commit when it is made anew."""
+MOSTLY, SPARE = 0.5, 1.2
+"""Which part of all pieces must fit a filter for it to be applied to what was found; how many more are taken then."""
 LOADED_AT_ONCE = 20_000
 """Vectors brought into memory at once."""
 _MARK = "incarnation"
@@ -304,12 +306,26 @@ class Index:
         """Pieces that have the words, best first, and what one would score that had them all."""
         lexical = self._lexical
         try:
-            return lexical.search(asked, where, limit), lexical.ceiling(asked)
+            return self._best(lexical, asked, where, limit), lexical.ceiling(asked)
         except Damaged:
             with self._writing:
                 if self._lexical is lexical:
                     self._make_text_anew()
-            return self._lexical.search(asked, where, limit), self._lexical.ceiling(asked)
+            return self._best(self._lexical, asked, where, limit), self._lexical.ceiling(asked)
+
+    def _best(self, lexical: Lexical, asked: Asked, where: Restriction, limit: int) -> list[tuple[int, float]]:
+        """What fits best. Where nearly everything may be found, looking through all and leaving out the rest takes a
+        third of the time: a search with a filter cannot skip what scores too low.
+        """
+        share = self._columns.share(where)
+        if share > MOSTLY:
+            more = int(limit / share * SPARE)
+            hits = lexical.search(asked, Restriction(), more)
+            fits = self._columns.fitting([number for number, _ in hits], where)
+            found = [hit for hit, is_fitting in zip(hits, fits, strict=True) if is_fitting]
+            if len(found) >= limit or len(hits) < more:
+                return found[:limit]
+        return lexical.search(asked, where, limit)
 
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
         """Pieces near a question by meaning, with their cosines, best first."""

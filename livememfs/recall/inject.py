@@ -7,19 +7,18 @@ budget cut may come with the next turn. Pure; one session belongs to one thread 
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from livememfs.recall.page import tokens
 from livememfs.recall.words import fold
 
 Section = Literal["pinned", "relevant", "live"]
-Same = Callable[["Candidate", Sequence["Candidate"]], bool]
-"""Whether a candidate says what one of others says."""
 
 TITLES: dict[Section, str] = {
     "pinned": "Good to know here, whatever is asked:",
@@ -32,6 +31,7 @@ SHOWN_CHARACTERS = 600
 COMPARED = 300
 """Characters of what was told that are kept over a restart, to compare with."""
 _ELSEWHERE = "\u2026"
+_NOT_BASIC = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,34 @@ class Told:
         return block(self.emitted)
 
 
+class Same(Protocol):
+    """Whether a candidate says what another one says, of those that it was shown; a fresh one for each turn."""
+
+    def show(self, others: Sequence[Candidate]) -> None:
+        """These are told, or were."""
+        ...
+
+    def __call__(self, one: Candidate) -> bool:
+        """Whether one of those shown says the same; one with the same id does not count."""
+        ...
+
+
+class SameWords:
+    """What can be told without vectors."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, set[str]] = {}
+
+    def show(self, others: Sequence[Candidate]) -> None:
+        """See `Same`."""
+        for other in others:
+            self._ids.setdefault(_plain(other.text), set()).add(other.id)
+
+    def __call__(self, one: Candidate) -> bool:
+        """See `Same`."""
+        return bool(self._ids.get(_plain(one.text), set()) - {one.id})
+
+
 def tell(
     session: Session,
     candidates: Iterable[Candidate],
@@ -121,7 +149,8 @@ def tell(
     limits: Limits | None = None,
 ) -> Told:
     """Choose among candidates, the most important first, and take note of what is told. One turn further."""
-    limits = limits or Limits()
+    limits, says_the_same = limits or Limits(), says_the_same or SameWords()
+    says_the_same.show(session.last)
     session.turn += 1
     left_out = {"told": 0, "alike": 0, "budget": 0}
     emitted: list[Candidate] = []
@@ -129,7 +158,7 @@ def tell(
     for one in _each_once(candidates):
         if _is_in_view(session, one, limits):
             left_out["told"] += 1
-        elif (says_the_same or same_words)(one, [other for other in (*emitted, *session.last) if other.id != one.id]):
+        elif says_the_same(one):
             left_out["alike"] += 1
         else:
             cost = tokens(_line(one)) + (0 if _has(emitted, one.section) else tokens(TITLES[one.section]))
@@ -137,6 +166,7 @@ def tell(
                 left_out["budget"] += 1
                 continue
             emitted.append(one)
+            says_the_same.show([one])
             spent += cost
     _record(session, emitted, limits)
     return Told(tuple(emitted), left_out)
@@ -152,12 +182,6 @@ def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
 def _is_in_view(session: Session, one: Candidate, limits: Limits) -> bool:
     told = session.told.get(one.id)
     return told is not None and session.turn - told < limits.window
-
-
-def same_words(one: Candidate, others: Sequence[Candidate]) -> bool:
-    """Whether one of others has the same words: what can be told without vectors."""
-    words = _plain(one.text)
-    return any(_plain(other.text) == words for other in others)
 
 
 @lru_cache(4_096)
@@ -203,9 +227,7 @@ def _line(one: Candidate) -> str:
 
 def _basic(text: str) -> str:
     """Without what is outside the basic plane: it becomes two halves on its way to some models, and one is lost."""
-    return "".join(
-        character if character <= "\uffff" and not "\ud800" <= character <= "\udfff" else "\ufffd" for character in text
-    )
+    return text if text.isascii() else _NOT_BASIC.sub("\ufffd", text)
 
 
 def _packed(vector: Any) -> str:

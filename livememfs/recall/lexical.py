@@ -186,7 +186,7 @@ class Lexical:
         if not parts:
             return None
         parts += [(occur.MustNot, one) for phrase in asked.without if (one := self._phrase(phrase)) is not None]
-        return query.boolean_query(parts)
+        return query.boolean_query(parts) if len(parts) > 1 else parts[0][1]  # by itself, it skips what scores too low
 
     def _phrase(self, text: str) -> Any:
         """The words of a text one after the other, in either language."""

@@ -64,12 +64,15 @@ _OF = frozenset(("du", "de", "des", "d", "le", "la", "l", "of", "on", "from", "t
 
 
 class _Word(NamedTuple):
+    """`begins`: letters, one of which every word has, too, that is alike (see `_alike`)."""
+
     text: str
     place: int  # among all words
     start: int  # in the folded text
     capital: bool
     number: bool
     value: bool  # what a fact may have another one of: a number, a date, a name
+    begins: frozenset[str]
 
 
 class _Text:
@@ -90,7 +93,7 @@ class _Text:
             number = word in _DATES or any(c.isdecimal() for c in word)
             name = capital and bool(self.all) and not _ENDED.search(text[max(0, found.start() - 4) : found.start()])
             if number or word not in _STOP:
-                words.append(_Word(word, len(self.all), start, capital, number, number or name))
+                words.append(_Word(word, len(self.all), start, capital, number, number or name, _begins(word)))
             self.all.append(word)
             start += len(word) + 1
         self.longer, folded = next(left, None) is not None, " ".join(self.all)
@@ -100,6 +103,18 @@ class _Text:
         self.single = {name: hit.start() for name, form in _SINGLE.items() if (hit := form.search(folded))}
         if purpose := _PURPOSE.search(folded):
             self.single[purpose[1]] = purpose.start()
+
+    def without(self, other: _Text) -> list[_Word]:
+        """The words of which the other has none alike."""
+        begun: dict[str, list[_Word]] = {}
+        for word in other.words:
+            for letters in word.begins:
+                begun.setdefault(letters, []).append(word)
+        return [
+            word
+            for word in self.words
+            if not any(_alike(word, there) for letters in word.begins for there in begun.get(letters, ()))
+        ]
 
     def values(self) -> list[_Word]:
         """Those the other text has not, one of several words in a row by its first: a date, a name and surname."""
@@ -135,8 +150,9 @@ def likeness(one: str, other: str, near: float | None) -> float:
 def evidence(one: str, other: str, near: float) -> dict[str, float]:
     """What speaks for one fact, and against it, in log-odds; 0 all together at the threshold."""
     a, b = copy(_text(one)), copy(_text(other))
-    a.alone, b.alone = ([w for w in x.words if not any(_alike(w, v) for v in y.words)] for x, y in ((a, b), (b, a)))
-    kept, owned = max(_kept(a, b) * (not a.alone), _kept(b, a) * (not b.alone)), _belongs(a, b) or _belongs(b, a)
+    a.alone, b.alone = a.without(b), b.without(a)
+    kept = max(0.0 if a.alone else _kept(a, b), 0.0 if b.alone else _kept(b, a))
+    owned = _belongs(a, b) or _belongs(b, a)
     telling = not (owned or a.longer or b.longer)
     return {
         "angle": _ANGLE * (min(max(near, -1.0), 1.0) - _ENOUGH),
@@ -147,6 +163,10 @@ def evidence(one: str, other: str, near: float) -> dict[str, float]:
         "other value": -_OTHER_VALUE * max(0.5 * owned, _other_value(a, b)),
         "somebody else": -_SOMEBODY_ELSE * _somebody_else(a, b),
     }
+
+
+def _begins(word: str) -> frozenset[str]:
+    return frozenset((word[:1], word.removeprefix("re")[:1]))
 
 
 def _alike(a: _Word, b: _Word) -> bool:

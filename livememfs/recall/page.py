@@ -31,7 +31,7 @@ _BLANKS = re.compile(r"\s+")
 
 def tokens(text: str) -> int:
     """Roughly what a text costs a model: a token is about four characters, or one where letters are not Latin."""
-    narrow = sum(character < "\u0370" for character in text)
+    narrow = len(text) if text.isascii() else sum(character < "\u0370" for character in text)
     return -(-narrow // CHARACTERS_A_TOKEN) + len(text) - narrow
 
 

@@ -29,8 +29,8 @@ T = TypeVar("T")
 Strategy = Literal["strict", "words", "semantic", "hybrid"]
 
 DEFAULT_LIMIT = 10
-CANDIDATES = 400
-"""Pieces taken of each list."""
+CANDIDATES, CANDIDATES_UNASKED = 400, 100
+"""Pieces taken of each list; for a message that nobody chose to search by, of which few are told."""
 READ = 50
 """Records whose text is looked at before they get their place."""
 SITTING_BEST = 3
@@ -58,6 +58,8 @@ class Ranking:
     :further:  what each further hit of one sitting loses, as a share, in place of what a sitting gains
     :length:   how much a text's length counts, as the power of its share of what is long
     :several:  whether such a question is told from others at all
+
+    :candidates: pieces taken of each list
     """
 
     meaning: float = 0.3
@@ -72,9 +74,10 @@ class Ranking:
     further: float = 0.05
     length: float = 0.2
     several: bool = True
+    candidates: int = CANDIDATES
 
 
-UNASKED = Ranking(hints=0.0, graph=0.0)
+UNASKED = Ranking(hints=0.0, graph=0.0, candidates=CANDIDATES_UNASKED)
 """For messages: without hints and links, scores stay scores and can be compared with the best one."""
 
 
@@ -240,8 +243,8 @@ def _ranked(
     index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
 ) -> list[_Candidate]:
     asked = Asked(query.text, query.phrases, query.without)
-    words, ceiling = index.text(asked, where, CANDIDATES)
-    meant = index.near(question, where, CANDIDATES) if question is not None and not query.phrases else []
+    words, ceiling = index.text(asked, where, ranking.candidates)
+    meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
     unwanted = _unwanted(index, query, where) if query.without else set[int]()
     meant = [hit for hit in meant if hit[0] not in unwanted]
     known = index.briefs(list({number for number, _ in (*words, *meant)}))

@@ -19,8 +19,10 @@ from livememfs.recall.prior import WEIGHT
 from livememfs.recall.rows import Rows
 
 Floats = NDArray[np.float32]
-RESCORED = 2_000
-"""Rows that the scan by bits hands on."""
+RESCORED, LEAST_RESCORED = 5, 500
+"""How many rows the scan by bits hands on for each that is wanted, and at least."""
+SAMPLED = 64
+"""Of so many rows one is looked at to tell how near the nearest are."""
 EXACT_UP_TO = 3_000
 """Rows that are all scored where a filter leaves no more than these."""
 GROWN = 1.2
@@ -51,6 +53,7 @@ class Vectors:
         self._count = self._used = self._measured = 0
         self._sum = np.zeros(dim, np.float64)
         self._mean = np.zeros(dim, np.float32)
+        self._scanned: tuple[bytes, NDArray[np.uint16]] = b"", np.zeros(0, np.uint16)
         self._allocate(max(1_024, expected))
 
     def _allocate(self, rows: int) -> None:
@@ -135,27 +138,45 @@ class Vectors:
         valid = numbers > 0
         if isinstance(allowed, np.ndarray):
             # A vector may be here before what one may filter its piece by.
-            valid &= (numbers < len(allowed)) & allowed[np.minimum(numbers, len(allowed) - 1)]
+            valid &= (numbers < len(allowed)) & allowed.take(numbers, mode="clip")
         elif allowed is not None:
             valid &= np.isin(numbers, np.asarray(allowed, np.int64))
         rows = np.flatnonzero(valid)
         if len(rows) > max(EXACT_UP_TO, limit):
-            rows = self._near(asked, rows, used, max(RESCORED, limit))
+            rows = self._near(asked, rows, used, max(RESCORED * limit, LEAST_RESCORED))
         cosines = self._cosines(asked, rows)
         best = np.argpartition(-cosines, limit - 1)[:limit] if len(rows) > limit else np.arange(len(rows))
         best = best[np.lexsort((numbers[rows[best]], -cosines[best]))]
         return [(int(numbers[rows[i]]), float(cosines[i])) for i in best]
 
     def _near(self, asked: Floats, rows: NDArray[np.intp], used: int, limit: int) -> NDArray[np.intp]:
-        """Those of the rows whose signs agree with the question's most often."""
-        code = _bits_of(asked[None, :])[:, 0]
-        different = np.zeros(used, np.uint16)
-        for word, bits in zip(code, self._bits[:, :used], strict=True):
-            different += np.bitwise_count(bits ^ word)
+        """At least so many of the rows, if there are, whose signs agree with the question's most often."""
+        different = self._scan(asked, used)
         if len(rows) < used:
-            chosen = different[rows]
-            return rows[np.argpartition(chosen, limit)[:limit]] if len(rows) > limit else rows
-        return np.argpartition(different, limit)[:limit]
+            different = different[rows]
+        sample = different[::SAMPLED]
+        for wanted in (limit * 3 // 2, limit * 4, len(rows)):
+            place = min(wanted // SAMPLED + 1, len(sample) - 1)
+            last = np.partition(sample, place)[place] if wanted < len(rows) else different.max()
+            near = np.flatnonzero(different <= last)
+            if len(near) >= limit:
+                break
+        if len(near) > 2 * limit:  # many are as near
+            near = near[np.argpartition(different[near], limit)[:limit]]
+        return rows[near]
+
+    def _scan(self, asked: Floats, used: int) -> NDArray[np.uint16]:
+        """How many signs differ, of every row. What was asked last is kept: a message is looked for among memories, and
+        then among notes.
+        """
+        code = _bits_of(asked[None, :])[:, 0]
+        question, different = self._scanned
+        if question != code.tobytes() or len(different) != used:
+            different = np.zeros(used, np.uint16)
+            for word, bits in zip(code, self._bits[:, :used], strict=True):
+                different += np.bitwise_count(bits ^ word)
+            self._scanned = code.tobytes(), different
+        return different
 
     def _cosines(self, asked: Floats, rows: NDArray[np.intp]) -> Floats:
         dots = self._eight.take(rows).astype(np.float32) @ asked / np.float32(ONE) - np.float32(self._mean @ asked)
@@ -175,6 +196,7 @@ class Vectors:
         self._encode(0, self._used)
 
     def _encode(self, start: int, end: int, step: int = 65_536) -> None:
+        self._scanned = b"", self._scanned[1][:0]
         for first in range(start, end, step):
             last = min(first + step, end)
             centred = self._eight.array[first:last].astype(np.float32) / np.float32(ONE) - self._mean

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, Section, Session, block, same_words, tell
+from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
 from livememfs.recall.page import tokens
 from livememfs.recall.sameness import Sameness
 
@@ -39,14 +39,24 @@ def near(first: Candidate, other: Candidate) -> float:
     return float(first.vector @ other.vector)
 
 
-def same(one: Candidate, others: Sequence[Candidate]) -> bool:
+class ByNumber(SameWords):
     """By those numbers, where there are any."""
-    compared = [other for other in others if one.vector is not None and other.vector is not None]
-    return same_words(one, others) or any(near(one, other) > ALIKE for other in compared)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._others: list[Candidate] = []
+
+    def show(self, others: Sequence[Candidate]) -> None:
+        super().show(others)
+        self._others += [other for other in others if other.vector is not None]
+
+    def __call__(self, one: Candidate) -> bool:
+        compared = [other for other in self._others if one.vector is not None and other.id != one.id]
+        return super().__call__(one) or any(near(one, other) > ALIKE for other in compared)
 
 
 def told(session: Session, *candidates: Candidate, **limits: float) -> list[str]:
-    found = tell(session, candidates, same, Limits(**limits))  # type: ignore[arg-type]  # of several types
+    found = tell(session, candidates, ByNumber(), Limits(**limits))  # type: ignore[arg-type]  # of several types
     return [candidate.id for candidate in found.emitted]
 
 
@@ -59,7 +69,7 @@ def test_a_record_is_told_once_while_it_is_in_view_and_again_when_it_has_left() 
 
 
 def test_within_a_turn_a_record_is_told_once_where_it_came_first() -> None:
-    found = tell(Session(), [one("a", section="pinned"), one("b"), one("a", section="live")], same)
+    found = tell(Session(), [one("a", section="pinned"), one("b"), one("a", section="live")], ByNumber())
 
     assert [(candidate.id, candidate.section) for candidate in found.emitted] == [("a", "pinned"), ("b", "relevant")]
 
@@ -104,7 +114,7 @@ def test_two_sessions_do_not_disturb_each_other() -> None:
 def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_ones(budget: int) -> None:
     long = one("long", "word " * 400)
 
-    found = tell(Session(), [one("a", "short"), long, one("b", "short too")], same, Limits(budget=budget))
+    found = tell(Session(), [one("a", "short"), long, one("b", "short too")], ByNumber(), Limits(budget=budget))
 
     assert tokens(found.block) <= budget + 2  # line ends are counted with the whole
     assert found.left_out["budget"] == 3 - len(found.emitted)
@@ -113,7 +123,7 @@ def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_on
 
 
 def test_nothing_to_tell_is_no_block() -> None:
-    assert tell(Session(), [], same).block == ""
+    assert tell(Session(), [], ByNumber()).block == ""
     assert block([]) == ""
 
 
@@ -121,7 +131,7 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
     found = tell(
         Session(),
         [one("n", "I leave tomorrow", "live"), one("m", "David is my brother"), one("i", "I am a helper", "pinned")],
-        same,
+        ByNumber(),
     )
 
     assert found.block == (
@@ -133,7 +143,7 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
 
 
 def test_a_text_is_one_line_of_basic_characters() -> None:
-    found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], same)
+    found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], ByNumber())
 
     assert found.block.endswith(": one - two \ufffd \ufffd é\n")
     found.block.encode()
@@ -188,7 +198,7 @@ def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> No
         some = [one(f"m{number}", vector=number / 40) for number in chance.sample(range(200), 30)]
         if chance.random() < 0.2:
             session = Session.from_json(json.loads(json.dumps(session.to_json())))
-        shown.append(list(tell(session, some, same, limits).emitted))
+        shown.append(list(tell(session, some, ByNumber(), limits).emitted))
 
     assert any(shown)
     for turn, emitted in enumerate(shown):

@@ -28,7 +28,9 @@ def one(name: str, text: str, vector: NDArray[np.float32] | None = None) -> Cand
 
 
 def same(first: Candidate, *others: Candidate, prior: NDArray[np.float32] | None = None) -> bool:
-    return Sameness(prior, ALIKE)(first, others)
+    found = Sameness(prior, ALIKE)
+    found.show(others)
+    return found(first)
 
 
 def test_the_same_words_are_the_same_without_any_vector() -> None:
@@ -56,6 +58,24 @@ def test_one_of_many_is_enough() -> None:
 
     assert not same(one("a", SHOULDER, at(1.0)), *others)
     assert same(one("a", SHOULDER, at(1.0)), *others, one("b", PRECISE, at(0.8)))
+
+
+def test_what_was_shown_later_counts_as_well_and_a_text_is_not_compared_with_itself() -> None:
+    found = Sameness(None, ALIKE)
+    for number in range(200):
+        found.show([one(f"n{number}", f"{OTHER} {number}", at(0.1, axis=2))])
+    mine = one("a", SHOULDER, at(1.0))
+    found.show([mine])
+    assert not found(mine)
+    found.show([one("b", PRECISE, at(0.8))])
+    assert found(mine)
+
+
+def test_vectors_of_two_models_are_each_compared_with_their_own() -> None:
+    found = Sameness(None, ALIKE)
+    found.show([one("old", OTHER, np.ones(3, np.float32)), one("new", OTHER, at(1.0))])
+    assert found(one("a", SHOULDER, at(1.0)))
+    assert not found(one("b", SHOULDER, np.ones(4, np.float32)))
 
 
 def test_what_all_texts_have_in_common_does_not_count() -> None:
