@@ -8,8 +8,9 @@ ask.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ asks.
 """
 FIELDS = ("space", "kind", "type", "agent")
 MOST_PARTS = 32_767
+_ARRAYS = ("fields", "created", "record", "part", "asks")
 TAKEN_AT_ONCE = 10_000
 
 
@@ -39,6 +41,10 @@ class Columns:
         self._record = np.zeros(1_024, np.int32)
         self._part = np.zeros(1_024, np.int16)
         self._asks = np.zeros(1_024, np.bool_)
+
+    def __len__(self) -> int:
+        """Pieces that are or were there."""
+        return self._counts.total()
 
     def put(self, pieces: Iterable[Column]) -> None:
         """Take note of pieces. Numbers are never given twice, so nothing has to be taken out."""
@@ -102,6 +108,29 @@ class Columns:
     def space_of(self, number: int) -> str:
         """The space of a piece; empty for one that nobody knows."""
         return self._words[self._fields[0, number]] if number < len(self._record) else ""
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything there is, as facts and arrays, for `Columns.again`."""
+        facts = {
+            "words": self._words,
+            "codes": [[*pair, code] for pair, code in self._codes.items()],
+            "spelt": [[*pair, list(values)] for pair, values in self._spelt.items()],
+            "counts": [[*pair, count] for pair, count in self._counts.items()],
+        }
+        end = int(np.max(np.flatnonzero(self._record), initial=0)) + 1
+        return facts, {name: getattr(self, f"_{name}")[..., :end] for name in _ARRAYS}
+
+    @classmethod
+    def again(cls, facts: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Columns:
+        """What was kept. Raises ValueError, KeyError or TypeError for what was not."""
+        found = cls()
+        found._words = list(facts["words"])
+        found._codes = {(name, value): code for name, value, code in facts["codes"]}
+        found._spelt = {(space, name): dict.fromkeys(values) for space, name, values in facts["spelt"]}
+        found._counts = Counter({(space, kind): count for space, kind, count in facts["counts"]})
+        for name in _ARRAYS:
+            setattr(found, f"_{name}", array(name))
+        return found
 
     def share(self, where: Restriction) -> float:
         """About which part of all pieces fits, from 0 to 1; 0 where more is asked of it than space and kind."""

@@ -11,17 +11,21 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.errors import CacheInUse
+from livememfs.errors import CacheInUse, LiveMemError
+from livememfs.recall import snapshot
 from livememfs.recall.columns import Columns
 from livememfs.recall.engine import IndexStatistics, Read
 from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
@@ -29,6 +33,7 @@ from livememfs.recall.merits import Foremost, Merits, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
+from livememfs.recall.snapshot import Snapshot
 from livememfs.recall.table import Delta, Linked, Stored, Table
 from livememfs.recall.vectors import Floats, Vectors, packed, unit
 
@@ -38,7 +43,9 @@ MOSTLY, SPARE = 0.5, 1.2
 """Which part of all pieces must fit a filter for it to be applied to what was found; how many more are taken then."""
 LOADED_AT_ONCE = 20_000
 """Vectors brought into memory at once."""
-_MARK = "incarnation"
+KEPT_FROM = 20_000
+"""Pieces from which on what is in memory is kept for the next process."""
+_MARK, _KEPT = "incarnation", "memory"
 
 
 class Index:
@@ -57,11 +64,14 @@ class Index:
             self._lexical = self._open_lexical()
             self._columns, self._merits, self._vectors = Columns(), Merits(), dict[str, Vectors]()
             self._uses: dict[tuple[str, str], Use] = {}
+            self._lacking: dict[int, None] = {}
             self._catch_up()
-            self._load_columns()
-            self._load_vectors(None)
-            # In the order of their numbers, and so of time: looked for once, since looking for none takes the longest.
-            self._lacking = dict.fromkeys(self.table.without_vector(model))
+            self._kept_at = self._load_kept()
+            if not self._kept_at:
+                self._load_columns()
+                self._load_vectors(None)
+                # In the order of their numbers, and so of time: looked for once, since to look for none takes longest.
+                self._lacking = dict.fromkeys(self.table.without_vector(model))
         except BaseException:
             os.close(self._lock)
             raise
@@ -69,6 +79,8 @@ class Index:
     def close(self) -> None:
         """Give the folder to the next process. Nobody may be asking any more."""
         with self._writing:
+            with suppress(sqlite3.Error):  # of records that were damaged meanwhile, nothing is kept
+                self._keep()
             self._lexical.close()
             self.table.close()
             os.close(self._lock)
@@ -117,7 +129,7 @@ class Index:
             if delta.pieces or delta.gone:
                 self.redone += 1
                 self._feed(delta)
-            if len(self._lexical) != self.table.counts()["pieces"]:
+            if len(self._lexical) != self.table.pieces_there():
                 self._reconcile()
         except (Damaged, ValueError):
             self._make_text_anew()
@@ -146,6 +158,52 @@ class Index:
         for start in range(0, max(len(pieces), 1), FED_AT_ONCE):
             self._lexical.apply(delta.gone if not start else (), pieces[start : start + FED_AT_ONCE])
         self.table.settled(delta.step)
+
+    def _keep(self) -> None:
+        """Have what is in memory ready for the next process, where reading it from the records would take long."""
+        if len(self._columns) < KEPT_FROM or self._kept_at == self.table.state("step"):
+            return
+        parts = {"columns": self._columns.kept(), "merits": self._merits.kept()}
+        parts |= {f"space {space}": vectors.kept() for space, vectors in self._vectors.items()}
+        facts = {name: known for name, (known, _) in parts.items()}
+        arrays = {f"{name} {part}": array for name, (_, found) in parts.items() for part, array in found.items()}
+        arrays["lacking"] = np.fromiter(self._lacking, np.int64, len(self._lacking))
+        try:
+            self.table.remember(_KEPT, uuid4().hex)
+            snapshot.write(self.folder / _KEPT, {**facts, "of": self._kept_of()}, arrays)
+        except (OSError, LiveMemError):
+            return  # on a full disk, the next process reads the records
+
+    def _kept_of(self) -> list[str | None]:
+        """What a snapshot must be of: these records and no copy of them, at this step, by this model."""
+        return [self.table.state(_KEPT), self.table.state("step"), self.model]
+
+    def _load_kept(self) -> str:
+        """Take what the last process had in memory, if it is of these very records; the step it is of, empty if not."""
+        try:
+            found = Snapshot(self.folder / _KEPT)
+            if found.facts.get("of") != self._kept_of():
+                return ""
+
+            def of(part: str) -> tuple[Any, Callable[[str], NDArray[Any]]]:
+                return found.facts[part], lambda name: found.array(f"{part} {name}")
+
+            columns, merits = Columns.again(*of("columns")), Merits.again(*of("merits"))
+            vectors = {
+                part.removeprefix("space "): Vectors.again(
+                    *of(part), found.rows(f"{part} eight"), self.prior, self.folder
+                )
+                for part in found.facts
+                if part.startswith("space ")
+            }
+            lacking = dict.fromkeys(found.array("lacking").tolist())
+        except FileNotFoundError:
+            return ""
+        except (Damaged, OSError, ValueError, KeyError, TypeError):
+            self.rebuilt.append("snapshot")
+            return ""
+        self._columns, self._merits, self._vectors, self._lacking = columns, merits, vectors, lacking
+        return self.table.state("step") or ""
 
     # --- writing --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ what a memory says. Callers serialise changes; any thread may ask.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -103,7 +103,7 @@ class Merits:
     def _take(self, merits: Sequence[Merit], uses: Mapping[int, Use]) -> None:
         at, end = self._used, self._used + len(merits)
         while end > len(self._rows["number"]):
-            self._rows = {name: np.pad(column, (0, len(column))) for name, column in self._rows.items()}
+            self._rows = {name: np.pad(column, (0, max(len(column), 1_024))) for name, column in self._rows.items()}
         number, record, space, kind, importance, created, updated, channel = zip(*merits, strict=True)
         counts = [uses.get(one, Use(0, 0)) for one in number]
         columns = (
@@ -114,6 +114,19 @@ class Merits:
         for column, values in zip(self._rows.values(), columns, strict=True):
             column[at:end] = values
         self._used = end
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything there is, as facts and arrays, for `Merits.again`."""
+        return {"codes": self._codes}, {name: column[: self._used] for name, column in self._rows.items()}
+
+    @classmethod
+    def again(cls, facts: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Merits:
+        """What was kept. Raises KeyError or TypeError for what was not."""
+        found = cls()
+        found._codes = dict(facts["codes"])
+        found._rows = {name: array(name) for name in found._rows}
+        found._used = len(found._rows["number"])
+        return found
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""

@@ -369,6 +369,10 @@ class Table(KeptVectors):
         """Every piece there is."""
         return [row[0] for row in self._db.execute("SELECT number FROM piece")]
 
+    def pieces_there(self) -> int:
+        """How many pieces there are."""
+        return int(self._db.execute("SELECT count(*) FROM piece").fetchone()[0])
+
     def counts(self) -> dict[str, int]:
         """Objects, records, pieces, vectors, and pieces that went and the text index may still have."""
         names = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "vector", "gone": "gone"}

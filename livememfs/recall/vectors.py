@@ -8,7 +8,7 @@ serialise changes; a search may run beside them, and sees the rows that were com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,38 @@ class Vectors:
             self._encode(start, end)
         if not more and self._count > self._measured * GROWN:
             self._measure()
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything there is, as facts and arrays, for `Vectors.again`."""
+        used = self._used
+        arrays: dict[str, NDArray[Any]] = {
+            "numbers": self._numbers[:used], "length": self._length[:used], "bits": self._bits[:, :used],
+            "sum": self._sum, "mean": self._mean, "eight": self._eight.array[:used],
+        }  # fmt: skip
+        return {"dim": self.dim, "count": self._count, "used": used, "measured": self._measured}, arrays
+
+    @classmethod
+    def again(
+        cls,
+        facts: Mapping[str, Any],
+        array: Callable[[str], NDArray[Any]],
+        eight: Iterable[NDArray[np.int8]],
+        prior: Floats | None,
+        folder: Path | None,
+    ) -> Vectors:
+        """What was kept; `eight`: the rows, by portions. Raises KeyError, TypeError or ValueError for what was not."""
+        used = int(facts["used"])
+        found = cls(int(facts["dim"]), prior, expected=used, folder=folder)
+        found._count, found._used, found._measured = int(facts["count"]), used, int(facts["measured"])
+        found._sum, found._mean = array("sum"), array("mean")
+        found._numbers[:used], found._length[:used] = array("numbers"), array("length")
+        found._bits[:, :used] = array("bits")
+        start = 0
+        for rows in eight:
+            found._eight.array[start : start + len(rows)] = rows
+            found._eight.let_go()
+            start += len(rows)
+        return found
 
     def settle(self) -> None:
         """Have everything found that was put in with more to come."""

@@ -5,11 +5,14 @@ What every index can do is in `test_engine_contract`.
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,12 @@ import numpy as np
 import pytest
 
 from livememfs.errors import CacheInUse, NoSpace
+from livememfs.recall import index as index_module
+from livememfs.recall import snapshot
 from livememfs.recall.engine import Read
 from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Lexical, Restriction
+from livememfs.recall.merits import Use, Wanted
 from livememfs.recall.record import Record
 from livememfs.recall.table import Table
 from livememfs.testing.embed import hashed
@@ -69,6 +75,13 @@ def near(index: Index, words: str, where: Restriction = ALL) -> list[str]:
     hits = index.near(hashed(words, DIM), where, 100)
     known = index.table.of_pieces([number for number, _ in hits])
     return [known[number][1].record.title for number, cosine in hits if cosine > 0.2]
+
+
+@pytest.fixture(autouse=True, params=["from the records", "from a snapshot"])
+def opened_from(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test here both ways: an index that was closed in order is opened from a snapshot where it is large."""
+    monkeypatch.setattr(index_module, "KEPT_FROM", 1 if request.param == "from a snapshot" else 1 << 60)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -416,7 +429,7 @@ def test_a_folder_is_for_one_process_at_a_time(filled: Path) -> None:
 
 def test_a_folder_that_could_not_be_opened_is_not_kept_locked(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "columns", lambda self: 1 / 0)
+        patch.setattr(Table, "pieces_there", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             reopened(filled)
     index = reopened(filled)
@@ -442,4 +455,167 @@ def test_a_full_disk_is_said_and_the_index_answers_and_recovers(filled: Path) ->
     index.apply((), [read(note("large", "space regained", 9 * DAY))])
     assert found(index, "regained") == ["large"]
     assert_whole(index)
+    index.close()
+
+
+# --- the snapshot ------------------------------------------------------------------------------------------------
+
+
+def large(folder: Path) -> Index:
+    """An index with several spaces, memories and notes, of which some have no vector yet."""
+    index = reopened(folder)
+    index.apply((), THREE)
+    index.apply((), [read(memory(number)) for number in range(40)])
+    embed(index)
+    index.apply(["space/live/two.md"], [read(note("late", "queue late", 9 * DAY, space="other"))])
+    index.expect(hashed("common", DIM))  # and the means are of all there is
+    return index
+
+
+def memory(number: int) -> Record:
+    key = f"space/memories/m{number}.md"
+    kind = "identity" if number % 7 == 0 else "fact"
+    return note(
+        f"m{number}", f"memory number{number}", number * DAY, ref=key, key=key, kind="memories", type=kind,
+        agent=f"agent{number % 3}", importance=number / 40, channel=f"c{number % 2}", updated=number * DAY,
+    )  # fmt: skip
+
+
+def all_answers(index: Index) -> list[Any]:
+    """What the parts in memory say, each of them asked."""
+    space, memories = Restriction(fields=(("space", ("space",)),)), Restriction(fields=(("kind", ("memories",)),))
+    numbers = index.table.piece_numbers()
+    return [
+        [
+            index.near(hashed(f"number{number}", DIM), where, 9)
+            for number in (3, 17)
+            for where in (ALL, space, memories)
+        ],
+        index.near(hashed("queue", DIM), replace(ALL, after=2 * DAY, without=(("agent", ("agent1",)),)), 99),
+        index.text(Asked("memory queue"), memories, 99),
+        index.briefs(numbers),
+        [index.spelt(field, ["space", "other"]) for field in ("type", "agent")],
+        index.foremost(["space"], Wanted(now=41 * DAY, since=30 * DAY, least=0.5)),
+        index.foremost(["space", "other"], Wanted(now=41 * DAY, since=30 * DAY, channel="c1", most=99)),
+        [text.meaning for text in index.unembedded(99)],
+        index.statistics().embedded,
+        index.verify(),
+    ]
+
+
+def test_an_index_that_was_opened_again_answers_as_before_and_goes_on(tmp_path: Path, opened_from: str) -> None:
+    index = large(tmp_path)
+    before = all_answers(index)
+    index.close()
+    for _ in range(2):
+        index = reopened(tmp_path)
+        assert bool(index._kept_at) == (opened_from == "from a snapshot")
+        assert all_answers(index) == before
+        index.close()
+
+    whole, again = large(tmp_path / "whole"), reopened(tmp_path)
+    for one in (whole, again):
+        one.apply(["space/memories/m3.md"], [read(replace(memory(n), etag="2")) for n in (5, 50, 51)])
+        embed(one)
+        one.used({("space", "m9"): Use(40, 40 * DAY)})
+    assert all_answers(again)[-1] == []
+    assert [all_answers(again)[n] for n in (1, 3, 4, 5, 6, 7, 8)] == [
+        all_answers(whole)[n] for n in (1, 3, 4, 5, 6, 7, 8)
+    ]
+    whole.close()
+    again.close()
+
+
+def _cut(path: Path) -> None:
+    _truncate(path, 0.9)
+
+
+def _longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"more")
+
+
+def _emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _garbled(path: Path) -> None:
+    path.write_bytes(b"\xff" + path.read_bytes()[1:])
+
+
+def _other_form(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(snapshot.FORM.encode(), b"livememfs index 0", 1))
+
+
+def _lacks_a_part(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"columns"', b'"colunms"', 1))
+
+
+def _is_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "harm", [_cut, _longer, _emptied, _garbled, _other_form, _lacks_a_part, _is_a_directory, Path.unlink]
+)
+def test_a_snapshot_that_is_damaged_or_missing_is_made_anew_from_the_records(
+    tmp_path: Path, opened_from: str, harm: Callable[[Path], None]
+) -> None:
+    index = large(tmp_path)
+    before = all_answers(index)
+    index.close()
+    if opened_from == "from the records":
+        assert not (tmp_path / "memory").exists()
+        return
+    harm(tmp_path / "memory")
+    index = reopened(tmp_path)
+    assert index._kept_at == ""
+    assert index.rebuilt == ([] if harm is Path.unlink else ["snapshot"])
+    assert all_answers(index) == before
+    index.close()
+
+
+def test_a_snapshot_of_other_records_is_not_taken_for_one_of_these(tmp_path: Path) -> None:
+    """Of an earlier step, of another index, of another model, or of records that were restored since."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    large(first).close()
+    large(second).close()
+    earlier = first / "memory"
+    if not earlier.exists():
+        return
+    kept, records = earlier.read_bytes(), (first / "records.db").read_bytes()
+    index = reopened(first)
+    index.apply((), [read(note("new", "queue new", 20 * DAY))])
+    index.close()
+    for snapshot_of in (kept, (second / "memory").read_bytes()):
+        earlier.write_bytes(snapshot_of)
+        index = reopened(first)
+        assert index._kept_at == ""
+        assert found(index, "queue") == ["late", "new", "one", "three"]
+        assert index.verify() == []
+        index.table.close()  # as when the process is killed: nothing is kept
+        index._lexical.close()
+        os.close(index._lock)
+    other = Index(first, "another model")
+    assert (other._kept_at, other.statistics().embedded) == ("", 0)
+    other.close()
+    (first / "records.db").write_bytes(records)
+    index = reopened(first)
+    assert index._kept_at == ""
+    assert index.verify() == []
+    index.close()
+
+
+def test_what_is_kept_of_a_full_disk_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = large(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        index.close()
+    assert not list(tmp_path.glob("memory*"))
+    index = reopened(tmp_path)
+    assert (index.rebuilt, index.verify()) == ([], [])
     index.close()

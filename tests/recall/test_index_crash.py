@@ -10,6 +10,9 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
+from livememfs.recall import index as module
 from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
 
@@ -22,9 +25,11 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
+from livememfs.recall import index as module
 from livememfs.recall.index import Index
 from livememfs.recall.reader import records_in
 
+module.KEPT_FROM = 1
 index = Index(Path(sys.argv[1]), "m")
 assert not index.rebuilt, index.rebuilt
 generator = np.random.default_rng(1)
@@ -77,7 +82,11 @@ def found(index: Index, number: int) -> bool:
     return any(stored.record.text.endswith(f"word{number}") for _, stored in records.values())
 
 
-def test_an_index_that_was_killed_is_whole_and_was_not_made_anew(tmp_path: Path) -> None:
+def test_an_index_that_was_killed_is_whole_and_was_not_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process goes on from the snapshot of the one that looks after it, and leaves none."""
+    monkeypatch.setattr(module, "KEPT_FROM", 1)
     chance = random.Random(SEED)
     print(f"LIVEMEMFS_TEST_SEED={SEED}")
     folder, done, redone = tmp_path / "index", set[int](), 0
