@@ -30,6 +30,10 @@ class Catalog:
         self._objects: dict[str, ObjectInfo | None] = {}
         self._levels: dict[str, tuple[str, ...] | None] = {}
 
+    def __len__(self) -> int:
+        """Rows that wait for `flush`."""
+        return len(self._objects) + len(self._levels)
+
     def load(self, prefix: str) -> tuple[list[tuple[str, ObjectInfo]], set[str]] | None:
         """Objects in the order of their names and folders of one level; None when the whole of it was never heard."""
         found = self._database.rows("SELECT folders FROM level WHERE prefix = ?", (prefix,))
@@ -79,7 +83,7 @@ class Catalog:
             del self._objects[key]
         for prefix in levels:
             del self._levels[prefix]
-        return len(self._objects) + len(self._levels)
+        return len(self)
 
 
 def _row(info: ObjectInfo) -> tuple[str, str, str, int, int, str | None]:

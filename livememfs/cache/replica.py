@@ -65,10 +65,13 @@ __all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "ReplicaStatistics", "sp
 
 @dataclass(frozen=True)
 class ReplicaStatistics:
-    """Counters since the start, and what each part holds. `failing_s`: seconds since the store began to fail."""
+    """Counters since the start, and what each part holds. `failing_s`: seconds since the store began to fail;
+    `unkept`: names that the next mount does not know of yet.
+    """
 
     levels: int
     known: int
+    unkept: int
     listings: int
     listing_hits: int
     writes: int
@@ -532,6 +535,7 @@ class Replica(Names):
         return ReplicaStatistics(
             levels=len(self._levels),
             known=self._levels.known,
+            unkept=len(self.catalog),
             listings=self._counts["listings"],
             listing_hits=self._counts["hits"],
             writes=self._counts["writes"],

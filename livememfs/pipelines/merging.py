@@ -114,6 +114,7 @@ class Merging:
         while True:
             await self._work.wait()
             while self._waiting:
+                await self._recall.quiet()
                 key = next(iter(self._waiting))
                 del self._waiting[key]  # what changes while it is compared is compared again
                 try:

@@ -39,6 +39,8 @@ PATIENCE = 2.0
 """How long the first question to a space waits for the space to be indexed."""
 FRESH, FRESH_UNASKED = 0.25, 0.06
 """How long any question waits for what was just written, and how long a message does that nobody chose to search by."""
+QUIET, QUIET_MOST = 0.25, 5.0
+"""For how long nobody must have asked before work begins that can wait, and how long that waits at most."""
 KEPT = 256
 DRAIN_SECONDS = 5.0
 FIGURES_SECONDS = 5.0
@@ -107,6 +109,7 @@ class Recall:
         self._ensuring: dict[str, _Ensuring] = {}
         self._opened: list[Callable[[str], Awaitable[None]]] = []
         self._counts = {"questions": 0, "repeated": 0}
+        self._asked = float("-inf")
         self._last_error = ""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -168,6 +171,7 @@ class Recall:
         key = (query.canonical(), tuple(spaces))
         known = self._answers.get(key)
         self._counts["questions"] += 1
+        self._asked = trio.current_time()
         if known is not None and not anew and trio.current_time() - known[0] < STABLE_SECONDS:
             self._counts["repeated"] += 1
             return known[1]
@@ -293,7 +297,14 @@ class Recall:
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a text that asks; None where words have to do, and a remark that says so."""
+        self._asked = trio.current_time()
         return await self._vector(Query(text=text), notes)
+
+    async def quiet(self) -> None:
+        """Wait until nobody has asked for a moment, though not for ever: for work that nobody waits for."""
+        with trio.move_on_after(QUIET_MOST):
+            while self._asked + QUIET > trio.current_time():  # noqa: ASYNC110 - it is time that has to pass
+                await trio.sleep_until(self._asked + QUIET)
 
     async def _open(self) -> None:
         from livememfs.recall.feeder import Feeder

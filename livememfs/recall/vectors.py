@@ -53,7 +53,8 @@ class Vectors:
         self._count = self._used = self._measured = 0
         self._sum = np.zeros(dim, np.float64)
         self._mean = np.zeros(dim, np.float32)
-        self._scanned: tuple[bytes, NDArray[np.uint16]] = b"", np.zeros(0, np.uint16)
+        self._encodings = 0
+        self._scanned: tuple[tuple[bytes, int], NDArray[np.uint16]] = (b"", 0), np.zeros(0, np.uint16)
         self._allocate(max(1_024, expected))
 
     def _allocate(self, rows: int) -> None:
@@ -202,12 +203,13 @@ class Vectors:
         then among notes.
         """
         code = _bits_of(asked[None, :])[:, 0]
-        question, different = self._scanned
-        if question != code.tobytes() or len(different) != used:
+        wanted = code.tobytes(), self._encodings
+        scanned, different = self._scanned
+        if scanned != wanted or len(different) != used:
             different = np.zeros(used, np.uint16)
             for word, bits in zip(code, self._bits[:, :used], strict=True):
                 different += np.bitwise_count(bits ^ word)
-            self._scanned = code.tobytes(), different
+            self._scanned = wanted, different
         return different
 
     def _cosines(self, asked: Floats, rows: NDArray[np.intp]) -> Floats:
@@ -228,7 +230,7 @@ class Vectors:
         self._encode(0, self._used)
 
     def _encode(self, start: int, end: int, step: int = 65_536) -> None:
-        self._scanned = b"", self._scanned[1][:0]
+        self._encodings += 1
         for first in range(start, end, step):
             last = min(first + step, end)
             centred = self._eight.array[first:last].astype(np.float32) / np.float32(ONE) - self._mean

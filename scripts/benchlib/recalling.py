@@ -2,7 +2,7 @@
 
 Owns the memories, which are made up as those of `search` are: all but their vectors is as on any mount, which has them
 on a folder store. Times are those of a bash that opens the file, writes, reads and closes; the parts are the daemon's
-own. Main thread only.
+own, once everything that a mount does at its beginning is done: names compared, and kept. Main thread only.
 """
 
 from __future__ import annotations
@@ -107,6 +107,18 @@ def talk(file: Path, scratch: Path, messages: list[dict[str, str]]) -> list[tupl
     return found
 
 
+def settle(mount: Path, deadline: float) -> None:
+    """Wait until nothing is left to do that the mount would do by itself."""
+    while True:
+        status = json.loads((mount / ".livememfs/status.json").read_text())["statistics"]
+        left = status["replica"]["unkept"], status["merging"]["waiting"], status["recall"]["sharing"]["waiting"]
+        if not any(left):
+            return
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the mount does not come to rest: {left}")
+        time.sleep(1.0)
+
+
 def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
     """A row of the table: a fresh mount, its first answer, and the sessions after it."""
     environment = {
@@ -133,6 +145,7 @@ def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
             if time.monotonic() > deadline:
                 raise RuntimeError("the mount does not end comparing names")
             time.sleep(0.2)
+        settle(mount, deadline)
         messages = [
             {"session": f"s{session}", "message": made.text(4, 14), "format": "json"}
             for session in range(SESSIONS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -619,3 +620,31 @@ def test_what_is_kept_of_a_full_disk_is_nothing(tmp_path: Path, monkeypatch: pyt
     index = reopened(tmp_path)
     assert (index.rebuilt, index.verify()) == ([], [])
     index.close()
+
+
+# --- filters that nearly everything fits -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("few", [0, 3, 60])
+def test_what_is_left_out_of_what_was_found_is_what_the_filter_would_not_have_found(index: Index, few: int) -> None:
+    """Whichever of the two ways is taken, and however good those are that may not be found."""
+    chance = random.Random(few)
+    words = ["queue", "retry", "upload", "cache", "bucket", "journal"]
+    records = [memory(number) for number in range(200)]
+    records += [note(f"n{number}", "", number) for number in range(few)]
+    texts = (" ".join(chance.choices(words, k=chance.randint(2, 12) if n < 200 else 2)) for n in range(len(records)))
+    index.apply((), [read(replace(record, pieces=(text,))) for record, text in zip(records, texts, strict=True)])
+    for kinds in (("memories",), ("live",), ("memories", "live"), ("bank",)):
+        for limit in (1, 10, 400):
+            where = Restriction(fields=(("space", ("space",)), ("kind", kinds)))
+            for asked in (
+                Asked("queue cache"),
+                Asked("journal", without=("upload",)),
+                Asked("bucket", ("retry upload",)),
+            ):
+                wanted = index._lexical.search(asked, where, limit)
+                hits, _ = index.text(asked, where, limit)
+                assert [score for _, score in hits] == pytest.approx([score for _, score in wanted])
+                assert {n for n, score in hits if score > hits[-1][1]} == {
+                    n for n, score in wanted if score > wanted[-1][1]
+                }

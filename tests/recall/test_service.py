@@ -17,6 +17,7 @@ from livememfs.cache.replica import Replica
 from livememfs.pipelines import spaces
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
+from livememfs.recall.service import QUIET, QUIET_MOST, Recall
 
 
 @pytest.fixture
@@ -176,3 +177,32 @@ async def test_the_same_question_is_answered_from_memory_for_a_moment(bucket: Bu
         first = await mount.ask("apples  type:observation")
         assert await mount.ask("type:observation apples") is first
         assert mount.recall.statistics().repeated == 1
+
+
+async def no_model() -> None:
+    return None
+
+
+async def test_work_that_can_wait_waits_until_nobody_asks_but_not_for_ever(
+    bucket: Bucket, autojump_clock: trio.abc.Clock
+) -> None:
+    recall = Recall(Replica(bucket.memory), bucket.clock, lambda: pytest.fail("not needed"), no_model)
+    begun = trio.current_time()
+    await recall.quiet()
+    assert trio.current_time() == begun
+    await recall.question("anything", [])
+    await recall.quiet()
+    assert trio.current_time() == begun + QUIET
+
+    async def ask_on() -> None:
+        while True:
+            await recall.question("anything", [])
+            await trio.sleep(QUIET / 2)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask_on)
+        await trio.testing.wait_all_tasks_blocked()
+        begun = trio.current_time()
+        await recall.quiet()
+        assert trio.current_time() == pytest.approx(begun + QUIET_MOST)
+        nursery.cancel_scope.cancel()

@@ -337,3 +337,25 @@ def test_a_scan_sees_the_rows_there_were_when_it_began() -> None:
             store.put(range(first + 1, last + 1), packed(rows[first:last]))
         store.at, store.more = at, rows[-1:]
         assert store.search(rows[3], 20)[0][0] == 4
+
+
+def test_what_was_asked_last_is_asked_again_of_what_there_is_by_then() -> None:
+    """One scan serves several filters, and no longer than nothing changes."""
+    vectors = clustered(2 * EXACT_UP_TO, DIM)
+    store, numbers, question = Vectors(DIM), list(range(1, len(vectors) + 1)), vectors[7]
+    store.put(numbers, packed(vectors))
+    even = np.arange(len(vectors) + 1) % 2 == 0
+    both = store.search(question, 30)
+    assert [hit for hit in store.search(question, 60, even) if hit in both] == [hit for hit in both if even[hit[0]]]
+    best = both[0][0]
+    store.remove([best])
+    assert best not in dict(store.search(question, 30))
+    store.put([best], packed(vectors[100][None, :]))
+    store.put([len(vectors) + 1], packed(question[None, :]))
+    assert store.search(question, 1)[0][0] == len(vectors) + 1
+    store.expect(vectors.mean(axis=0))
+    fresh = Vectors(DIM, vectors.mean(axis=0))
+    there = np.concatenate([vectors, question[None, :]])
+    there[best - 1] = vectors[100]
+    fresh.put([*numbers, len(vectors) + 1], packed(there))
+    assert_same(store.search(question, 30), fresh.search(question, 30))
