@@ -27,7 +27,8 @@ import trio
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from livememfs import log
-from livememfs.app import App, drop_engine, open_app
+from livememfs.app import App, open_app
+from livememfs.app.parts import drop_engine
 from livememfs.config import Settings
 from livememfs.pipelines.spaces import create
 from livememfs.recall.search import Ranking
