@@ -204,6 +204,30 @@ async def test_side_files_can_be_read_by_people(root: Path, folder: DirectorySto
 # --- failures --------------------------------------------------------------------------------------------------
 
 
+async def test_a_folder_shows_when_anything_in_it_is_an_object_and_its_names_are_not_read_for_that(
+    root: Path, folder: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await folder.put("s/deep/er/a", b"1")
+    await folder.put("s/flat/b", b"1")
+    (root / "s/empty/in/it").mkdir(parents=True)
+    (root / "s/linked").mkdir()
+    (root / "s/linked/x").symlink_to(root / "s/flat/b")
+    (root / "s/linked/y").symlink_to(root / "s/flat")
+    read: list[str] = []
+
+    def entries_of(self: Entries, where: Path, stem: str) -> list[str]:
+        read.append(stem)
+        return walk._sorted_entries(where, stem)
+
+    monkeypatch.setattr(Entries, "of", entries_of)
+    assert (await folder.list_page("s/", delimiter="/")).prefixes == ("s/deep/", "s/flat/")
+    assert set(read) == {"s/"}
+    after = await folder.list_page("s/", delimiter="/", start_after="s/deep/er/a")
+    assert after.prefixes == ("s/flat/",)
+    within = await folder.list_page("s/", delimiter="/", start_after="s/deep/er/")
+    assert within.prefixes == ("s/deep/", "s/flat/")
+
+
 async def test_a_folder_that_is_gone_is_unreachable_not_empty(root: Path, folder: DirectoryStore) -> None:
     """An unmounted disk must not look as if everything had been deleted, and nothing is written in its place."""
     await folder.put("a", b"1")

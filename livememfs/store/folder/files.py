@@ -115,7 +115,8 @@ class Files:
         """See Store.list_page."""
         with self._errors(request.prefix, "list"):
             self._check_root()
-            page = page_of(Merged(Walk(self._layout, request.prefix, self._entries), self._list_odd()), request)
+            walk = Walk(self._layout, request.prefix, self._entries, folded=request.delimiter == "/")
+            page = page_of(Merged(walk, self._list_odd()), request)
             found = ((key, self._versions.find(key)) for key in page.keys)
             objects = tuple(replace(item.info(key), meta=None) for key, item in found if item is not None)
             return Page(objects, tuple(page.prefixes), page.next_token)

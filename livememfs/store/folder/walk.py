@@ -27,10 +27,13 @@ SETTLED_NS = 2_000_000_000
 
 
 class Walk:
-    """A KeySource (see `listing`) over the plain files that can lie below a prefix."""
+    """A KeySource (see `listing`) over the plain files that can lie below a prefix.
 
-    def __init__(self, layout: Layout, prefix: str, entries: Entries | None = None) -> None:
-        self._layout, self._entries = layout, entries or Entries()
+    `folded`: of all those in one folder below the prefix, any one will do.
+    """
+
+    def __init__(self, layout: Layout, prefix: str, entries: Entries | None = None, *, folded: bool = False) -> None:
+        self._layout, self._entries, self._folded = layout, entries or Entries(), folded
         self._stem = prefix[: prefix.rfind("/") + 1]
         self._prefix = prefix
         self._bound = ""
@@ -52,7 +55,10 @@ class Walk:
                 if path >= self._bound:
                     yield path
             elif after_prefix(path) > self._bound and path.startswith(self._prefix[: len(path)]):
-                yield from self._below(self._layout.root / path, path)
+                if self._folded and path.startswith(self._prefix) and path >= self._bound:
+                    yield from _first_found(self._layout.root / path, path)
+                else:
+                    yield from self._below(self._layout.root / path, path)
 
 
 class Entries:
@@ -109,6 +115,20 @@ class Merged:
         self._bound = bound
         for source in self._sources:
             source.skip_to(bound)
+
+
+def _first_found(folder: Path, stem: str) -> list[str]:
+    """Any key in a folder or below, in a list; none where there is none. A million names need not be read for that."""
+    try:
+        with os.scandir(folder) as entries:
+            inner = []
+            for found in filter(None, (_as_key(entry, stem) for entry in entries)):
+                if not found.endswith("/"):
+                    return [found]
+                inner.append(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return next(filter(None, (_first_found(folder / path[len(stem) :], path) for path in inner)), [])
 
 
 def _sorted_entries(folder: Path, stem: str) -> list[str]:
