@@ -374,6 +374,7 @@ async def _drain(app: App) -> list[str]:
     with trio.move_on_after(timeout):
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()
+        await app.merging.stop()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
             await app.replica.uploaded()
         await app.replica.beacon.flush()

@@ -71,6 +71,8 @@ class Merging:
         self._waiting: dict[str, None] = {}
         self._work, self._idle = trio.Event(), trio.Event()
         self._idle.set()
+        self._running, self._ended = trio.CancelScope(), trio.Event()
+        self._ended.set()
         self._counts = {"judged": 0, "merged": 0, "related": 0}
         self._last_error = ""
 
@@ -110,26 +112,41 @@ class Merging:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Compare what was written, until cancelled."""
-        while True:
-            await self._work.wait()
-            while self._waiting:
-                await self._recall.quiet()
-                key = next(iter(self._waiting))
-                del self._waiting[key]  # what changes while it is compared is compared again
-                try:
-                    await self._judge(key)
-                    self._last_error = ""
-                except LiveMemError as error:
-                    self._last_error = str(error)
-                    log.info("a memory was not compared with others", key=key, reason=str(error))
-                    self._waiting[key] = None
-                    await trio.sleep(AGAIN_SECONDS)
-                except Exception as error:  # one memory that cannot be compared must not cost the others
-                    self._last_error = str(error) or type(error).__name__
-                    log.exception("a memory cannot be compared with others", key=key)
-            self._work = trio.Event()
-            self._idle.set()
+        """Compare what was written, until cancelled or stopped."""
+        self._ended = trio.Event()
+        try:
+            with self._running:
+                while True:
+                    await self._work.wait()
+                    while self._waiting:
+                        await self._recall.quiet()
+                        await self._compare_next()
+                    self._work = trio.Event()
+                    self._idle.set()
+        finally:
+            self._ended.set()
+
+    async def stop(self) -> None:
+        """Begin nothing more, and accept nothing more: before what was accepted is waited for. What has not been
+        compared by then is when the space is asked something again.
+        """
+        self._running.cancel()
+        await self._ended.wait()
+
+    async def _compare_next(self) -> None:
+        key = next(iter(self._waiting))
+        del self._waiting[key]  # what changes while it is compared is compared again
+        try:
+            await self._judge(key)
+            self._last_error = ""
+        except LiveMemError as error:
+            self._last_error = str(error)
+            log.info("a memory was not compared with others", key=key, reason=str(error))
+            self._waiting[key] = None
+            await trio.sleep(AGAIN_SECONDS)
+        except Exception as error:  # one memory that cannot be compared must not cost the others
+            self._last_error = str(error) or type(error).__name__
+            log.exception("a memory cannot be compared with others", key=key)
 
     async def _judge(self, key: str) -> None:
         mine = await self._version(key)

@@ -295,3 +295,22 @@ def test_merging_twice_changes_nothing() -> None:
 
 def at(second: int) -> object:
     return ManualClock().now() + timedelta(seconds=second)
+
+
+async def test_who_was_told_to_stop_accepts_nothing_more_and_the_next_mount_compares_the_rest(bucket: Bucket) -> None:
+    """What is accepted behind the last wait for the bucket would be missing from it when the mount is gone."""
+    async with bucket.host() as host:
+        await host.remember(SHOULDER)
+        await host.settled()
+        await host.remember(PRECISE)
+        await host.merging.stop()
+        await host.replica.uploaded()
+        assert len(host.replica.journal) == 0
+        for _ in range(20):
+            await trio.sleep(0.01)
+            assert len(host.replica.journal) == 0
+    async with bucket.host() as host:
+        await host.merging._recall.prepare([SPACE], DONE_WITHIN)
+        await host.settled()
+        (left,) = await host.memories()
+        assert left.content == PRECISE
