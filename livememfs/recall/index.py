@@ -79,7 +79,7 @@ class Index:
     def close(self) -> None:
         """Give the folder to the next process. Nobody may be asking any more."""
         with self._writing:
-            with suppress(sqlite3.Error):  # of records that were damaged meanwhile, nothing is kept
+            with suppress(OSError, LiveMemError, sqlite3.Error):  # a full disk, damaged records: nothing is kept
                 self._keep()
             self._lexical.close()
             self.table.close()
@@ -168,11 +168,8 @@ class Index:
         facts = {name: known for name, (known, _) in parts.items()}
         arrays = {f"{name} {part}": array for name, (_, found) in parts.items() for part, array in found.items()}
         arrays["lacking"] = np.fromiter(self._lacking, np.int64, len(self._lacking))
-        try:
-            self.table.remember(_KEPT, uuid4().hex)
-            snapshot.write(self.folder / _KEPT, {**facts, "of": self._kept_of()}, arrays)
-        except (OSError, LiveMemError):
-            return  # on a full disk, the next process reads the records
+        self.table.remember(_KEPT, uuid4().hex)
+        snapshot.write(self.folder / _KEPT, {**facts, "of": self._kept_of()}, arrays)
 
     def _kept_of(self) -> list[str | None]:
         """What a snapshot must be of: these records and no copy of them, at this step, by this model."""

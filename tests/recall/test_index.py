@@ -461,6 +461,8 @@ def test_a_full_disk_is_said_and_the_index_answers_and_recovers(filled: Path) ->
 
 # --- the snapshot ------------------------------------------------------------------------------------------------
 
+from_a_snapshot = pytest.mark.parametrize("opened_from", ["from a snapshot"], indirect=True)
+
 
 def large(folder: Path) -> Index:
     """An index with several spaces, memories and notes, of which some have no vector yet."""
@@ -556,18 +558,16 @@ def _is_a_directory(path: Path) -> None:
     path.mkdir()
 
 
+@from_a_snapshot
 @pytest.mark.parametrize(
     "harm", [_cut, _longer, _emptied, _garbled, _other_form, _lacks_a_part, _is_a_directory, Path.unlink]
 )
 def test_a_snapshot_that_is_damaged_or_missing_is_made_anew_from_the_records(
-    tmp_path: Path, opened_from: str, harm: Callable[[Path], None]
+    tmp_path: Path, harm: Callable[[Path], None]
 ) -> None:
     index = large(tmp_path)
     before = all_answers(index)
     index.close()
-    if opened_from == "from the records":
-        assert not (tmp_path / "memory").exists()
-        return
     harm(tmp_path / "memory")
     index = reopened(tmp_path)
     assert index._kept_at == ""
@@ -576,14 +576,13 @@ def test_a_snapshot_that_is_damaged_or_missing_is_made_anew_from_the_records(
     index.close()
 
 
+@from_a_snapshot
 def test_a_snapshot_of_other_records_is_not_taken_for_one_of_these(tmp_path: Path) -> None:
     """Of an earlier step, of another index, of another model, or of records that were restored since."""
     first, second = tmp_path / "first", tmp_path / "second"
     large(first).close()
     large(second).close()
     earlier = first / "memory"
-    if not earlier.exists():
-        return
     kept, records = earlier.read_bytes(), (first / "records.db").read_bytes()
     index = reopened(first)
     index.apply((), [read(note("new", "queue new", 20 * DAY))])
@@ -607,7 +606,8 @@ def test_a_snapshot_of_other_records_is_not_taken_for_one_of_these(tmp_path: Pat
     index.close()
 
 
-def test_what_is_kept_of_a_full_disk_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@from_a_snapshot
+def test_what_is_kept_on_a_full_disk_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = large(tmp_path)
 
     def full(*_: object) -> None:
