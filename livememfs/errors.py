@@ -192,6 +192,16 @@ class NoSpace(LiveMemError):
     errno = _errno.ENOSPC
 
 
+class PrivateText(LiveMemError):
+    """Something private was replaced before anything was stored; nothing failed. `detail` names the kinds."""
+
+    message = "{path}: replaced by marks, and stored nowhere: {detail}"
+    what_to_do = (
+        "change a credential that others may have seen; what has to stay as it is belongs into an ordinary file"
+    )
+    errno = _errno.EPERM
+
+
 class BadRequest(LiveMemError):
     """What was written to a control or exchange file cannot be read as a request."""
 
