@@ -1,4 +1,5 @@
-"""The tables of the documents that come from the code: settings, errors, commands, the paths of a mount.
+"""The tables of the documents that come from the code: settings, errors, commands, private text, the paths of a
+mount.
 
 `tests/test_docs.py` fails while a table differs from the code; running this file as a program writes them anew.
 """
@@ -16,6 +17,7 @@ from livememfs import config, errors
 from livememfs.cli.main import app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
+from livememfs.records.credentials import KINDS
 from livememfs.tree import registry
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -67,7 +69,20 @@ def commands_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLES = {"settings": settings_table, "errors": errors_table, "commands": commands_table, "tree": registry.table}
+def kinds_table() -> str:
+    """Every kind of private text, with the mark that takes its place."""
+    lines = ["| mark | what it stands for |", "|---|---|", "| `[private]` | a `<private>` block |"]
+    lines += [f"| `[redacted: {kind.name}]` | {kind.what} |" for kind in KINDS]
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {
+    "settings": settings_table,
+    "errors": errors_table,
+    "commands": commands_table,
+    "kinds": kinds_table,
+    "tree": registry.table,
+}
 
 
 def render(text: str) -> str:

@@ -349,7 +349,7 @@ async def _keep_drafts(tree: Root) -> None:
     while True:
         await trio.sleep(DRAFT_SECONDS)
         with suppress(NoSpace):  # whoever writes on will hear it
-            tree.keep_drafts()
+            await tree.keep_drafts()
 
 
 async def _forget(rejected: RejectedReplies) -> None:

@@ -53,9 +53,13 @@ class Drafts:
                 )
             db.execute("DELETE FROM draft")
 
+    def lacks(self, path: str, size: int, change: int) -> bool:
+        """Whether the bytes of an open file are to be kept: not those of the last look (`change` counts them)."""
+        return self._kept.get(path) != change and size <= LARGEST
+
     def keep(self, path: str, data: bytes, change: int) -> None:
-        """Keep the bytes of an open file, unless they are those of the last look (`change` counts them). NoSpace."""
-        if self._kept.get(path) == change or len(data) > LARGEST:
+        """Keep the bytes of an open file, unless they are those of the last look. NoSpace."""
+        if not self.lacks(path, len(data), change):
             return
         with self._database.atomic() as db:
             db.execute("INSERT OR REPLACE INTO draft VALUES (?, ?, ?)", (path, data, time.time_ns()))

@@ -88,7 +88,9 @@ def add(
 
     async def work(app: App) -> str:
         agent = agent_of(os.getpid(), app.settings.agent or user_name())
-        return await memories.remember(app.replica, app.clock, space, collection, content, agent=agent)
+        return await memories.remember(
+            app.replica, app.clock, space, collection, content, agent=agent, on_private=output.complain
+        )
 
     key = _run(choice, space, work)
     if as_json:

@@ -46,7 +46,14 @@ def note(
         async with open_app(settings) as app:
             author = agent or agent_of(os.getpid(), settings.agent or user_name())
             return await write_note(
-                app.replica, app.clock, space, content, agent=author, category=category, tags=tag or ()
+                app.replica,
+                app.clock,
+                space,
+                content,
+                agent=author,
+                category=category,
+                tags=tag or (),
+                on_private=output.complain,
             )
 
     with naming_the_space(space):

@@ -21,6 +21,7 @@ from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.recall.prehook import Answer
+from livememfs.records import privacy
 from livememfs.records.turn import Turn
 from livememfs.tree.writer import session_of
 
@@ -47,6 +48,8 @@ def recall(
     turn = replace(turn, session=name, channel=turn.channel or channel)
     with naming_the_space(space):
         answer = run(_tell, settings, space, turn)
+    if answer.private:
+        output.complain(privacy.told("the message", answer.private))
     if as_json or turn.json:
         output.print_json(answer.to_json())
         return

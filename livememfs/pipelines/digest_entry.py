@@ -15,7 +15,7 @@ from livememfs.pipelines.coverage import Fate
 from livememfs.pipelines.digest_inputs import DigestInputs
 from livememfs.pipelines.digest_plan import DigestPlan, Fact
 from livememfs.pipelines.transaction import Origin, note_entry
-from livememfs.records import keys
+from livememfs.records import keys, privacy
 from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
 
@@ -91,7 +91,9 @@ def _write(inputs: DigestInputs, fact: Fact, now: datetime, taken: set[str]) -> 
             break
     taken.add(parsed.id)
     key = f"{fact.collection}/{name}"
-    return Write(key, None, sealed(memory, f"{inputs.space}/{key}").decode())
+    # What another program wrote into a note may come back in a reply.
+    data, _ = privacy.redact_file(sealed(memory, f"{inputs.space}/{key}"))
+    return Write(key, None, data.decode())
 
 
 def _memory(inputs: DigestInputs, fact: Fact, now: datetime) -> Memory:

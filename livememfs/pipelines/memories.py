@@ -17,7 +17,7 @@ from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.describe import require_space
-from livememfs.pipelines.objects import put_new
+from livememfs.pipelines.objects import OnPrivate, public, put_new, unheard
 from livememfs.records import keys
 from livememfs.records.memory import Memory, canonical_name, complete, sealed
 from livememfs.store.base import ObjectInfo
@@ -116,14 +116,23 @@ async def current(replica: Replica, clock: Clock, space: str, collection: str) -
     return [(id_of(name), found[name]) for name in sorted(found)]
 
 
-async def remember(replica: Replica, clock: Clock, space: str, collection: str, text: str, *, agent: str) -> str:
-    """Store a memory and return its key; when this returns, the bucket has it.
+async def remember(
+    replica: Replica,
+    clock: Clock,
+    space: str,
+    collection: str,
+    text: str,
+    *,
+    agent: str,
+    on_private: OnPrivate = unheard,
+) -> str:
+    """Store a memory and return its key; when this returns, the bucket has it. `on_private` hears what was replaced.
 
     Raises NotFound without the space, BadRequest for a text without a word, TooLarge.
     """
     await require_space(replica, space)
     path = f"{space}/{collection}/(new memory)"
-    data = text.encode("utf-8", "surrogatepass")
+    data = public(text, path, on_private)
     memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
     if not memory.content.strip():
         raise BadRequest(path=path, detail="there is nothing in the memory")

@@ -13,7 +13,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import AlreadyExists, BadRequest, PreconditionFailed, TooLarge
 from livememfs.pipelines.describe import require_space
-from livememfs.pipelines.objects import put_new
+from livememfs.pipelines.objects import OnPrivate, public, put_new, unheard
 from livememfs.records import frontmatter, keys
 from livememfs.records.note import Note, canonical_name, complete
 
@@ -42,16 +42,17 @@ async def write_note(
     tags: Sequence[str] = (),
     written_name: str = "",
     choose_uid: ChooseUid = random_uid,
+    on_private: OnPrivate = unheard,
 ) -> str:
-    """Write a note and return its key; when this returns, the bucket has it.
+    """Write a note and return its key; when this returns, the bucket has it. `on_private` hears what was replaced.
 
     Front matter in `text` goes before the arguments, and a `written_name` before the default category. Raises NotFound
     without the space, BadRequest for a note without a word, NotText, TooLarge, AlreadyExists when no free name was
     found.
     """
     await require_space(replica, space)
-    data = _with_arguments(text, category, tags).encode("utf-8", "surrogatepass")
     path = keys.live_key(space, written_name or "(new note)")
+    data = public(_with_arguments(text, category, tags), path, on_private)
     note, sealed = complete(data, path=path, written_name=written_name, space=space, agent=agent, now=clock.now())
     if not note.body.strip():
         raise BadRequest(path=path, detail="there is nothing in the note")

@@ -1,15 +1,31 @@
-"""Objects that must be new, and objects as text.
+"""Objects that must be new, objects as text, and text as what may be stored.
 
 Owns the manners the other pipelines share. Refuses to know what the objects mean. Trio thread only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import ConditionsUnsupported, NotText, ObjectMissing, PreconditionFailed
+from livememfs.errors import ConditionsUnsupported, LiveMemError, NotText, ObjectMissing, PreconditionFailed
+from livememfs.records import privacy
 from livememfs.store.base import IfAbsent, ObjectInfo
+
+OnPrivate = Callable[[LiveMemError], None]
+"""Hears what was replaced in a text before it was stored."""
+
+
+def unheard(_: LiveMemError) -> None:
+    """Where nobody is told what was replaced: the marks say it."""
+
+
+def public(text: str, path: str, on_private: OnPrivate) -> bytes:
+    """What of a text that somebody gave for `path` may be stored."""
+    data, found = privacy.redact_file(text.encode("utf-8", "surrogatepass"))
+    if found:
+        on_private(privacy.told(path, found))
+    return data
 
 
 async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:

@@ -18,6 +18,7 @@ from livememfs.clock import Clock
 from livememfs.errors import BadRequest
 from livememfs.pipelines import memories
 from livememfs.pipelines.describe import require_space
+from livememfs.pipelines.objects import OnPrivate, unheard
 from livememfs.recall.query import Query, parse
 from livememfs.recall.record import Record
 from livememfs.recall.service import Answer, Recall
@@ -37,13 +38,16 @@ _KINDS: Mapping[str, type | UnionType] = {"string": str, "integer": int, "number
 
 @dataclass(frozen=True)
 class Desk:
-    """Where an agent works: one space of a bucket, and the name it writes under."""
+    """Where an agent works: one space of a bucket, and the name it writes under; `on_private` hears what was replaced
+    in what it stores.
+    """
 
     replica: Replica
     clock: Clock
     recall: Recall
     space: str
     agent: str
+    on_private: OnPrivate = unheard
 
 
 # --- finding -----------------------------------------------------------------------------------------------------
@@ -146,7 +150,9 @@ async def _store(desk: Desk, collection: str, content: str, fields: Mapping[str,
         text = frontmatter.join({name: value for name, value in fields.items() if value not in (None, "", [])}, content)
     except FrontMatterError as error:
         raise _refused(desk, collection, f"the subjects are too long: {error}") from error
-    key = await memories.remember(desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent)
+    key = await memories.remember(
+        desk.replica, desk.clock, desk.space, collection, text, agent=desk.agent, on_private=desk.on_private
+    )
     name = keys.MemoryName.parse(key.rpartition("/")[2])
     ends = name.expires_at if name is not None else None
     return {"id": memories.id_of(key.rpartition("/")[2]), "path": key, "expires_at": iso(ends) if ends else None}

@@ -2,7 +2,8 @@
 
 Owns a turn of a session (spacebot-memory-v2 2.2, companion-memory "live"): which candidates there are by two paths, the
 memories that come whatever is asked and what fits the message; what a session was told is `inject`'s, over a restart
-`told`'s. Refuses to fail: whatever goes wrong, the answer is empty or smaller, and says why. Trio thread only; what
+`told`'s. Refuses to look anything up by what is private, and to fail: whatever goes wrong, the answer is empty or
+smaller, and says why. Trio thread only; what
 takes time runs in one worker thread.
 """
 
@@ -22,7 +23,7 @@ from livememfs.clock import Clock
 from livememfs.recall.inject import Candidate, Limits, Section, Session, Told, tell
 from livememfs.recall.told import ToldFile
 from livememfs.recall.words import content_words
-from livememfs.records import keys
+from livememfs.records import keys, privacy
 from livememfs.records.turn import Turn
 
 if TYPE_CHECKING:
@@ -79,13 +80,16 @@ class PrehookSettings:
 
 @dataclass(frozen=True)
 class Answer:
-    """One turn. `told` is None for a message that is none of a user's; `spent` are milliseconds by part."""
+    """One turn. `told` is None for a message that is none of a user's; `spent` are milliseconds by part; `private` are
+    the kinds of what the message had and nothing was looked up by.
+    """
 
     turn: int
     told: Told | None = None
     paths: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     spent: dict[str, float] = field(default_factory=dict)
+    private: tuple[str, ...] = ()
 
     @property
     def block(self) -> str:
@@ -128,14 +132,18 @@ class Prehook:
 
     async def turn(self, space: str, turn: Turn) -> Answer:
         """What to know before answering a message in a space. Raises nothing."""
-        if turn.source == SYSTEM or not turn.message.strip():
+        if turn.source == SYSTEM:
             self._counts["skipped"] += 1
             return Answer(0)
+        public = await _redacted(turn.message)
+        turn = replace(turn, message=_looked_at(privacy.without_marks(public.text)))
+        if not turn.message.strip():
+            self._counts["skipped"] += 1
+            return Answer(0, private=public.found)
         self._counts["turns"] += 1
-        turn = replace(turn, message=_looked_at(turn.message))
         session, lock = self._session(space, turn.session)
         async with lock:
-            answer = await self._answer(space, turn, session)
+            answer = replace(await self._answer(space, turn, session), private=public.found)
         if answer.told is not None:
             self._counts["told"] += len(answer.told.emitted)
             self._used(space, [one.id for one in answer.told.emitted if one.section != "live"])
@@ -288,6 +296,12 @@ def _asks(message: str) -> bool:
     """Whether a message is about anything: "who are you?" is, by its meaning alone, and "hello!" is not."""
     words = set(content_words(message))
     return not CHATTER.issuperset(words) if words else "?" in message and any(map(str.isalpha, message))
+
+
+async def _redacted(message: str) -> privacy.Redacted:
+    if len(message) > privacy.LARGE:
+        return await trio.to_thread.run_sync(privacy.redact, message)
+    return privacy.redact(message)
 
 
 def _looked_at(message: str) -> str:

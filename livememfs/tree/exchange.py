@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.records import privacy
 from livememfs.records.turn import Turn
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
@@ -64,6 +65,8 @@ class Recall(File):
         if self.context.prehook is None:
             return b""
         found = await self.context.prehook.turn(self.space, turn.of(session_of(caller.pid)))
+        if found.private:
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, found.private))
         if turn.json:
             return (json.dumps(found.to_json(), ensure_ascii=False) + "\n").encode()
         return found.block.encode()

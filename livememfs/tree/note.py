@@ -2,17 +2,19 @@
 
 Owns sealing: when a note is closed with content, its front matter is completed and it becomes one object under a
 canonical key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it
-wrote; whoever opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close. Trio
-thread only.
+wrote; whoever opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close, and to
+let what is private out of the memory of this process. Trio thread only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from livememfs import errors
 from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
-from livememfs.records import names
+from livememfs.records import names, privacy
 from livememfs.tree.body import Body
 from livememfs.tree.form import Former, Sealed
 from livememfs.tree.node import Caller, Handle, OpenMode
@@ -70,9 +72,10 @@ class NoteFile(ObjectFile):
         changes, raw = body.changes, body.value()
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
+        path, (public, found) = self.path, await _redacted(raw)
         sealed = self.live.form.seal(
-            raw,
-            path=self.path,
+            public,
+            path=path,
             written_name=self.written or self.name,
             space=self.live.space,
             agent=self.agent or self.context.agent_of(0),
@@ -86,7 +89,12 @@ class NoteFile(ObjectFile):
         with pending_attrs(self) as attrs:
             info = await self.store(body, sealed.data, self.meta(attrs))
         body.saved, body.info = changes, info
+        if found:
+            self.context.errors.record("privacy", path, privacy.told(path, found))
         self._settle(info, as_stored=body is self.body and raw == sealed.data)
+
+    async def draft(self) -> bytes:
+        return (await _redacted(self.body.value()))[0]
 
     def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
         """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
@@ -159,3 +167,10 @@ class NoteFile(ObjectFile):
         if self.written and not self.live.form.uid_of(self.written):
             meta[META_NAME] = self.written
         return meta
+
+
+async def _redacted(data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """What of these bytes may be kept, and the kinds of what was replaced."""
+    if len(data) > privacy.LARGE:
+        return await trio.to_thread.run_sync(privacy.redact_file, data)
+    return privacy.redact_file(data)

@@ -87,6 +87,10 @@ class ObjectFile(File):
         """Have `body` accepted. Called with no other save of this file running, only when it is dirty."""
         raise self.refuse("saving")
 
+    async def draft(self) -> bytes:
+        """What of the loaded content may be kept on the local disk before it is closed."""
+        return self.body.value()
+
     def check_writable(self) -> None:
         """Raise when this file cannot be written to."""
 

@@ -198,17 +198,19 @@ class Root(PlainDirectory):
             found += [*space.unsaved_below(), *space.unsaved_notes(), *space.unsaved_rules()]
         return found
 
-    def keep_drafts(self) -> None:
+    async def keep_drafts(self) -> None:
         """Keep what is written and not closed where the next process finds it. NoSpace."""
-        context, paths = self.context, set()
+        context, paths, drafts = self.context, set[str](), self.context.replica.drafts
         for file in list(context.written):
             body = file.body
             if not body.dirty or not body.loaded or file.orphaned:
                 context.written.discard(file)
-            else:
-                paths.add(file.path)
-                context.replica.drafts.keep(file.path, body.value(), body.changes)
-        context.replica.drafts.drop_all_but(paths)
+                continue
+            path, changes = file.path, body.changes
+            paths.add(path)
+            if drafts.lacks(path, body.size, changes):
+                drafts.keep(path, await file.draft(), changes)
+        drafts.drop_all_but(paths)
 
     async def drain(self) -> list[str]:
         """Save what could not be saved so far, again and again until it is or the caller's deadline ends it.

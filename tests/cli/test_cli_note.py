@@ -195,3 +195,26 @@ def test_in_a_space_made_for_digests_the_notes_leave(cli: Cli) -> None:
 
     assert cli("space", "info", "pet", "--json").json["notes"] == 0
     assert "We chose S3." in cli("memories", "list", "pet").out
+
+
+# --- private text ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [("note", "project"), ("memories", "add", "project")])
+def test_what_is_private_is_not_stored_and_the_writer_is_told(
+    cli: Cli, project: str, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    token = "gh" + "p_" + "aB3" * 12
+
+    ended = cli(*arguments, f"the key {token} <private>is new</private> here")
+
+    assert ended.code == 0
+    assert note_text(tmp_path, ended.out).endswith("the key [redacted: github-token] [private] here")
+    assert "github-token, private" in ended.err
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"is new" not in stored
+    assert token.encode() not in stored + ended.err.encode()
+
+
+def test_what_has_nothing_private_says_nothing(cli: Cli, project: str) -> None:
+    assert cli("note", project, "We chose S3.").err == ""
