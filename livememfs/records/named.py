@@ -25,7 +25,7 @@ _LOOKED_BACK = 14
 
 _VALUE = re.compile(
     r"""
-    (?: (?:\\*["'`])? [*_]{0,2} [ \t]{0,8} (?: => | := | ={1,3} | : ) [*_]{0,2} [ \t]{0,8} | (?<=>) )
+    (?:\\*["'`])? [*_]{0,2} [ \t]{0,8} (?: => | := | ={1,3} | : ) [*_]{0,2} [ \t]{0,8}
     (?:
         \\+ " ( (?: [^"\\\r\n] | \\+[^"\\\r\n] )++ )
       | [bfru]{0,2} "{1,3} ( (?: [^"\\\r\n] | \\. )++ )
@@ -55,8 +55,10 @@ _NONE = re.compile(
 _NAME = re.compile(r"[A-Za-z_][\w-]*\Z", re.ASCII)
 _CODE = re.compile(
     r"""
-    [&*@]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)\w+)*[(\[{].*                 # a call, an element
-    | [A-Za-z_][A-Za-z_]*[0-9]?[A-Za-z_]*(?:(?:\.|::|->|\?\.)[A-Za-z_]+[0-9]?[A-Za-z_]*)+  # settings.api_key
+    [&*@]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)\w+)*[(\[{]                  # a call, an element
+      (?: [^)\]}]* | .*[)\]}](?:\.\w+)*[;,.:]* )
+    | [A-Za-z_]++(?:[0-9][A-Za-z_]*+)?                                    # settings.api_key
+      (?: (?:\.|::|->|\?\.) [A-Za-z_]++ (?:[0-9][A-Za-z_]*+)? )+
     | (?:https?|arn|vault|op|env|file|ref|ssm)://?\S* | arn:\S*           # where it is kept
     | (?:~|\.{1,2})?(?:/[A-Za-z_.-]{1,40})+                               # a path
     """,
@@ -134,7 +136,7 @@ def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int,
 
 
 def _judged(text: str, match: re.Match[str], numbers: bool) -> tuple[int, int] | None:
-    """What of an assignment is a secret. `numbers`: also one that has digits only."""
+    """What of an assignment is a secret. `numbers`: as a password may have digits only, or none."""
     group = match.lastindex or 0
     start, end = match.span(group)
     if match.lastgroup != "bare":
@@ -148,6 +150,8 @@ def _judged(text: str, match: re.Match[str], numbers: bool) -> tuple[int, int] |
     if _NAME.match(value) is not None and is_secret_name(value) and sum(map(str.isdigit, value)) <= 1:
         return None
     spaced = match[0][-len(match[group]) - 1] in " \t*"
+    if spaced and not numbers and _NAME.match(value) is not None and not has_digit(value):
+        return None  # a token has digits; this is what it is compared with, or called
     if spaced and _LETTERS.match(value) is not None and _GOES_ON.match(text, match.end()) is not None:
         return None
     return start, end

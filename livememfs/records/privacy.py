@@ -164,7 +164,8 @@ def _fields(value: dict[Any, Any], found: set[str], depth: int) -> dict[Any, Any
         while kept != name and (kept in fields or kept in taken):
             number += 1
             kept = f"{shown} {number}"
-        secret = isinstance(name, str) and named.is_secret_name(name)
+        # By what is left of the name: redacting twice must come to the same.
+        secret = isinstance(name, str) and named.is_secret_name(without_marks(shown))
         fields[kept] = _value(inner, found, secret=secret, depth=depth + 1)
     return fields
 

@@ -21,6 +21,36 @@ TOKEN = "gh" + "p_" + some(36)
 HIDDEN = "[redacted: github-token]"
 
 
+PIECES = st.sampled_from(
+    [
+        *(part for text, secret, miss in EXAMPLES.values() for part in (text, secret, miss)),
+        *("<private>", "</private>", "&lt;private&gt;", "< / private >", "[private]", HIDDEN, "password=", "token: "),
+        *(
+            '"',
+            "'",
+            " ",
+            "\n",
+            "://a:",
+            "@",
+            ".",
+            "-",
+            "_",
+            "\\n",
+            ";",
+            "&",
+            "=",
+            "a",
+            "0",
+            "\u0130",
+            "\u212a",
+            "\ud800",
+        ),
+        *("-----BEGIN " + "PRIVATE KEY-----", "-----END " + "PRIVATE KEY-----", "ghp_", "AKIA", "eyJ", "sk-"),
+    ]
+)
+TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=10).map("".join)
+
+
 # --- kinds -------------------------------------------------------------------------------------------------------
 
 
@@ -79,6 +109,7 @@ def test_a_credential_is_found_wherever_it_stands_and_its_surroundings_stay(name
         "<password>hun" + "ter22</password>",
         "https://x/y?access_token=abc123def&page=2",
         "password=12345678",
+        "password=pa(ss)word123",
         "redis://:hun" + "ter2@cache",
         "authorization: Bearer abcdef123456",
         '"Authorization": "token abcdef123456"',
@@ -100,6 +131,10 @@ def test_what_is_called_a_secret_is_one(text: str) -> None:
         "password=db_password", "token = self.token", "api_key=settings.api_key", "secret: arn:aws:secretsmanager:eu",
         "max_tokens: 128000", "tokens=1234567", "token_count=1234567", "password_hint: the name of my cat",
         "next_page_token=abc123def456", "the token: expires after an hour", "secretary: Margaret", "bypass=abcdefgh",
+        "if token == expected_value:",
+        "the next token: identifier",
+        "const token = await getToken();",
+        "token = cache.get(key).value;",
         "http://localhost:8080/a@b", "user@example.org", "git@github.com:a/b.git", "the keyboard: mechanical",
         "a bearer of bad news", "password: ''", "token=12345678", "Authorization: required for everything",
         some(40, HEX), "task-force-one-and-a-half-hour-meeting", "sha256:" + some(64, HEX),
@@ -224,6 +259,14 @@ def test_fields_whose_names_become_the_same_are_all_kept() -> None:
     assert redact_value(redacted) == (redacted, ())
 
 
+@given(st.recursive(TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3)))
+@example({f"AWS_SECRET_ACCESS_KEY={some(40)}": "abc"})
+def test_redacting_a_value_twice_changes_nothing_more(value: Any) -> None:
+    once, _ = redact_value(value)
+
+    assert redact_value(once) == (once, ())
+
+
 def test_a_value_that_is_nested_too_deep_is_replaced_not_refused() -> None:
     value: Any = TOKEN
     for _ in range(5_000):
@@ -266,35 +309,6 @@ def test_bytes_that_are_no_text_stay_and_what_is_private_among_them_goes() -> No
 
 # --- twice, beside, how long ---------------------------------------------------------------------------------------
 
-PIECES = st.sampled_from(
-    [
-        *(part for text, secret, miss in EXAMPLES.values() for part in (text, secret, miss)),
-        *("<private>", "</private>", "&lt;private&gt;", "< / private >", "[private]", HIDDEN, "password=", "token: "),
-        *(
-            '"',
-            "'",
-            " ",
-            "\n",
-            "://a:",
-            "@",
-            ".",
-            "-",
-            "_",
-            "\\n",
-            ";",
-            "&",
-            "=",
-            "a",
-            "0",
-            "\u0130",
-            "\u212a",
-            "\ud800",
-        ),
-        *("-----BEGIN " + "PRIVATE KEY-----", "-----END " + "PRIVATE KEY-----", "ghp_", "AKIA", "eyJ", "sk-"),
-    ]
-)
-TEXTS = st.lists(PIECES | st.text(max_size=8), max_size=10).map("".join)
-
 
 @given(TEXTS)
 @example("password=[private]x123456")
@@ -326,6 +340,7 @@ def test_a_text_without_any_of_the_signs_keeps_its_bytes(text: str) -> None:
 
 
 HOSTILE = [
+    *("a.", "a1", "a_", ").a", "))", "/a", "a::", "?.", "x-", "\\\\n", "-----BEGIN PRIVATE KEY-----\nA: b"),
     *("<private>", "</private>", "<private", "< ", "\\u003c", "p\u200b", "password=$", "password='", "token:", "key"),
     *(
         "-----BEGIN " + "PRIVATE KEY-----",
@@ -344,10 +359,11 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.parametrize("head", ["", "password=", "secret: f(", "token='", "Authorization: Bearer "])
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_the_work_grows_with_the_text_and_no_faster(unit: str) -> None:
+def test_the_work_grows_with_the_text_and_no_faster(head: str, unit: str) -> None:
     """Eight times the text takes some eight times as long; if anything were read again and again, it were 64."""
-    anchors = "ghp_ sk- eyJ atlasv1.org-sentry :aa-us asia akia " + "x" * 20 + " "
+    anchors = "ghp_ sk- eyJ atlasv1.org-sentry :aa-us asia akia " + "x" * 20 + " " + head
 
     small, large = (_work(anchors + unit * (size // len(unit))) for size in (4_000, 32_000))
 
