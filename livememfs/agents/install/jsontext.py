@@ -16,6 +16,7 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
 _WORD = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_UTF8 = re.compile(r"[^\ud800-\udfff]*")
 BOM = "\ufeff"
 
 
@@ -72,6 +73,8 @@ class Node:
 
 def scan(text: str) -> Node:
     """The value that a text holds. Raises ValueError when it is not exactly one, comments aside."""
+    if not _UTF8.fullmatch(text):
+        raise ValueError("it is not JSON: not UTF-8")
     scanner = _Scanner(text)
     scanner.at = len(BOM) if text.startswith(BOM) else 0
     scanner.skip()
@@ -153,7 +156,7 @@ class _Scanner:
             self.skip()
         value = self.value(depth + 1)
         remarks = self.skip()
-        comma = self.at if self.takes(",") else None
+        comma = self.at - 1 if self.takes(",") else None
         if comma is not None:
             remarks = self.skip() or remarks
         return Item(start, key, value, comma), remarks

@@ -161,11 +161,15 @@ def _original(part: Part, text: str | None, filed: FileRecord | None) -> tuple[s
         if (digest(exact) if exact is not None else "") == filed.before:
             return exact, ""
     segments = filed.segments if filed is not None else ()
-    rest = part.removed(found_and_taken_out(text, segments, part.may_cut))
-    left = part.remains(rest, segments)
+    rest = text if _is_blank(text) else part.removed(found_and_taken_out(text, segments, part.may_cut))
+    left = "" if _is_blank(rest) else part.remains(rest, segments)
     if filed is not None and part.is_hollow(rest):
         return _emptied(filed, rest), left
     return rest, left
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip(BOM + " \t\r\n")
 
 
 def _emptied(filed: FileRecord, text: str) -> str | None:
@@ -174,7 +178,7 @@ def _emptied(filed: FileRecord, text: str) -> str | None:
 
 
 def _added(part: Part, original: str | None) -> tuple[str, FileRecord]:
-    blank = original or "" if not (original or "").strip(BOM + " \t\r\n") else None
+    blank = original or "" if _is_blank(original or "") else None
     base = part.skeleton(blank) if blank is not None else original or ""
     after, segments = inserted(base, part.added(base))
     before = digest(original) if original is not None else ""
