@@ -237,6 +237,19 @@ def test_a_link_inside_the_project_stays_and_its_target_gets_the_line(project: M
     assert made.read("AGENTS.md") == b"# Project\n" + IMPORT + b"\n"
 
 
+def test_two_names_of_one_file_are_one_file(project: Make) -> None:
+    """What goes in by one name is not taken out again by the other."""
+    text = text_for(Tool.CLAUDE_CODE, "others' hooks")
+    made = project({".claude/settings.json": text}, links={HOOKS[Tool.CLAUDE_CODE]: "settings.json"})
+    before = made.everything()
+
+    made.install(Tool.CLAUDE_CODE)
+
+    assert commands(made.json(".claude/settings.json")).keys() == set(EVENTS[Tool.CLAUDE_CODE])
+    made.uninstall(Tool.CLAUDE_CODE)
+    assert made.everything() == before
+
+
 def test_two_agents_on_one_file_leave_in_any_order(project: Make) -> None:
     made = project({"AGENTS.md": b"# Project"}, links={"CLAUDE.md": "AGENTS.md"})
     before = made.everything()

@@ -80,6 +80,7 @@ def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
         lambda text: text.replace("exit 0", "exit 1"),
         lambda text: f"echo hello; {text}",
         lambda text: text.replace("2>/dev/null", ""),
+        lambda text: text + ", mine",
     ],
 )
 def test_a_changed_command_is_ours_and_not_as_we_wrote_it(change: object) -> None:

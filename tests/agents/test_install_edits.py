@@ -130,6 +130,7 @@ def test_a_hook_added_to_one_of_ours_stays(project: Make) -> None:
         lambda text: text.replace('"timeout": 10', '"timeout": 60', 1),
         lambda text: text.replace('"matcher": "Read"', '"matcher": "Read|Grep"'),
         lambda text: text.replace("exit 0 #", "exit 0; #", 1),
+        lambda text: text.replace('"Stop"', '"SubagentStop"'),
     ],
 )
 def test_what_was_altered_stays_and_is_told_until_it_is_gone(project: Make, edit: Edit) -> None:
@@ -258,7 +259,7 @@ def test_files_of_others_in_directories_we_made_keep_these(project: Make, tool: 
 @pytest.mark.parametrize("base", BASES)
 def test_without_a_record_ours_is_recognised(project: Make, tool: Tool, base: str) -> None:
     text = BASES[base].replace("EVENT", EVENTS[tool][0])
-    files = {HOOKS[tool]: text.encode(), "CLAUDE.md": b"# Project", "AGENTS.md": b"# Project\n"}
+    files = {HOOKS[tool]: text.encode(), "CLAUDE.md": b"# Project\r\nBe kind.", "AGENTS.md": b"# Project\n"}
     made = project(files | {".mcp.json": b'{"mcpServers": {\n  "other": {}\n}}', ".codex/config.toml": b"a = 1\n"})
     before = {name: made.read(name) for name in made.everything() if (made.path / name).is_file()}
     made.install(tool, mcp=True)

@@ -85,6 +85,19 @@ def test_a_directory_that_leads_out_of_the_project_is_refused(project: Make, tmp
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_what_is_no_file_is_refused(project: Make) -> None:
+    """Reading a pipe would wait for ever."""
+    made = project({"AGENTS.md/file": b""})
+    os.mkfifo(made.path / "CLAUDE.md")
+    before = set(made.path.iterdir())
+
+    for tool in (Tool.CLAUDE_CODE, Tool.CODEX):
+        with pytest.raises(CannotInstall, match="no ordinary file"):
+            made.install(tool)
+
+    assert set(made.path.iterdir()) == before
+
+
 def test_files_we_do_not_need_are_nobodys_trouble(project: Make, tmp_path: Path) -> None:
     files = {".claude/settings.json": b"broken", ".mcp.json": b"broken"}
     made = project(files, links={"AGENTS.md": "../outside.md"})

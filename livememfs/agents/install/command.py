@@ -36,7 +36,7 @@ class Hook:
 
 def is_marked(command: object) -> bool:
     """Whether a command says that it is of livememfs, be it as we wrote it or changed since."""
-    return isinstance(command, str) and command.rstrip().endswith(MARK) and "/.hooks/" in command
+    return isinstance(command, str) and MARK in command and "/.hooks/" in command
 
 
 def read(command: object) -> Hook | None:

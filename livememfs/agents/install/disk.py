@@ -50,6 +50,8 @@ def real_path(project: Path, part: str) -> Path:
 def read(path: Path) -> bytes | None:
     """The bytes of a file, None when there is none. Raises CannotInstall when they cannot be had."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CannotInstall(path=path, detail="it is no ordinary file")
         return path.read_bytes()
     except FileNotFoundError:
         return None

@@ -106,8 +106,7 @@ def path_of(tool: Tool, project: Path) -> Path:
 
 def find(tool: Tool, project: Path) -> Record | None:
     """The record of one agent in one project."""
-    record = _read(path_of(tool, project))
-    return record if record is not None and (record.tool, record.project) == (tool, str(project)) else None
+    return _read(path_of(tool, project))
 
 
 def rule_files(mountpoint: Path) -> list[RuleFile]:
