@@ -75,6 +75,14 @@ class CacheInUse(MountError):
     errno = _errno.EBUSY
 
 
+class CannotInstall(LiveMemError):
+    """A file of a project cannot be changed as installing or uninstalling would have to; no file was changed."""
+
+    message = "{path} cannot be changed, and nothing was: {detail}"
+    what_to_do = "{advice}"
+    errno = _errno.EPERM
+
+
 # --- the caller's fault, in the tree ---------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from livememfs.cli import (
     gc,
     history,
     index,
+    install,
     memories,
     mount,
     note,
@@ -60,6 +61,8 @@ app.command("digest")(digest.digest)
 app.command("history")(history.history)
 app.command("undo")(history.undo)
 app.command("gc")(gc.gc)
+app.command("install")(install.install)
+app.command("uninstall")(install.uninstall)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,162 @@
+"""JSON as people keep it, read with the place of everything in the text.
+
+Owns the scanner: JSON with `//` and `/* */` comments, trailing commas and a byte order mark. Refuses with a ValueError
+that names the line whatever no tool would read either. Offsets count characters of the text that was given. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_DEEPEST = 200
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
+_WORD = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_UTF8 = re.compile(r"[^\ud800-\udfff]*")
+BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One element of an array or one member of an object.
+
+    :start: where it begins: an element's value, a member's key
+    :key:   the member's name; None in an array
+    :comma: where the comma behind it stands, if one does
+    """
+
+    start: int
+    key: str | None
+    value: Node
+    comma: int | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value. `text[start:end]` is what it is written as.
+
+    :items:   what an array or object holds, in order; empty for other values
+    :scalar:  the value of what is neither
+    :remarks: where the last comment behind the last item ends, if there is one; in an empty one, the last at all
+    """
+
+    start: int
+    end: int
+    kind: str
+    items: tuple[Item, ...] = ()
+    scalar: Any = None
+    remarks: int | None = None
+
+    @property
+    def value(self) -> Any:
+        """The value itself; of members with one name the last counts, as it does for every reader."""
+        if self.kind == "object":
+            return {item.key: item.value.value for item in self.items}
+        if self.kind == "array":
+            return [item.value.value for item in self.items]
+        return self.scalar
+
+    def member(self, key: str) -> Item | None:
+        """The member of an object that counts for this name."""
+        return next((item for item in reversed(self.items) if item.key == key), None)
+
+    @property
+    def trailing_commas(self) -> int:
+        """How many arrays and objects in it end with a comma."""
+        own = bool(self.items) and self.items[-1].comma is not None
+        return own + sum(item.value.trailing_commas for item in self.items)
+
+
+def scan(text: str) -> Node:
+    """The value that a text holds. Raises ValueError when it is not exactly one, comments aside."""
+    if not _UTF8.fullmatch(text):
+        raise ValueError("it is not JSON: not UTF-8")
+    scanner = _Scanner(text)
+    scanner.at = len(BOM) if text.startswith(BOM) else 0
+    scanner.skip()
+    root = scanner.value(0)
+    scanner.skip()
+    if scanner.at != len(text):
+        raise scanner.fault("more than one value")
+    return root
+
+
+class _Scanner:
+    """A place in a text that moves on."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def fault(self, detail: str) -> ValueError:
+        line = self.text.count("\n", 0, self.at) + 1
+        return ValueError(f"it is not JSON, line {line}: {detail}")
+
+    def skip(self) -> int | None:
+        """Pass blanks and comments; where the last comment ended."""
+        ended = None
+        while True:
+            if blanks := _BLANKS.match(self.text, self.at):
+                self.at = blanks.end()
+            if (comment := _COMMENT.match(self.text, self.at)) is None:
+                return ended
+            ended = self.at = comment.end()
+
+    def takes(self, character: str) -> bool:
+        """Whether that character comes next; then it is passed."""
+        if not self.text.startswith(character, self.at):
+            return False
+        self.at += 1
+        return True
+
+    def value(self, depth: int) -> Node:
+        if depth > _DEEPEST:
+            raise self.fault("nested too deep")
+        start = self.at
+        if self.takes("{"):
+            return self.inside(start, "object", "}", depth)
+        if self.takes("["):
+            return self.inside(start, "array", "]", depth)
+        scalar = self.token(_STRING if self.text.startswith('"', start) else _WORD, "a value is missing or misspelt")
+        return Node(start, self.at, "scalar", scalar=scalar)
+
+    def token(self, pattern: re.Pattern[str], detail: str) -> Any:
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            raise self.fault(detail)
+        try:
+            value = json.loads(found[0])
+        except ValueError:
+            raise self.fault("a text that is not well formed") from None
+        self.at = found.end()
+        return value
+
+    def inside(self, start: int, kind: str, closing: str, depth: int) -> Node:
+        """The rest of an array or object."""
+        items: list[Item] = []
+        remarks = self.skip()
+        while not self.takes(closing):
+            if items and items[-1].comma is None:
+                raise self.fault(f"a comma or {closing} is missing")
+            item, remarks = self.item(kind, depth)
+            items.append(item)
+        return Node(start, self.at, kind, tuple(items), remarks=remarks)
+
+    def item(self, kind: str, depth: int) -> tuple[Item, int | None]:
+        """One item with the comma behind it, and where the last comment behind it ends."""
+        start, key = self.at, None
+        if kind == "object":
+            key = self.token(_STRING, "a name in double quotes is missing")
+            self.skip()
+            if not self.takes(":"):
+                raise self.fault("a colon is missing")
+            self.skip()
+        value = self.value(depth + 1)
+        remarks = self.skip()
+        comma = self.at - 1 if self.takes(",") else None
+        if comma is not None:
+            remarks = self.skip() or remarks
+        return Item(start, key, value, comma), remarks

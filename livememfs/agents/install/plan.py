@@ -1,0 +1,248 @@
+"""What an installation or a removal would change, before anything is changed.
+
+Owns `Plan`: the files of the project that change, the record that goes with them, and what has to stay because
+somebody altered it. All files are planned before the first is written; one that is not what it would have to be ends
+the planning. Blocking; any thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from livememfs.agents.install import command, disk, record, tools
+from livememfs.agents.install.disk import Change
+from livememfs.agents.install.jsontext import BOM
+from livememfs.agents.install.parts import Hooks, Part
+from livememfs.agents.install.record import FileRecord, Record
+from livememfs.agents.install.segments import decoded, digest, encoded, found_and_taken_out, inserted, taken_out
+from livememfs.agents.install.textparts import context_of
+from livememfs.agents.install.tools import Tool, Wanted
+from livememfs.errors import CannotInstall, UsageError
+
+_UNENDED = "\n\\ No newline at end of file\n"
+
+
+@dataclass(frozen=True)
+class Left:
+    """Something of ours that stays: the file, and what it is."""
+
+    path: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What would change.
+
+    :changes: files of the project
+    :filed:   the record's own change; None when it stays as it is
+    :left:    what was ours and stays, since somebody altered it
+    :emptied: directories that go once they are empty
+    """
+
+    project: Path
+    changes: tuple[Change, ...]
+    filed: Change | None
+    left: tuple[Left, ...]
+    emptied: tuple[Path, ...] = ()
+
+    def diff(self) -> str:
+        """The changes as a unified diff that `git apply` and `patch -p1` take; bytes that are no text are replaced."""
+        return "".join(_diff(self.name(change), change) for change in self.changes)
+
+    def name(self, change: Change) -> str:
+        """A changed file's path below the project."""
+        return change.path.relative_to(self.project).as_posix()
+
+    def carry_out(self) -> None:
+        """Make the changes, all or none. Raises CannotInstall."""
+        disk.carry_out([*([self.filed] if self.filed else []), *self.changes], self.emptied)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Planned:
+    """One part: its change, what is filed of it afterwards, what stays of ours."""
+
+    change: Change | None = None
+    filed: FileRecord | None = None
+    left: str = ""
+
+
+def installation(tool: Tool, project: Path, mount: Path, wanted: Wanted) -> Plan:
+    """What installing changes; nothing where all of it is there. What is there for another space is replaced.
+
+    `project` is free of links. Raises CannotInstall, or UsageError for a path that cannot be written into a line.
+    """
+    if not wanted.space.isprintable():
+        raise UsageError(f"the path {wanted.space!r} has characters that a hook's command cannot hold")
+    old = record.find(tool, project)
+    if wanted.context is None and old is not None and f"{old.mount}/{old.space}" == wanted.space:
+        wanted = replace(wanted, context=_context_there(project))
+    parts = tools.parts(tool, wanted, _spaces(tool, project, old))
+    planned = _all_planned(project, parts, old)
+    changes = tuple(one.change for one in planned.values() if one.change is not None)
+    made = [missing for change in changes for missing in disk.missing_directories(project, change.path)]
+    known = [*(old.directories if old else ()), *(directory.relative_to(project).as_posix() for directory in made)]
+    new = Record(
+        tool=tool,
+        project=str(project),
+        mount=str(mount),
+        space=wanted.name,
+        files=tuple(one.filed for one in planned.values() if one.filed is not None),
+        directories=tuple(dict.fromkeys(known)),
+    )
+    filed = _filing(tool, project, new if new.files else None)
+    return Plan(project=project, changes=changes, filed=filed, left=_left(planned))
+
+
+def removal(tool: Tool, project: Path) -> Plan:
+    """What uninstalling changes: to the byte by the record, and by what can be recognised without one.
+
+    `project` is free of links. Raises CannotInstall.
+    """
+    old = record.find(tool, project)
+    planned = _all_planned(project, tools.parts(tool, None, _spaces(tool, project, old)), old)
+    files = tuple(one.filed for one in planned.values() if one.filed is not None)
+    kept = replace(old, files=files) if old is not None and files else None
+    return Plan(
+        project=project,
+        changes=tuple(one.change for one in planned.values() if one.change is not None),
+        filed=_filing(tool, project, kept),
+        left=_left(planned),
+        emptied=tuple(project / directory for directory in old.directories) if old is not None else (),
+    )
+
+
+# --- one file ----------------------------------------------------------------------------------------------------
+
+
+def _all_planned(project: Path, parts: Sequence[Part], old: Record | None) -> dict[Path, _Planned]:
+    """Every part by its real file; of two that are links to one file the first counts."""
+    planned: dict[Path, _Planned] = {}
+    for part in parts:
+        filed = old.file(part.path) if old is not None else None
+        try:
+            path = disk.real_path(project, part.path)
+            if path not in planned:
+                planned[path] = _planned(part, path, filed)
+        except CannotInstall:
+            if part.wanted or filed is not None:
+                raise
+    return planned
+
+
+def _planned(part: Part, path: Path, filed: FileRecord | None) -> _Planned:
+    before = disk.read(path)
+    text = decoded(before) if before is not None else None
+    try:
+        if part.wanted and text is not None and part.stands(text):
+            return _Planned(filed=filed or (_whole(part, text) if part.is_whole else None))
+        original, left = _original(part, text, filed)
+        after, new = _added(part, original) if part.wanted else (original, filed if left else None)
+    except ValueError as error:
+        if part.wanted:
+            raise CannotInstall(path=path, detail=str(error)) from None
+        is_ours = text is not None and (filed is not None or command.MARK in text)
+        return _Planned(filed=filed, left=f"what is of livememfs there, since {error}" if is_ours else "")
+    data = encoded(after) if after is not None else None
+    change = Change(path=path, before=before, after=data) if data != before else None
+    return _Planned(change=change, filed=new, left=left)
+
+
+def _original(part: Part, text: str | None, filed: FileRecord | None) -> tuple[str | None, str]:
+    """A file's text without us, None for no file, and what stays of us in it."""
+    if text is None or (part.is_whole and (filed is not None or not part.removed(text))):
+        return None, ""
+    if filed is not None and digest(text) == filed.after:
+        exact = _emptied(filed, taken_out(text, filed.segments))
+        if (digest(exact) if exact is not None else "") == filed.before:
+            return exact, ""
+    segments = filed.segments if filed is not None else ()
+    rest = text if _is_blank(text) else part.removed(found_and_taken_out(text, segments, part.may_cut))
+    left = "" if _is_blank(rest) else part.remains(rest, segments)
+    if filed is not None and part.is_hollow(rest):
+        return _emptied(filed, rest), left
+    return rest, left
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip(BOM + " \t\r\n")
+
+
+def _emptied(filed: FileRecord, text: str) -> str | None:
+    """What a file goes back to when nothing but `text` is left: no file, what it held, or that."""
+    return None if filed.created else text if filed.blank is None else filed.blank
+
+
+def _added(part: Part, original: str | None) -> tuple[str, FileRecord]:
+    blank = original or "" if _is_blank(original or "") else None
+    base = part.skeleton(blank) if blank is not None else original or ""
+    after, segments = inserted(base, part.added(base))
+    before = digest(original) if original is not None else ""
+    created = original is None
+    return after, FileRecord(
+        path=part.path, blank=blank, created=created, before=before, after=digest(after), segments=segments
+    )
+
+
+def _whole(part: Part, text: str) -> FileRecord:
+    """What is filed of a file that is all ours and was there already."""
+    return FileRecord(path=part.path, blank="", created=True, before="", after=digest(text), segments=())
+
+
+# --- what is known before ----------------------------------------------------------------------------------------
+
+
+def _spaces(tool: Tool, project: Path, old: Record | None) -> set[str]:
+    """The spaces that were installed for, by the record and by the hooks there are."""
+    found = {f"{old.mount}/{old.space}"} if old is not None else set()
+    for part in tools.parts(tool, None):
+        if isinstance(part, Hooks):
+            found.update(_hooked(part, project))
+    return found
+
+
+def _hooked(part: Hooks, project: Path) -> Iterator[str]:
+    try:
+        data = disk.read(disk.real_path(project, part.path))
+        yield from part.spaces(decoded(data or b""))
+    except (CannotInstall, ValueError):
+        return  # whoever plans this file says so
+
+
+def _context_there(project: Path) -> str | None:
+    """What the rule says that is there."""
+    data = disk.read(disk.real_path(project, tools.RULE))
+    return context_of(decoded(data)) if data is not None else None
+
+
+# --- what comes of it --------------------------------------------------------------------------------------------
+
+
+def _filing(tool: Tool, project: Path, new: Record | None) -> Change | None:
+    path = record.path_of(tool, project)
+    before, after = disk.read(path), new.to_bytes() if new is not None else None
+    return Change(path=path, before=before, after=after, private=True) if before != after else None
+
+
+def _left(planned: dict[Path, _Planned]) -> tuple[Left, ...]:
+    return tuple(Left(str(path), one.left) for path, one in planned.items() if one.left)
+
+
+def _diff(name: str, change: Change) -> str:
+    before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
+    lines = difflib.unified_diff(
+        _lines(before),
+        _lines(after),
+        "/dev/null" if change.before is None else f"a/{name}",
+        "/dev/null" if change.after is None else f"b/{name}",
+    )
+    return "".join(line if line.endswith("\n") else line + _UNENDED for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only a line feed ends one, as for every tool that reads a diff."""
+    return [line + "\n" for line in text.split("\n")[:-1]] + [last for last in [text.rpartition("\n")[2]] if last]

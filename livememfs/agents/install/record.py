@@ -1,0 +1,134 @@
+"""What was installed where: one small JSON file for each agent and project, in the user's state folder.
+
+Owns the records and their form. A record holds what was inserted and nothing else of the user's files; it makes removal
+exact, and a lost one only less so. Files that are no records are passed over. Blocking; any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import platformdirs
+
+from livememfs.agents.install.segments import Segment
+from livememfs.agents.install.textparts import rule_text
+from livememfs.agents.install.tools import RULE, Tool
+
+__all__ = ["FileRecord", "Record", "RuleFile", "find", "path_of", "rule_files", "rule_text"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """One file that something was inserted into.
+
+    :path:     below the project, with slashes
+    :blank:    what the file held when that was nothing or white space; None when it held more
+    :created:  whether there was no file
+    :before:   SHA-256 of the file before; empty when there was none
+    :after:    SHA-256 of the file with all insertions
+    :segments: the insertions, with their places in that
+    """
+
+    path: str
+    blank: str | None
+    created: bool
+    before: str
+    after: str
+    segments: tuple[Segment, ...]
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> Self:
+        """One read from JSON. Raises KeyError, TypeError or ValueError when it is none."""
+        segments = tuple(
+            Segment(int(one["at"]), tuple((bool(ours), str(text)) for ours, text in one["pieces"]))
+            for one in value["segments"]
+        )
+        return cls(**{**value, "segments": segments})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One agent in one project.
+
+    :directories: those that were made, below the project, the outer ones first
+    """
+
+    tool: str
+    project: str
+    mount: str
+    space: str
+    files: tuple[FileRecord, ...]
+    directories: tuple[str, ...]
+
+    @classmethod
+    def read(cls, data: bytes) -> Self | None:
+        """A record from its file's bytes; None when they are none."""
+        try:
+            value = json.loads(data)
+            files = tuple(FileRecord.of(one) for one in value["files"])
+            return cls(**{**value, "files": files, "directories": tuple(value["directories"])})
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def to_bytes(self) -> bytes:
+        """What its file holds."""
+        return json.dumps(asdict(self), indent=1).encode()
+
+    def file(self, path: str) -> FileRecord | None:
+        """What is known of one file."""
+        return next((one for one in self.files if one.path == path), None)
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """A rule of Cursor that shows a space's context: the file, and the space's name."""
+
+    path: Path
+    space: str
+
+
+def folder() -> Path:
+    """Where the records are."""
+    return platformdirs.user_state_path("livememfs") / "installs"
+
+
+def path_of(tool: Tool, project: Path) -> Path:
+    """The file of the record of one agent in one project."""
+    name = hashlib.sha256(f"{tool}\0{project}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return folder() / f"{name}.json"
+
+
+def find(tool: Tool, project: Path) -> Record | None:
+    """The record of one agent in one project."""
+    return _read(path_of(tool, project))
+
+
+def rule_files(mountpoint: Path) -> list[RuleFile]:
+    """The rules that show spaces of this mount and are still there, by path.
+
+    Their text is `rule_text(context)`. One that its user removed is not listed, so that nobody writes it again.
+    """
+    found = [
+        RuleFile(Path(record.project) / RULE, record.space)
+        for record in _all()
+        if record.tool == Tool.CURSOR and record.mount == str(mountpoint) and record.file(RULE) is not None
+    ]
+    return sorted((rule for rule in found if rule.path.is_file()), key=lambda rule: rule.path)
+
+
+def _all() -> Iterator[Record]:
+    for path in sorted(folder().glob("*.json")):
+        if (record := _read(path)) is not None:
+            yield record
+
+
+def _read(path: Path) -> Record | None:
+    with contextlib.suppress(OSError):
+        return Record.read(path.read_bytes())
+    return None

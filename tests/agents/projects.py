@@ -1,0 +1,110 @@
+"""A project as the tests of installing see it: files in a git repository, compared to the byte."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from livememfs.agents.install import plan
+from livememfs.agents.install.jsontext import scan
+from livememfs.agents.install.plan import Plan
+from livememfs.agents.install.tools import Tool, Wanted
+
+MOUNT = Path("/mnt/mem")
+EVENTS = {
+    Tool.CLAUDE_CODE: ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"],
+    Tool.CURSOR: ["beforeSubmitPrompt", "afterShellExecution", "afterMCPExecution", "afterFileEdit", "stop"],
+    Tool.CODEX: ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"],
+}
+HOOKS = {
+    Tool.CLAUDE_CODE: ".claude/settings.local.json",
+    Tool.CURSOR: ".cursor/hooks.json",
+    Tool.CODEX: ".codex/hooks.json",
+}
+IMPORT = b"@/mnt/mem/project/context.md"
+TOLD = b"What is known about this project: read /mnt/mem/project/context.md before you start."
+
+
+@dataclass(frozen=True)
+class Project:
+    """A directory with a git repository."""
+
+    path: Path
+
+    @classmethod
+    def made(cls, path: Path, files: dict[str, bytes], links: dict[str, str]) -> Project:
+        """One with these files committed."""
+        found = cls(path)
+        path.mkdir()
+        for name, data in files.items():
+            found.write(name, data)
+        for name, target in links.items():
+            (path / name).symlink_to(target)
+        found.git("init", "-q")
+        found.git("config", "core.autocrlf", "false")
+        found.git("add", "-A")
+        found.git("-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "--allow-empty", "-m", "x")
+        return found
+
+    def git(self, *arguments: str, stdin: bytes = b"") -> str:
+        """What git says on standard output."""
+        environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.path, input=stdin, env=environment, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Let a file hold this."""
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / name).write_bytes(data)
+
+    def read(self, name: str) -> bytes:
+        """What a file holds."""
+        return (self.path / name).read_bytes()
+
+    def json(self, name: str) -> Any:
+        """The value a JSON file holds."""
+        return scan(self.read(name).decode()).value
+
+    def everything(self) -> dict[str, tuple[int, bytes]]:
+        """Each file, link and directory but git's: its type and mode, and its bytes."""
+        found = {}
+        for path in sorted(self.path.rglob("*")):
+            name = path.relative_to(self.path).as_posix()
+            if name == ".git" or name.startswith(".git/"):
+                continue
+            mode = path.lstat().st_mode
+            link = os.fsencode(path.readlink()) if path.is_symlink() else b""
+            found[name] = mode, link or (path.read_bytes() if stat.S_ISREG(mode) else b"")
+        return found
+
+    def status(self) -> set[str]:
+        """The files that git sees as changed."""
+        lines = self.git("status", "--porcelain", "--untracked-files=all", "-z").split("\0")
+        return {line[3:] for line in lines if line}
+
+    def planned(self, tool: Tool, space: str = "project", mount: Path = MOUNT, **more: Any) -> Plan:
+        """What an installation would change."""
+        return plan.installation(tool, self.path, mount, Wanted(space=f"{mount}/{space}", **more))
+
+    def install(self, tool: Tool, space: str = "project", **more: Any) -> Plan:
+        """Install, and what was planned."""
+        found = self.planned(tool, space, **more)
+        found.carry_out()
+        return found
+
+    def removal(self, tool: Tool) -> Plan:
+        """What uninstalling would change."""
+        return plan.removal(tool, self.path)
+
+    def uninstall(self, tool: Tool) -> Plan:
+        """Uninstall, and what was planned."""
+        found = self.removal(tool)
+        found.carry_out()
+        return found

@@ -1,0 +1,425 @@
+"""Installing into projects of all kinds: what was announced is what changed, and uninstalling gives every byte back.
+
+Each project is a git repository, and git is the judge of what changed.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from projects import EVENTS, HOOKS, IMPORT, MOUNT, TOLD, Project
+
+from livememfs.agents.install import record
+from livememfs.agents.install.jsontext import scan
+from livememfs.agents.install.tools import Tool
+
+Make = Callable[..., Project]
+
+FLAT = '{"command": "others"}'
+NESTED = '{"matcher": "Bash", "hooks": [{"type": "command", "command": "others"}]}'
+
+TEXTS = {
+    "others' hooks": '{\n  "model": "x",\n  "hooks": {\n    "EVENT": [\n      ENTRY\n    ]\n  },\n  "z": [1, 2]\n}\n',
+    "others' hooks for another event": '{\n  "hooks": {\n    "Other": [ENTRY]\n  }\n}\n',
+    "two entries of others": '{\n  "hooks": {\n    "EVENT": [\n      ENTRY,\n      ENTRY\n    ],\n  "LAST": []}\n}',
+    "comments": '// top\n{\n  "a": 1, // one\n  /* h */ "hooks": {\n    "EVENT": [\n      ENTRY // x\n    ]}\n}\n',
+    "trailing commas": '{\n  "hooks": {\n    "EVENT": [\n      ENTRY,\n    ],\n  },\n}\n',
+    "a comment behind a trailing comma": '{\n  "a": 1, // one\n  // "b": 2\n}\n',
+    "carriage returns": '{\r\n    "hooks": {\r\n        "EVENT": [\r\n            ENTRY\r\n        ]\r\n    }\r\n}\r\n',
+    "tabs": '{\n\t"hooks": {\n\t\t"EVENT": [\n\t\t\tENTRY\n\t\t]\n\t}\n}\n',
+    "a byte order mark": '\ufeff{\n  "a": 1\n}\n',
+    "only a byte order mark": "\ufeff",
+    "nothing": "",
+    "a blank line": "\n",
+    "an empty object": "{}",
+    "an empty object on two lines": "{\n}\n",
+    "only a comment": "{\n  // nothing yet\n}\n",
+    "empty hooks": '{"hooks": {}}\n',
+    "an empty array": '{"hooks": {"EVENT": []}}\n',
+    "one line": '{"a": {"b": [1, {}]}, "hooks": {"EVENT": [ENTRY], "LAST": [ENTRY]}}',
+    "no final newline": '{\n  "a": 1\n}',
+    "a version": '{\n  "version": 1\n}\n',
+    "accents": '{\n  "é": "\\u00e9 \\" \\\\"\n}\n',
+}
+MARKDOWN = {
+    "a text": b"# Project\n\nBe kind.\n",
+    "no final newline": b"# Project\n\nBe kind.",
+    "carriage returns": b"# Project\r\n\r\nBe kind.\r\n",
+    "carriage returns, no final one": b"# Project\r\nBe kind.",
+    "nothing": b"",
+    "blank lines": b"\n\n",
+    "a byte order mark": b"\xef\xbb\xbf# Project\n",
+    "not UTF-8": b"caf\xe9\n",
+    "a form feed": b"one\x0ctwo\x0b\n",
+}
+
+
+def text_for(tool: Tool, name: str) -> bytes:
+    """A file of hooks as that agent would have it."""
+    entry = FLAT if tool is Tool.CURSOR else NESTED
+    events = EVENTS[tool]
+    return TEXTS[name].replace("ENTRY", entry).replace("EVENT", events[1]).replace("LAST", events[-1]).encode()
+
+
+def commands(value: Any) -> dict[str, list[str]]:
+    """Every command of a file's hooks, by event."""
+    return {
+        event: [one["command"] for entry in entries for one in entry.get("hooks", [entry])]
+        for event, entries in value.get("hooks", {}).items()
+    }
+
+
+def goes_in_and_out(project: Project, tool: Tool, tmp_path: Path, **more: Any) -> None:
+    """The one property of all projects: announced, installed, installed again, uninstalled, as before."""
+    before = project.everything()
+    plan = project.install(tool, **more)
+    installed = project.everything()
+
+    assert project.status() == {plan.name(change) for change in plan.changes}
+    assert patched(project, plan.diff().encode(), before, tmp_path) == installed
+    assert project.planned(tool, **more).changes == ()
+    assert project.planned(tool, **more).filed is None
+
+    project.install(tool, **more)
+    assert project.everything() == installed
+    removal = project.uninstall(tool)
+    assert project.everything() == before
+    assert removal.left == ()
+    assert list(record.folder().glob("*")) == []
+
+
+def patched(project: Project, diff: bytes, before: dict[str, tuple[int, bytes]], tmp_path: Path) -> dict[str, Any]:
+    """What the project would be if git had applied the announced diff to what was committed."""
+    other = tmp_path / "patched"
+    project.git("worktree", "add", "-q", "--detach", str(other), "HEAD")
+    copy = Project(other)
+    try:
+        for name, (_, data) in before.items():
+            if not (other / name).exists():  # an empty directory, which git does not know
+                (other / name).mkdir(parents=True)
+            elif not (other / name).is_symlink() and (other / name).is_file():
+                assert copy.read(name) == data
+        copy.git("apply", "--whitespace=nowarn", "-", stdin=diff)
+        return {name: value for name, value in copy.everything().items() if name != ".git"}
+    finally:
+        project.git("worktree", "remove", "--force", str(other))
+
+
+# --- hooks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("name", TEXTS)
+def test_any_file_of_hooks_is_as_before_in_the_end(project: Make, tmp_path: Path, tool: Tool, name: str) -> None:
+    goes_in_and_out(project({HOOKS[tool]: text_for(tool, name)}), tool, tmp_path)
+
+
+@pytest.mark.parametrize("tool", Tool)
+def test_a_project_without_any_file_is_empty_in_the_end(project: Make, tmp_path: Path, tool: Tool) -> None:
+    goes_in_and_out(project(), tool, tmp_path)
+
+
+@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("name", TEXTS)
+def test_hooks_of_others_stay_before_ours(project: Make, tool: Tool, name: str) -> None:
+    made = project({HOOKS[tool]: text_for(tool, name)})
+    before = made.json(HOOKS[tool]) if text_for(tool, name).strip(b"\n\xef\xbb\xbf") else {}
+
+    made.install(tool)
+
+    after = made.json(HOOKS[tool])
+    assert {key: value for key, value in after.items() if key not in ("hooks", "version")} == {
+        key: value for key, value in before.items() if key not in ("hooks", "version")
+    }
+    for event, found in commands(after).items():
+        ours = [one for one in found if "# livememfs" in one]
+        assert found == [*commands(before).get(event, []), *ours]
+        assert len(ours) == (event in EVENTS[tool])
+        assert all(f"f='/mnt/mem/project/.hooks/{event}';" in one for one in ours)
+    assert set(EVENTS[tool]) <= set(commands(after))
+
+
+@pytest.mark.parametrize("tool", Tool)
+def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: Tool) -> None:
+    made = project()
+
+    made.install(tool)
+
+    value = json.loads(made.read(HOOKS[tool]))
+    stop = value["hooks"][EVENTS[tool][-1]]
+    if tool is Tool.CURSOR:
+        assert value["version"] == 1
+        assert [list(entry) for entry in stop] == [["command"]]
+    else:
+        assert [(one["type"], one["timeout"]) for one in stop[0]["hooks"]] == [("command", 10)]
+    assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
+
+
+def test_claude_code_is_asked_for_reads_and_all_uses_of_tools(project: Make) -> None:
+    made = project()
+
+    made.install(Tool.CLAUDE_CODE)
+
+    hooks = made.json(HOOKS[Tool.CLAUDE_CODE])["hooks"]
+    assert {event: entries[0].get("matcher") for event, entries in hooks.items()} == {
+        "SessionStart": None,
+        "UserPromptSubmit": None,
+        "PreToolUse": "Read",
+        "PostToolUse": "*",
+        "Stop": None,
+    }
+
+
+@pytest.mark.parametrize("name", ["others' hooks", "nothing", "comments"])
+def test_shared_hooks_go_into_the_settings_that_are_committed(project: Make, tmp_path: Path, name: str) -> None:
+    made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, name)})
+
+    goes_in_and_out(made, Tool.CLAUDE_CODE, tmp_path, shared=True)
+    made.install(Tool.CLAUDE_CODE, shared=True)
+
+    assert not (made.path / HOOKS[Tool.CLAUDE_CODE]).exists()
+    assert b"# livememfs" in made.read(".claude/settings.json")
+
+
+def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tmp_path: Path) -> None:
+    made = project()
+    mount = tmp_path / 'it\'s a "mount" é\\'
+
+    made.planned(Tool.CLAUDE_CODE, mount=mount).carry_out()
+
+    command = made.json(HOOKS[Tool.CLAUDE_CODE])["hooks"]["Stop"][0]["hooks"][0]["command"]
+    assert command.startswith("f='" + str(mount).replace("'", "'\\''") + "/project/.hooks/Stop';")
+    assert b"@" + str(mount).replace(" ", "\\ ").encode() + b"/project/context.md\n" == made.read("CLAUDE.md")
+    made.uninstall(Tool.CLAUDE_CODE)
+    assert made.everything() == {}
+
+
+# --- lines and rules ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "file", "line"), [(Tool.CLAUDE_CODE, "CLAUDE.md", IMPORT), (Tool.CODEX, "AGENTS.md", TOLD)]
+)
+@pytest.mark.parametrize("name", MARKDOWN)
+def test_one_line_is_added_at_the_end_in_the_manner_of_the_file(
+    project: Make, tmp_path: Path, tool: Tool, file: str, line: bytes, name: str
+) -> None:
+    text = MARKDOWN[name]
+    made = project({file: text})
+
+    if b"\xe9" in text:  # an announced diff is text, and shows such bytes as a question
+        before = made.everything()
+        made.install(tool)
+        assert made.read(file) == text + line + b"\n"
+        made.uninstall(tool)
+        assert made.everything() == before
+        return
+    goes_in_and_out(made, tool, tmp_path)
+    made.install(tool)
+
+    newline = b"\r\n" if b"\r\n" in text else b"\n"
+    ended = not text or text.endswith(b"\n")
+    assert made.read(file) == text + (line + newline if ended else newline + line)
+
+
+def test_a_link_inside_the_project_stays_and_its_target_gets_the_line(project: Make, tmp_path: Path) -> None:
+    made = project({"AGENTS.md": b"# Project\n"}, links={"CLAUDE.md": "AGENTS.md"})
+
+    goes_in_and_out(made, Tool.CLAUDE_CODE, tmp_path)
+    made.install(Tool.CLAUDE_CODE)
+
+    assert (made.path / "CLAUDE.md").is_symlink()
+    assert made.read("AGENTS.md") == b"# Project\n" + IMPORT + b"\n"
+
+
+def test_two_names_of_one_file_are_one_file(project: Make) -> None:
+    """What goes in by one name is not taken out again by the other."""
+    text = text_for(Tool.CLAUDE_CODE, "others' hooks")
+    made = project({".claude/settings.json": text}, links={HOOKS[Tool.CLAUDE_CODE]: "settings.json"})
+    before = made.everything()
+
+    made.install(Tool.CLAUDE_CODE)
+
+    assert commands(made.json(".claude/settings.json")).keys() == set(EVENTS[Tool.CLAUDE_CODE])
+    made.uninstall(Tool.CLAUDE_CODE)
+    assert made.everything() == before
+
+
+def test_two_agents_on_one_file_leave_in_any_order(project: Make) -> None:
+    made = project({"AGENTS.md": b"# Project"}, links={"CLAUDE.md": "AGENTS.md"})
+    before = made.everything()
+    for first, second in [(Tool.CLAUDE_CODE, Tool.CODEX), (Tool.CODEX, Tool.CLAUDE_CODE)]:
+        made.install(Tool.CLAUDE_CODE)
+        made.install(Tool.CODEX)
+        made.uninstall(first)
+        assert made.uninstall(second).left == ()
+
+        assert made.everything() == before
+
+
+def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: Path) -> None:
+    made = project({".cursor/rules/mine.mdc": b"mine"})
+    goes_in_and_out(made, Tool.CURSOR, tmp_path, context="We chose Postgres.\n")
+
+    made.install(Tool.CURSOR, context="We chose Postgres.\n")
+    rule = made.read(".cursor/rules/livememfs-context.mdc").decode()
+
+    assert rule == record.rule_text("We chose Postgres.\n")
+    _, head, body = rule.split("---\n")
+    assert "alwaysApply: true\n" in head
+    assert body == "We chose Postgres.\n"
+
+
+def test_a_rule_says_where_the_memory_is_while_it_cannot_be_read(project: Make) -> None:
+    made = project()
+
+    made.install(Tool.CURSOR)
+    assert TOLD.decode() in made.read(".cursor/rules/livememfs-context.mdc").decode()
+    made.install(Tool.CURSOR, context="known\n")
+    made.install(Tool.CURSOR)
+
+    assert made.read(".cursor/rules/livememfs-context.mdc").decode() == record.rule_text("known\n")
+
+
+# --- MCP servers -------------------------------------------------------------------------------------------------
+
+MCP_TEXTS = {
+    "other servers": b'{\n    "mcpServers": {\n        "other": {"command": "x", "args": []}\n    }\n}\n',
+    "no servers": b'{\n  "inputs": []\n}\n',
+    "comments": b'{\n  // mine\n  "mcpServers": {\n    "other": {}, // that\n  },\n}',
+    "nothing": b"",
+}
+TOML_TEXTS = {
+    "a table": b'model = "x"\n\n[features]\ncodex_hooks = true\n',
+    "no final newline": b'model = "x"',
+    "other servers": b'[mcp_servers.other]\ncommand = "x"\n',
+    "carriage returns": b'model = "x"\r\n',
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize(("tool", "file"), [(Tool.CLAUDE_CODE, ".mcp.json"), (Tool.CURSOR, ".cursor/mcp.json")])
+@pytest.mark.parametrize("name", [*MCP_TEXTS, None])
+def test_our_mcp_server_stands_beside_others(
+    project: Make, tmp_path: Path, tool: Tool, file: str, name: str | None
+) -> None:
+    made = project({file: MCP_TEXTS[name]} if name is not None else {})
+    others = (made.json(file) if name not in (None, "nothing") else {}).get("mcpServers", {})
+
+    goes_in_and_out(made, tool, tmp_path, mcp=True)
+    made.install(tool, mcp=True)
+
+    ours = {"command": "livememfs", "args": ["mcp", "--space", "project"]}
+    assert made.json(file)["mcpServers"] == {**others, "livememfs": ours}
+
+
+@pytest.mark.parametrize("name", [*TOML_TEXTS, None])
+def test_our_mcp_server_is_a_table_for_codex(project: Make, tmp_path: Path, name: str | None) -> None:
+    file = ".codex/config.toml"
+    before = TOML_TEXTS[name] if name is not None else b""
+    made = project({file: before} if name is not None else {})
+
+    goes_in_and_out(made, Tool.CODEX, tmp_path, mcp=True)
+    made.install(Tool.CODEX, mcp=True)
+
+    after, was = tomllib.loads(made.read(file).decode()), tomllib.loads(before.decode())
+    ours = {"command": "livememfs", "args": ["mcp", "--space", "project"]}
+    assert after.pop("mcp_servers") == {**was.pop("mcp_servers", {}), "livememfs": ours}
+    assert after == was
+
+
+# --- again -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("name", ["others' hooks", "nothing", "comments", "trailing commas", "an empty array"])
+def test_another_space_replaces_the_one_before(project: Make, tool: Tool, name: str) -> None:
+    made = project({HOOKS[tool]: text_for(tool, name), "CLAUDE.md": b"mine", "AGENTS.md": b"mine\n"})
+    before = made.everything()
+
+    made.install(tool, mcp=True, context="old")
+    made.install(tool, "other", context="new")
+
+    after = made.everything()
+    texts = b"".join(data for _, data in after.values())
+    assert b"/mnt/mem/project" not in texts
+    assert b"/mnt/mem/other" in texts
+    assert not {".mcp.json", ".cursor/mcp.json", ".codex/config.toml"} & set(after)
+    made.uninstall(tool)
+    assert made.everything() == before
+
+
+def test_moving_between_personal_and_shared_settings_leaves_one_set(project: Make) -> None:
+    made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, "comments")})
+    before = made.everything()
+
+    made.install(Tool.CLAUDE_CODE, shared=True)
+    made.install(Tool.CLAUDE_CODE)
+
+    assert made.read(".claude/settings.json") == text_for(Tool.CLAUDE_CODE, "comments")
+    assert commands(made.json(HOOKS[Tool.CLAUDE_CODE])).keys() == set(EVENTS[Tool.CLAUDE_CODE])
+    made.uninstall(Tool.CLAUDE_CODE)
+    assert made.everything() == before
+
+
+def test_uninstalling_what_is_not_installed_changes_nothing(project: Make) -> None:
+    made = project({"CLAUDE.md": b"@/somewhere/else/context.md\n", ".claude/settings.json": b"no json"})
+    for tool in Tool:
+        plan = made.uninstall(tool)
+
+        assert (plan.changes, plan.filed, plan.left) == ((), None, ())
+
+
+# --- records -----------------------------------------------------------------------------------------------------
+
+
+def test_records_are_private_and_hold_nothing_of_others(project: Make) -> None:
+    made = project({HOOKS[Tool.CLAUDE_CODE]: b'{"env": {"KEY": "secret"}}', "CLAUDE.md": b"secret\n"})
+
+    made.install(Tool.CLAUDE_CODE)
+
+    path = record.path_of(Tool.CLAUDE_CODE, made.path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert b"secret" not in path.read_bytes()
+
+
+def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
+    made = project()
+    made.install(Tool.CURSOR)
+    made.install(Tool.CLAUDE_CODE)
+    rule = made.path / ".cursor/rules/livememfs-context.mdc"
+
+    assert record.rule_files(MOUNT) == [record.RuleFile(rule, "project")]
+    assert record.rule_files(Path("/mnt/other")) == []
+    rule.unlink()
+    assert record.rule_files(MOUNT) == []
+
+
+def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
+    made = project()
+    made.install(Tool.CURSOR)
+    made.write(".cursor/rules/livememfs-context.mdc", record.rule_text("newer").encode())
+
+    assert made.uninstall(Tool.CURSOR).left == ()
+
+    assert made.everything() == {}
+    assert record.rule_files(MOUNT) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"files": [{}], "directories": []}', b"\xff", b'{"files": 3}'])
+def test_a_record_that_is_none_is_passed_over(project: Make, data: bytes) -> None:
+    """What is ours is then recognised by what it says."""
+    made = project({"CLAUDE.md": b"# Project\n"})
+    made.install(Tool.CLAUDE_CODE)
+    record.path_of(Tool.CLAUDE_CODE, made.path).write_bytes(data)
+
+    assert record.rule_files(MOUNT) == []
+    made.uninstall(Tool.CLAUDE_CODE)
+
+    assert made.read("CLAUDE.md") == b"# Project\n"
+    assert scan(made.read(HOOKS[Tool.CLAUDE_CODE]).decode()).value == {}

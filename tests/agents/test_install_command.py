@@ -1,0 +1,97 @@
+"""The line of shell that a hook runs, in the shells there are: it answers, or does nothing and says nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from livememfs.agents.install.command import Hook, is_marked, read
+
+SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
+ODD = ["plain", "with blank", "it's", 'a"b', "$HOME", "back\\slash", "`id`", "é"]
+
+
+def run(shell: str, space: Path, stdin: bytes = b"{}", event: str = "PostToolUse") -> tuple[int, bytes, bytes]:
+    """Exit status, standard output and standard error of a hook."""
+    command = Hook(str(space), event).command
+    done = subprocess.run([shell, "-c", command], input=stdin, capture_output=True, check=False, timeout=30)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_without_a_mount_nothing_is_said_and_nothing_is_made(tmp_path: Path, shell: str) -> None:
+    assert run(shell, tmp_path / "mnt" / "project") == (0, b"", b"")
+    (tmp_path / "mnt" / "project" / ".hooks").mkdir(parents=True)
+    assert run(shell, tmp_path / "mnt" / "project") == (0, b"", b"")
+
+    assert list((tmp_path / "mnt" / "project" / ".hooks").iterdir()) == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_that_cannot_be_opened_is_passed_over_in_silence(tmp_path: Path, shell: str) -> None:
+    """A directory is there and cannot be opened for writing, by root neither."""
+    (tmp_path / ".hooks" / "PostToolUse").mkdir(parents=True)
+
+    assert run(shell, tmp_path) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_nobody_takes_is_read_to_its_end(tmp_path: Path, shell: str) -> None:
+    """More than a pipe holds: the agent would be told of a broken pipe."""
+    (tmp_path / ".hooks" / "Stop").mkdir(parents=True)
+    for event in ("PostToolUse", "Stop"):
+        command = Hook(str(tmp_path), event).command
+        with subprocess.Popen([shell, "-c", command], stdin=subprocess.PIPE, bufsize=0) as process:
+            assert process.stdin is not None
+            for _ in range(64):
+                process.stdin.write(b"x" * 16_384)
+            process.stdin.close()
+
+            assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_comes_is_handed_over_and_what_comes_back_is_printed(tmp_path: Path, shell: str, name: str) -> None:
+    """An ordinary file has one place for both directions: the request overwrites, and the rest is read."""
+    file = tmp_path / name / ".hooks" / "PostToolUse"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"123456and the answer")
+
+    assert run(shell, tmp_path / name, b"asked:") == (0, b"and the answer", b"")
+    assert file.read_bytes() == b"asked:and the answer"
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
+    hook = Hook(f"/mnt/{name}/project", "Stop")
+
+    assert "\n" not in hook.command
+    assert read(hook.command) == hook
+    assert is_marked(hook.command)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("exit 0", "exit 1"),
+        lambda text: f"echo hello; {text}",
+        lambda text: text.replace("2>/dev/null", ""),
+        lambda text: text + ", mine",
+    ],
+)
+def test_a_changed_command_is_ours_and_not_as_we_wrote_it(change: object) -> None:
+    assert callable(change)
+    text = change(Hook("/mnt/project", "Stop").command)
+
+    assert is_marked(text)
+    assert read(text) is None
+
+
+@pytest.mark.parametrize("value", [None, 3, "", "npm test", "echo /.hooks/Stop", "true # livememfs"])
+def test_others_commands_are_not_ours(value: object) -> None:
+    assert not is_marked(value)
+    assert read(value) is None

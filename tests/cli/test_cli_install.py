@@ -1,0 +1,327 @@
+"""`livememfs install` and `uninstall`: which mount and project are meant, what is shown, and who has to agree."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commandline import Cli
+
+from livememfs.agents.install import record
+from livememfs.cli import install as command
+from livememfs.cli import mounts
+from livememfs.cli.main import app, main
+from livememfs.cli.mounts import Record
+
+Mounted = Callable[..., Path]
+TOOLS = ("claude-code", "cursor", "codex")
+
+
+@pytest.fixture
+def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounted:
+    """`mounted("mnt", "project")`: let the kernel show a livememfs there, with these spaces in it."""
+    table = tmp_path / "mountinfo"
+    table.write_text("")
+    monkeypatch.setattr(mounts, "_MOUNTINFO", table)
+
+    def make(name: str, *spaces: str) -> Path:
+        path = tmp_path / name
+        path.mkdir()
+        for space in spaces:
+            (path / space).mkdir()
+            (path / space / "_meta.json").write_text("{}")
+        with table.open("a") as file:
+            file.write(f"90 22 0:51 / {path} rw - fuse.livememfs livememfs rw\n")
+        return path
+
+    return make
+
+
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project, and the working directory."""
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    return tmp_path / "there"
+
+
+@pytest.fixture
+def with_mcp() -> Iterator[None]:
+    """A version of the program that has the command `mcp`."""
+    before = list(app.registered_commands)
+    app.command("mcp")(lambda: None)
+    yield
+    app.registered_commands[:] = before
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """Every file of a directory."""
+    return {
+        one.relative_to(path).as_posix(): one.read_bytes()
+        for one in path.rglob("*")
+        if one.is_file() and ".git" not in one.parts
+    }
+
+
+# --- what is done ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_one_mount_and_the_current_directory_are_meant(cli: Cli, mounted: Mounted, there: Path, tool: str) -> None:
+    mount = mounted("mnt", "project")
+    (mount / "project" / "context.md").write_text("We chose Postgres.\n")
+
+    ended = cli("install", tool, "--space", "project", "--yes")
+
+    assert ended.code == 0
+    assert f"{tool} uses space project of {mount} in {there}" in ended.err
+    assert str(mount / "project").encode() in b"".join(files(there).values())
+    assert (b"We chose Postgres." in b"".join(files(there).values())) == (tool == "cursor")
+    ended = cli("uninstall", tool, "--yes")
+    assert (ended.code, list(there.iterdir())) == (0, [])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_is_shown_is_a_diff_that_can_be_applied(
+    cli: Cli, mounted: Mounted, there: Path, tool: str, tmp_path: Path
+) -> None:
+    mounted("mnt", "project")
+    (there / "CLAUDE.md").write_bytes(b"# Project")
+    (there / "AGENTS.md").write_bytes(b"# Project\r\n")
+    (tmp_path / "copy").mkdir()
+    for name, data in files(there).items():
+        (tmp_path / "copy" / name).write_bytes(data)
+
+    shown = cli("install", tool, "--space", "project", "--dry-run").out
+    assert cli("install", tool, "--space", "project", "--yes").out == shown
+
+    subprocess.run(["git", "apply", "-"], input=shown.encode(), cwd=tmp_path / "copy", check=True)
+    assert files(tmp_path / "copy") == files(there)
+
+
+def test_codex_is_told_of_its_own_switch(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+
+    assert "codex_hooks = true" in cli("install", "codex", "--space", "project", "--yes").err
+
+
+def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+    cli("install", "cursor", "--space", "project", "--yes")
+    before = files(there)
+
+    ended = cli("install", "cursor", "--space", "project")
+
+    assert (ended.code, ended.out) == (0, "nothing is to be changed\n")
+    assert files(there) == before
+
+
+def test_json_tells_files_and_diff(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mount = mounted("mnt", "project")
+    (there / "CLAUDE.md").write_text("# Project\n")
+
+    dry = cli("install", "claude-code", "--space", "project", "--dry-run", "--json").json
+    done = cli("install", "claude-code", "--space", "project", "--yes", "--json").json
+
+    assert dry == {**done, "done": False}
+    assert (done["tool"], done["mount"], done["project"]) == ("claude-code", str(mount), str(there))
+    assert done["files"] == [
+        {"path": ".claude/settings.local.json", "action": "create"},
+        {"path": "CLAUDE.md", "action": "change"},
+    ]
+    assert done["diff"].count("\n--- ") == 1
+    removed = cli("uninstall", "claude-code", "--yes", "--json").json
+    assert [one["action"] for one in removed["files"]] == ["remove", "change"]
+
+
+# --- who agrees --------------------------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_nothing_is_done_unless_told(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+
+    ended = cli("install", "claude-code", "--space", "project")
+
+    assert ended.code == 2
+    assert "2 files would change; pass --yes" in ended.err
+    assert "+@" in ended.out
+    assert list(there.iterdir()) == []
+    assert not record.folder().exists()
+    cli("install", "claude-code", "--space", "project", "--yes")
+    assert cli("uninstall", "claude-code").code == 2
+    assert (there / "CLAUDE.md").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("Yes\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
+def test_at_a_terminal_the_user_is_asked(
+    mounted: Mounted, there: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    mounted("mnt", "project")
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+
+    with pytest.raises(SystemExit) as caught:
+        main(["install", "codex", "--space", "project"])
+
+    assert int(caught.value.code or 0) == code
+    assert (there / "AGENTS.md").exists() == (code == 0)
+
+
+# --- which mount -------------------------------------------------------------------------------------------------
+
+
+def test_with_no_mount_or_several_one_has_to_be_named(cli: Cli, mounted: Mounted, there: Path) -> None:
+    ended = cli("install", "codex", "--space", "project", "--yes")
+    assert (ended.code, "nothing is mounted" in ended.err, "--mount" in ended.err) == (2, True, True)
+    first, second = mounted("one", "project"), mounted("two", "project")
+
+    ended = cli("install", "codex", "--space", "project", "--yes")
+
+    assert ended.code == 2
+    assert f"{first}, {second}" in ended.err
+    assert list(there.iterdir()) == []
+
+
+def test_a_mount_whose_daemon_died_is_not_the_one(cli: Cli, mounted: Mounted, there: Path) -> None:
+    dead, live = mounted("dead", "project"), mounted("live", "project")
+    Record(mountpoint=str(dead), pid=1, started=-1, since="", store="").write()
+
+    ended = cli("install", "codex", "--space", "project", "--yes")
+
+    assert ended.code == 0
+    assert str(live) in (there / "AGENTS.md").read_text()
+
+
+def test_a_mount_that_is_not_there_yet_is_warned_about(cli: Cli, mounted: Mounted, there: Path, tmp_path: Path) -> None:
+    ended = cli("install", "codex", "--space", "project", "--mount", "../later", "--yes")
+
+    assert ended.code == 0
+    assert f"nothing is mounted on {tmp_path / 'later'} now" in ended.err
+    assert f"read {tmp_path / 'later'}/project/context.md" in (there / "AGENTS.md").read_text()
+
+
+def test_a_space_that_the_mount_does_not_have_is_refused(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mount = mounted("mnt", "project")
+    (mount / "folder").mkdir()
+    for space in ("other", "folder"):
+        ended = cli("install", "codex", "--space", space, "--yes")
+
+        assert ended.code == 1
+        assert f"there is no space {space} on {mount}" in ended.err
+    assert cli("install", "codex", "--space", "../x", "--yes").code == 1
+    assert list(there.iterdir()) == []
+
+
+# --- which project -----------------------------------------------------------------------------------------------
+
+
+def test_another_project_can_be_named(cli: Cli, mounted: Mounted, there: Path, tmp_path: Path) -> None:
+    mounted("mnt", "project")
+    (tmp_path / "elsewhere").mkdir()
+
+    cli("install", "codex", "--space", "project", "--project", "../elsewhere", "--yes")
+
+    assert set(files(tmp_path / "elsewhere")) == {"AGENTS.md", ".codex/hooks.json"}
+    assert list(there.iterdir()) == []
+    assert cli("install", "codex", "--space", "project", "--project", "../nowhere", "--yes").code == 2
+
+
+@pytest.mark.parametrize("words", [("install", "codex", "--space", "project"), ("uninstall", "codex")])
+def test_the_home_directory_is_no_project(
+    cli: Cli, mounted: Mounted, there: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    mounted("mnt", "project")
+    monkeypatch.setenv("HOME", str(there))
+
+    ended = cli(*words, "--yes")
+
+    assert ended.code == 2
+    assert "is the home directory" in ended.err
+    assert list(there.iterdir()) == []
+
+
+# --- options -----------------------------------------------------------------------------------------------------
+
+
+def test_only_agents_there_are_hooks_for_are_taken(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+
+    assert cli("install", "emacs", "--space", "project", "--yes").code == 2
+    assert cli("install", "codex", "--yes").code == 2
+    assert cli("install", "cursor", "--space", "project", "--shared", "--yes").code == 2
+    assert list(there.iterdir()) == []
+
+
+def test_shared_hooks_go_where_others_see_them(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+
+    cli("install", "claude-code", "--space", "project", "--shared", "--yes")
+
+    assert set(files(there)) == {"CLAUDE.md", ".claude/settings.json"}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_server_that_cannot_be_started_is_not_installed(
+    cli: Cli, mounted: Mounted, there: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    mounted("mnt", "project")
+    monkeypatch.setattr(app, "registered_commands", [one for one in app.registered_commands if one.name != "mcp"])
+
+    ended = cli("install", tool, "--space", "project", "--mcp", "--yes")
+
+    assert ended.code == 2
+    assert "has no `mcp` command" in ended.err
+    assert list(there.iterdir()) == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_server_is_installed_as_soon_as_there_is_one(
+    cli: Cli, mounted: Mounted, there: Path, with_mcp: None, tool: str
+) -> None:
+    mounted("mnt", "project")
+
+    assert cli("install", tool, "--space", "project", "--mcp", "--yes").code == 0
+
+    assert {"claude-code": ".mcp.json", "cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}[tool] in files(
+        there
+    )
+    cli("uninstall", tool, "--yes")
+    assert list(there.iterdir()) == []
+
+
+# --- what stays --------------------------------------------------------------------------------------------------
+
+
+def test_what_was_altered_is_named_and_exits_1(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+    cli("install", "codex", "--space", "project", "--yes")
+    hooks = there / ".codex" / "hooks.json"
+    hooks.write_text(hooks.read_text().replace('"timeout": 10', '"timeout": 60', 1))
+
+    ended = cli("uninstall", "codex", "--yes")
+
+    assert ended.code == 1
+    assert f"{hooks}: a hook of livememfs that was changed since" in ended.err
+    assert hooks.read_text().count("# livememfs") == 1
+
+
+def test_a_refusal_is_one_sentence_and_changes_nothing(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mounted("mnt", "project")
+    (there / ".codex").mkdir()
+    (there / ".codex" / "hooks.json").write_text("{")
+
+    ended = cli("install", "codex", "--space", "project", "--yes")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert f"{there}/.codex/hooks.json cannot be changed, and nothing was: it is not JSON, line 1" in ended.err
+    assert set(files(there)) == {".codex/hooks.json"}
+
+
+def test_every_agent_has_a_hint() -> None:
+    assert set(command.HINTS) == set(command.Tool)
