@@ -135,6 +135,23 @@ class Settings(BaseModel):
         DigestSchedule(), description="which spaces a mount digests by itself; see [below](#digests)"
     )
 
+    observe_model: str = Field(
+        "", description="model that observes agents; empty: LLMAAS_MODEL; builtin: none is asked; none: nobody observes"
+    )
+    observe_budget: int = Field(300_000, ge=0, description="most tokens that observing may cost in one UTC day")
+    observe_batch: int = Field(16, ge=1, le=64, description="most events of an agent in one call of the model")
+    observe_idle: float = Field(30.0, ge=0, description="seconds without an event after which fewer are observed")
+    observe_timeout: float = Field(60.0, gt=0, description="seconds one call of the observer may take")
+    observe_skip_tools: str = Field(
+        "TodoWrite,TodoRead,TaskCreate,TaskUpdate,TaskGet,TaskList,Skill,SlashCommand,AskUserQuestion,ToolSearch,"
+        "ListMcpResourcesTool,ExitPlanMode,EnterPlanMode,update_plan",
+        description="tools that are not observed, by commas",
+    )
+    context_budget: int = Field(2_000, ge=200, description="most tokens of context.md, estimated")
+    search_recent_days: int = Field(
+        0, ge=0, le=36_500, description="days that a search without dates looks back; 0: no limit"
+    )
+
     store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
     agent: str = Field("", description="agent name for notes whose writer cannot be told")
     host: str = Field("", description="this machine's name in conflict copies")

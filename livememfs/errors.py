@@ -376,6 +376,28 @@ class LeaseLost(LiveMemError):
     what_to_do = "try again; nothing was changed"
 
 
+class ObserverFailed(LiveMemError):
+    """What an agent did could not be observed now. The events are kept."""
+
+    message = "observing failed: {detail}"
+    what_to_do = "the events are kept and tried again; status.json counts them under sessions"
+
+
+class BudgetSpent(LiveMemError):
+    """The tokens that observing may cost in one day are spent."""
+
+    message = "{spent:,} of {budget:,} tokens are spent today, and observing waits for tomorrow"
+    what_to_do = "nothing is lost; LIVEMEMFS_OBSERVE_BUDGET sets how much a day may cost"
+
+
+class HookRefused(LiveMemError):
+    """What a hook wrote is no event. The agent hears nothing of it and goes on."""
+
+    errno = _errno.EINVAL
+    message = "{path} cannot be used: {detail}"
+    what_to_do = "hooks write the agent's JSON to .hooks/EVENT; `livememfs install` sets them up"
+
+
 class RunFailed(LiveMemError):
     """A run failed; whoever asked for it may not be waiting to hear it."""
 

@@ -79,6 +79,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "recall_important": "0.5",
         "recall_alike": "0.5",
         "memory_alike": "0.5",
+        "context_budget": "700",
     }
     for name, variable in config.setting_names().items():
         kind = getattr(Settings.model_fields[name].annotation, "__name__", "")

@@ -11,17 +11,23 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from livememfs.agents.hooks import Hooks
+from livememfs.agents.rulefile import RuleFiles
 from livememfs.app.parts import (
     INDEX,
     TOLD,
+    capture_settings,
+    observe_settings,
     open_embedder,
     open_engine,
     open_model,
+    open_observing_model,
     open_store,
     prehook_settings,
 )
@@ -31,16 +37,22 @@ from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, RunFailed
+from livememfs.pipelines.capture import Capture
 from livememfs.pipelines.expiry import Expiry
 from livememfs.pipelines.merging import Merging
+from livememfs.pipelines.observe import Observer
 from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
+from livememfs.pipelines.parking import Parking
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
 from livememfs.pipelines.uses import Uses
+from livememfs.recall.context import ContextPages
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
+from livememfs.records import privacy
+from livememfs.records.keys import SESSIONS
 from livememfs.records.times import iso
 from livememfs.store.base import Store
 from livememfs.tree.context import Context
@@ -80,6 +92,11 @@ class App:
     prehook: Prehook
     merging: Merging
     uses: Uses
+    observer: Observer
+    capture: Capture
+    hooks: Hooks
+    keeps_state: bool
+    """Whether there is a local state that outlives the process: then it is a mount's."""
     scheduler: Scheduler | None = None
 
 
@@ -99,7 +116,7 @@ async def open_app(
     """
     clock = clock or SystemClock()
     store = open_store(settings, clock)
-    model = open_model(settings)
+    model, observing = open_model(settings), open_observing_model(settings)
     replica: Replica | None = None
     told: ToldFile | None = None
     try:
@@ -115,11 +132,13 @@ async def open_app(
                 lambda: open_engine(settings, index),
                 lambda: open_embedder(settings),
                 share=settings.share_vectors,
+                recent_days=settings.search_recent_days,
             )
             told = ToldFile(index.with_name(TOLD))
             uses = Uses(replica, clock, f"{_usable(settings.host_name)}-{replica.identity}", recall.used)
             prehook = Prehook(recall, clock, told, prehook_settings(settings), used=uses.count)
-            parts = replica, errors, rejected, prehook, uses, recall
+            agents = _agents(settings, clock, observing, mountpoint, replica, errors, prehook)
+            parts = replica, errors, rejected, prehook, uses, recall, agents
             app = _assemble(settings, clock, store, model, nursery, mountpoint, *parts)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
@@ -127,6 +146,10 @@ async def open_app(
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
                 _look_after_memories(app, nursery, has_index=index.is_dir())
+                nursery.start_soon(app.observer.run)
+                rules = RuleFiles(mountpoint, agents.pages.page, partial(errors.record, "rule file"))
+                replica.subscribe(rules.heard)
+                nursery.start_soon(rules.run)
                 replica.subscribe(app.consolidations.heard)
                 nursery.start_soon(_recover, app)
                 nursery.start_soon(_forget, rejected)
@@ -144,12 +167,51 @@ async def open_app(
         if told is not None:
             told.close()
         with trio.CancelScope(shield=True), trio.move_on_after(settings.op_timeout):
-            if model is not None:
-                await model.aclose()
+            for one in (model, observing):
+                if one is not None:
+                    await one.aclose()
             await store.aclose()
         if replica is not None:
             replica.close()
     _complain(refused, replica)
+
+
+@dataclass(frozen=True)
+class _Agents:
+    """What looks after the agents of a mount."""
+
+    observer: Observer
+    capture: Capture
+    hooks: Hooks
+    pages: ContextPages
+
+
+def _agents(
+    settings: Settings,
+    clock: Clock,
+    model: OpenAIChat | None,
+    mountpoint: Path | None,
+    replica: Replica,
+    errors: ErrorLog,
+    prehook: Prehook,
+) -> _Agents:
+    def failed(space: str, error: LiveMemError) -> None:
+        errors.record("observe", space, error)
+
+    def redacted(space: str, kinds: tuple[str, ...]) -> None:
+        path = f"{space}/{SESSIONS}"
+        errors.record("privacy", path, privacy.told(path, kinds))
+
+    def refused(_space: str, path: str, error: LiveMemError) -> None:
+        errors.record("hook", path, error)
+
+    parking = Parking(replica, _usable(settings.host_name))
+    observer = Observer(replica, clock, model, observe_settings(settings), failed=failed, parking=parking)
+    capture = Capture(
+        replica.inbox, clock, capture_settings(settings, mountpoint), woken=observer.wake, redacted=redacted
+    )
+    pages = ContextPages(replica, clock, mounted=str(mountpoint or ""), budget=settings.context_budget)
+    return _Agents(observer, capture, Hooks(capture, prehook, pages.page, observer.trouble, refused), pages)
 
 
 def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) -> None:
@@ -221,6 +283,7 @@ def _assemble(
     prehook: Prehook,
     uses: Uses,
     recall: Recall,
+    agents: _Agents,
 ) -> App:
     runs = ConsolidationSettings(
         timeout=settings.consolidation_timeout,
@@ -267,6 +330,10 @@ def _assemble(
         recall=recall,
         expiry=expiry,
         prehook=prehook,
+        pages=agents.pages,
+        capture=agents.capture,
+        observer=agents.observer,
+        hooks=agents.hooks,
         uses=uses.of,
         host=settings.host_name,
         owner=user,
@@ -275,8 +342,10 @@ def _assemble(
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
     merging = Merging(replica, clock, recall, settings.memory_alike)
-    kept = recall, expiry, prehook, merging, uses, scheduler
-    app = App(settings, clock, store, replica, consolidations, Root(context), errors, *kept)
+    kept = recall, expiry, prehook, merging, uses, agents.observer, agents.capture, agents.hooks
+    app = App(
+        settings, clock, store, replica, consolidations, Root(context), errors, *kept, mountpoint is not None, scheduler
+    )
     return app  # `status` refers to it by this name
 
 
@@ -315,6 +384,7 @@ def _status(app: App) -> dict[str, Any]:
         else None,
         "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
         "schedule": app.scheduler.status() if app.scheduler is not None else None,
+        "sessions": asdict(app.observer.statistics()),
         "statistics": {
             "store": asdict(app.store.statistics()),
             "replica": asdict(replica),
@@ -326,6 +396,9 @@ def _status(app: App) -> dict[str, Any]:
             "uses": asdict(app.uses.statistics()),
             "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
+            "capture": app.capture.statistics(),
+            "hooks": app.hooks.statistics(),
+            "context": app.tree.context.pages.statistics() if app.tree.context.pages is not None else None,
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),
@@ -375,8 +448,13 @@ async def _drain(app: App) -> list[str]:
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()
         await app.merging.stop()
+        if app.keeps_state:
+            await app.observer.stop()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
             await app.replica.uploaded()
+            if app.keeps_state:
+                app.observer.leave()
+                await app.replica.uploaded()
         await app.replica.beacon.flush()
         await app.recall.drain()
         if app.scheduler is not None:

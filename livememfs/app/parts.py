@@ -18,6 +18,8 @@ from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
+from livememfs.pipelines.capture import CaptureSettings
+from livememfs.pipelines.observe_ask import ObserveSettings
 from livememfs.recall.inject import Limits
 from livememfs.recall.prehook import PrehookSettings
 from livememfs.store.base import Store
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 INDEX, TOLD = "index", "told.db"
 """The folder of the search index in the local state of a bucket, and the file of what sessions were told."""
-BUILTIN = "builtin"
+BUILTIN, NONE = "builtin", "none"
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
 
@@ -78,9 +80,39 @@ def open_model(settings: Settings) -> OpenAIChat | None:
     )
 
 
+def open_observing_model(settings: Settings) -> OpenAIChat | None:
+    """The model that observes; None when none is asked."""
+    if not settings.llmaas_api_url or settings.observe_model in (BUILTIN, NONE):
+        return None
+    from livememfs.llm.client import OpenAIChat
+
+    name = settings.observe_model or settings.llmaas_model
+    return OpenAIChat(settings.llmaas_api_url, settings.llmaas_api_key, name, settings.observe_timeout)
+
+
+def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSettings:
+    """What is captured of agents."""
+    names = (name.strip().lower() for name in settings.observe_skip_tools.split(","))
+    return CaptureSettings(
+        skip_tools=frozenset(filter(None, names)),
+        observe=settings.observe_model != NONE,
+        mounted=str(mountpoint or ""),
+    )
+
+
+def observe_settings(settings: Settings) -> ObserveSettings:
+    """When and how it is observed."""
+    return ObserveSettings(
+        batch=settings.observe_batch,
+        idle=settings.observe_idle,
+        stop_idle=min(settings.observe_idle, ObserveSettings.stop_idle),
+        budget=settings.observe_budget,
+    )
+
+
 async def open_embedder(settings: Settings) -> Embedder | None:
     """The configured model for meanings, loaded; None where words have to do. Raises ModelError."""
-    if settings.embed_model == "none":
+    if settings.embed_model == NONE:
         return None
     if settings.embed_model == BUILTIN:
         from livememfs.recall.embed.builtin import Builtin

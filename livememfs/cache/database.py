@@ -91,7 +91,41 @@ def m002_recovered_drafts(db: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts)
+def m003_events(db: sqlite3.Connection) -> None:
+    """What agents did, until it is observed."""
+    db.execute(
+        # One row for each event of a session, by the agent's own id: the same event twice is one row.
+        #   state     waiting | claimed (somebody is at it) | stored (what came of it is accepted, and the bucket does
+        #             not have it yet) | observed | skipped | failed (given up until somebody asks)
+        #   tries     calls of a model that it was part of; `outages`: those that reached no model
+        #   claimed   seconds since 1970 of the last sign of life of whoever is at it; 0 for nobody
+        #   object    the key of what came of it
+        #   reason    why it was skipped, or failed last
+        #   line      the event as JSON, NULL once it is in the bucket or skipped
+        # Set by Inbox.add; rows that are done go after a while, and their number is added to `event_count`.
+        """CREATE TABLE event (
+            seq INTEGER PRIMARY KEY, space TEXT NOT NULL, session TEXT NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
+            state TEXT NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0,
+            outages INTEGER NOT NULL DEFAULT 0, claimed INTEGER NOT NULL DEFAULT 0, object TEXT NOT NULL DEFAULT '',
+            reason TEXT NOT NULL DEFAULT '', line TEXT, UNIQUE (space, session, id)
+        )"""
+    )
+    db.execute("CREATE INDEX event_state ON event(state, reason)")
+    db.execute("CREATE INDEX event_object ON event(object) WHERE state = 'stored'")
+    db.execute(
+        "CREATE TABLE event_count (state TEXT NOT NULL, reason TEXT NOT NULL, n INTEGER NOT NULL,"
+        " PRIMARY KEY (state, reason)) WITHOUT ROWID"
+    )
+    # The key under which the bucket keeps what was not done when the last process ended in order; no row while it runs.
+    db.execute("CREATE TABLE parked (key TEXT PRIMARY KEY) WITHOUT ROWID")
+    # What a model was asked for in the background, by UTC day.
+    db.execute(
+        "CREATE TABLE spent (day TEXT PRIMARY KEY, calls INTEGER NOT NULL, prompt INTEGER NOT NULL,"
+        " completion INTEGER NOT NULL) WITHOUT ROWID"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m001_the_beginning, m002_recovered_drafts, m003_events)
 """Append only. The number of those that were run is the database's `user_version`."""
 
 

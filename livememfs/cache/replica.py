@@ -28,6 +28,7 @@ from livememfs.cache.catalog import Catalog
 from livememfs.cache.changes import Change
 from livememfs.cache.database import Database
 from livememfs.cache.drafts import Drafts
+from livememfs.cache.inbox import Inbox
 from livememfs.cache.journal import Journal, JournalStatistics
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
@@ -116,6 +117,7 @@ class Replica(Names):
         self.journal = Journal(self._database, self.blobs, now_ns)
         self.catalog = Catalog(self._database)
         self.drafts = Drafts(self._database)
+        self.inbox = Inbox(self._database)
         super().__init__(store, self.journal, self.catalog, listing_ttl)
         self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
         self._on_conflict = on_conflict
@@ -374,6 +376,26 @@ class Replica(Names):
         self._accepted(history, by_caller=False)
         self._accepted(op, by_caller=False)
         self._settle_removed(older.key, removal, by_caller=False)
+
+    def save_all(self, found: Mapping[str, bytes], also: Callable[[], None]) -> None:
+        """Accept new contents of several keys, whatever they have now, together with `also`, which writes to the local
+        state: a crash leaves all of it or nothing. NoSpace.
+
+        For work that no file operation asked for: the kernel is told.
+        """
+        self.expect_room(sum(map(len, found.values())))
+        with self._database.atomic():
+            also()
+            now = {key: self.now(key) for key in found}
+            ops = [
+                self.journal.put(
+                    key, data, content_etag(data), (info.meta if info is not None else None) or {}, base=info
+                )
+                for (key, data), info in zip(found.items(), now.values(), strict=True)
+            ]
+        self._counts["writes"] += len(ops)
+        for op in ops:
+            self._accepted(op, by_caller=False)
 
     def _accepted(self, op: Operation, *, by_caller: bool = True) -> ObjectInfo:
         info = op.info()

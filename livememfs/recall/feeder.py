@@ -154,6 +154,10 @@ class Feeder:
         for collection in keys.COLLECTIONS:
             if collection in top.folders:
                 found += (await self._replica.listing(f"{space}/{collection}/")).objects.values()
+        if keys.OBSERVATIONS in top.folders:
+            found += (await self._replica.listing(keys.observations_prefix(space))).objects.values()
+        if keys.SESSIONS in top.folders:
+            found += await self._replica.walk(f"{space}/{keys.SESSIONS}/", local=True)
         return found
 
     async def settled(self, seconds: float) -> bool:

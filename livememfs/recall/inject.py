@@ -7,7 +7,6 @@ budget cut may come with the next turn. Pure; one session belongs to one thread 
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Literal, Protocol
 
 from livememfs.recall.page import tokens
 from livememfs.recall.words import fold
+from livememfs.records.own import HEAD, basic
 
 Section = Literal["pinned", "relevant", "live"]
 
@@ -25,13 +25,11 @@ TITLES: dict[Section, str] = {
     "relevant": "What may matter for this message:",
     "live": "Recent notes (excerpts that fit this message, not a conversation):",
 }
-HEAD = "[Memory: what is known from before, for you and not part of the conversation]"
 SHOWN_CHARACTERS = 600
 """Of one memory or note in a block; the rest can be read in its file."""
 COMPARED = 300
 """Characters of what was told that are kept over a restart, to compare with."""
 _ELSEWHERE = "\u2026"
-_NOT_BASIC = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -222,12 +220,7 @@ def _line(one: Candidate) -> str:
     text = " ".join(one.text.split())
     if len(text) > SHOWN_CHARACTERS:
         text = text[: SHOWN_CHARACTERS - 1].rstrip() + _ELSEWHERE
-    return _basic(f"- {one.about}: {text}" if one.about else f"- {text}")
-
-
-def _basic(text: str) -> str:
-    """Without what is outside the basic plane: it becomes two halves on its way to some models, and one is lost."""
-    return text if text.isascii() else _NOT_BASIC.sub("\ufffd", text)
+    return basic(f"- {one.about}: {text}" if one.about else f"- {text}")
 
 
 def _packed(vector: Any) -> str:

@@ -1,7 +1,8 @@
 """From an object of the bucket to what can be found in it.
 
-Owns the decision which objects are indexed, and how they are cut: notes and memories stay whole, a bank file is cut at
-its headings. Refuses to fail on an object: what is no text, or has nothing to say, holds no records. Pure; any thread.
+Owns the decision which objects are indexed, and how they are cut: notes, memories and summaries stay whole, an
+observation is its narrative and its facts, a bank file is cut at its headings. Refuses to fail on an object: what is no
+text, or has nothing to say, holds no records. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
+from livememfs.records.observation import Observation
 from livememfs.records.outline import Outline
+from livememfs.records.session import SUMMARY_FIELDS, Summary
 
 TITLE_CHARACTERS = 80
 LABELS_READ = 64
 """Values of one field of a note's front matter."""
 IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "question": 0.5, "progress": 0.4}
 """What a note weighs by its category; those of memories say it themselves."""
-_BANK_IMPORTANCE, _OTHER_IMPORTANCE = 0.7, 0.3
+OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
+"""The same for observations."""
+_BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
 _LABELS = {"tags": "tag", "concepts": "concept", "subjects": "subject", "files": "file"}
 
 
@@ -32,7 +37,9 @@ def is_indexed(key: str) -> bool:
     parsed = keys.parse(key)
     if parsed.kind == "note":
         return not is_litter(parsed.name)
-    return parsed.kind in ("synthesis", "memory") or (parsed.kind == "bank" and key.endswith(".md"))
+    if parsed.kind == "session":
+        return parsed.name.endswith(f"/{keys.SUMMARY}")
+    return parsed.kind in ("synthesis", "memory", "observation") or (parsed.kind == "bank" and key.endswith(".md"))
 
 
 def space_of(key: str) -> str:
@@ -47,6 +54,10 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
         return _note(key, parsed, data, etag)
     if parsed.kind == "memory":
         return _memory(key, parsed, data, etag)
+    if parsed.kind == "observation":
+        return _observation(key, parsed, data, etag)
+    if parsed.kind == "session":
+        return _summary(key, parsed, data, etag)
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -109,6 +120,58 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Re
         links=memory.links,
         channel=memory.channel_id,
         updated=int(memory.updated_at.timestamp()),
+    )
+    return [record]
+
+
+def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
+    try:
+        one = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
+    except NotText:
+        return []
+    whole = "\n".join(filter(None, (one.title, one.subtitle, one.narrative.strip())))
+    if not whole:
+        return []
+    files = dict.fromkeys((*one.files_modified, *one.files_read, *files_in(whole)))
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind=keys.OBSERVATIONS,
+        space=parsed.space,
+        type=one.type,
+        agent=one.agent,
+        title=_first_line(one.title or whole),
+        created=int(one.created_at.timestamp()),
+        importance=OBSERVED[one.type],
+        labels=(*(("concept", name) for name in one.concepts), *(("file", name) for name in files)),
+        pieces=(whole, *(fact for fact in one.facts if fact.strip())),
+    )
+    return [record]
+
+
+def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    try:
+        one = Summary.parse(data, path=key)
+    except NotText:
+        return []
+    said = [getattr(one, name) for name in SUMMARY_FIELDS if getattr(one, name)]
+    if not said:
+        return []
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind=keys.SESSIONS,
+        space=parsed.space,
+        type="summary",
+        agent="",
+        title=_first_line(one.request or one.completed or said[0]),
+        created=int(one.created_at.timestamp()),
+        importance=_SUMMARY_IMPORTANCE,
+        labels=tuple(("file", name) for name in files_in("\n".join(said))),
+        pieces=("\n".join(said),),
     )
     return [record]
 

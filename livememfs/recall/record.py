@@ -1,4 +1,4 @@
-"""What can be found: a note, a section of a bank file, later a memory or an observation.
+"""What can be found: a note, a section of a bank file, a memory, an observation, a summary.
 
 Owns the shape of a record and the pieces in which its text is indexed. Refuses to read a bucket and to decide what is
 relevant. Pure; any thread.
@@ -26,8 +26,8 @@ class Record:
 
     :ref:     what it is called everywhere: the object's key, and `#` with the path of headings for a part of one
     :etag:    the object's version that was read
-    :kind:    `live`, `bank`, `synthesis`
-    :type:    the note's category
+    :kind:    `live`, `bank`, `synthesis`, `observations`, `sessions`, one of keys.COLLECTIONS
+    :type:    the note's category, the memory's or the observation's type
     :created: seconds since 1970
     :labels:  pairs of field and value: `tag`, `concept`, `file`, `subject`
     :pieces:  texts that are found one by one, the whole first

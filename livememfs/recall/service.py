@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,8 +93,10 @@ class Recall:
         open_embedder: Callable[[], Awaitable[Embedder | None]],
         *,
         share: bool = False,
+        recent_days: int = 0,
     ) -> None:
         self._replica, self._clock, self._open_engine = replica, clock, open_engine
+        self._recent_days = recent_days
         self._open_embedder = open_embedder
         self._share = share
         self._embedder: Embedder | None = None
@@ -168,6 +171,7 @@ class Recall:
         query = parse(question, now=self._clock.now()) if isinstance(question, str) else question
         if query.limit is None and limit is not None:
             query = replace(query, limit=limit)
+        query = self._recent(query)
         key = (query.canonical(), tuple(spaces))
         known = self._answers.get(key)
         self._counts["questions"] += 1
@@ -181,6 +185,14 @@ class Recall:
         while len(self._answers) > KEPT:
             self._answers.pop(next(iter(self._answers)))
         return answer
+
+    def _recent(self, query: Query) -> Query:
+        """The query, for the last days alone where that is set and it says no dates itself; and it is said."""
+        if not self._recent_days or query.after is not None or query.before is not None:
+            return query
+        today = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        remark = f"only the last {self._recent_days} days were searched, as LIVEMEMFS_SEARCH_RECENT_DAYS says"
+        return replace(query, after=today - timedelta(days=self._recent_days), doubts=(*query.doubts, remark))
 
     async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> Answer:
         from livememfs.recall.search import Found, search

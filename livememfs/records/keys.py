@@ -27,6 +27,10 @@ GOALS = "goals"
 MEMORY_HISTORY = ".history"
 COLLECTIONS = (MEMORIES, SELF, GOALS)
 """The folders of a space that hold typed memories."""
+OBSERVATIONS = "observations"
+SESSIONS = "sessions"
+SESSION, PROMPTS, SUMMARY = "session.json", "prompts.ndjson", "summary.md"
+"""The objects of one session."""
 LIVE = "live"
 BANK = "bank"
 KEEP = ".keep"
@@ -44,6 +48,8 @@ Kind = Literal[
     "index",
     "memory",
     "memory-old",
+    "observation",
+    "session",
     "backup",
     "system",
     "other",
@@ -150,9 +156,35 @@ def memory_history_key(space: str, collection: str, memory_id: str, moment: date
     return f"{memory_history_prefix(space, collection)}{memory_id}/{stamp}.md"
 
 
+def observations_prefix(space: str) -> str:
+    """`{space}/observations/`, with the slash."""
+    return f"{space}/{OBSERVATIONS}/"
+
+
+def session_prefix(space: str, session: str) -> str:
+    """`{space}/sessions/{session}/`, with the slash. `session` is a name that `session_slug` gave."""
+    return f"{space}/{SESSIONS}/{session}/"
+
+
+def session_key(space: str, session: str, name: str = SESSION) -> str:
+    """One object of a session: SESSION, PROMPTS or SUMMARY."""
+    return session_prefix(space, session) + name
+
+
+def session_slug(session: str) -> str:
+    """An agent's id of a session as it may stand in a key. Ids that may not are told from others by a digest."""
+    slug = _NOT_IN_SLUG.sub("-", session).strip(".-")[:_AGENT_MAX]
+    return slug if slug == session else f"{slug or 'session'}-{blake2b(session.encode(), digest_size=4).hexdigest()}"
+
+
 def lease_key(space: str) -> str:
     """`_system/leases/{space}.json`: who may run a pipeline on the space."""
     return f"{SYSTEM}/leases/{space}.json"
+
+
+def parked_prefix() -> str:
+    """`_system/events/`, with the slash: events that were not observed when their machine's mount ended."""
+    return f"{SYSTEM}/events/"
 
 
 def schedule_key() -> str:
@@ -286,7 +318,7 @@ class ParsedKey:
     :kind:  which rule of the grammar it fits
     :space: the space or, for `other`, the first part of the key; empty where there is none
     :name:  the rest, relative to the kind's own folder (a note's name, a bank file's path, `stamp/...` of a backup);
-            for `keep`, `other` and memories relative to the space
+            for `keep`, `other`, memories, observations and sessions relative to the space
     """
 
     kind: Kind
@@ -340,6 +372,10 @@ def _parse_in_space(space: str, rest: str) -> ParsedKey:
         return ParsedKey("ledger", space, name)
     if folder in COLLECTIONS:
         return ParsedKey(_kind_of_memory(name), space, rest)
+    if folder == OBSERVATIONS:
+        return ParsedKey("observation" if MemoryName.parse(name) is not None else "other", space, rest)
+    if folder == SESSIONS:
+        return ParsedKey("session" if name.rpartition("/")[2] in (SESSION, PROMPTS, SUMMARY) else "other", space, rest)
     if folder == INDEX:
         return ParsedKey("index", space, name)
     return ParsedKey("other", space, rest)

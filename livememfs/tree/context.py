@@ -6,17 +6,20 @@ thread only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.pipelines.capture import Capture
     from livememfs.pipelines.expiry import Expiry
+    from livememfs.pipelines.observe import Observer
     from livememfs.pipelines.queue import Consolidations
+    from livememfs.recall.context import ContextPages
     from livememfs.recall.prehook import Prehook
     from livememfs.recall.service import Recall
     from livememfs.tree.errorlog import ErrorLog
@@ -40,6 +43,19 @@ class Writes:
     count: int = 0
 
 
+class HookAnswers(Protocol):
+    """Who knows the hooks of agents: a layer above this one."""
+
+    @property
+    def events(self) -> Sequence[str]:
+        """The names of the events."""
+        ...
+
+    def answer(self, space: str, event: str, request: bytes) -> Awaitable[bytes]:
+        """What one request is answered. Raises nothing."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """The surroundings of a node.
@@ -59,6 +75,10 @@ class Context:
     recall: Recall | None = None
     expiry: Expiry | None = None
     prehook: Prehook | None = None
+    pages: ContextPages | None = None
+    capture: Capture | None = None
+    observer: Observer | None = None
+    hooks: HookAnswers | None = None
     uses: Callable[[str, str], tuple[int, datetime | None]] = unused
     host: str = "localhost"
     owner: str = ""

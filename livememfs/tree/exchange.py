@@ -2,8 +2,8 @@
 
 Owns what a request is (all that was written before the first read), whose it is, and that nothing is asked by those who
 only look: a file that is opened for reading alone says how it is used. Each open has its own buffers, in both
-directions, and no place in the file. Refuses an open for writing alone, since nobody could read the answer. Trio thread
-only.
+directions, and no place in the file. A hook may write alone, and then nobody hears the answer; `.recall` refuses that.
+Trio thread only.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 MAX_REQUEST = 1 << 20
+MAX_EVENT = 64 << 20
+"""Bytes of what a hook writes: a tool may have given much."""
 USAGE = """\
 Open this file for reading and writing, write a message, and read what is known about it:
 
@@ -30,19 +32,31 @@ Open this file for reading and writing, write a message, and read what is known 
 A message may be JSON: {"session": "...", "message": "...", "source": "user", "channel_id": "...", "format": "json"}.
 Nothing is told twice to one session. A plain message belongs to the session of its terminal.
 """
+HOOK_USAGE = """\
+An agent's hook writes the JSON of its event here, and reads what to answer:
+
+    {{ cat >&3; cat <&3; }} 3<>{event}
+
+`livememfs install claude-code|cursor|codex` sets that up.
+"""
 
 
-class Recall(File):
-    """`.recall`: what to know before answering a message."""
+class Exchange(File):
+    """A file that answers. A subclass says how."""
 
     __slots__ = ("context", "space")
+
+    usage = ""
+    most = MAX_REQUEST
+    """Bytes of a request."""
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
         super().__init__(parent, name)
         self.context, self.space = context, space
 
     def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.BadRequest(path=self.path, detail="it is opened for reading and writing: exec 3<>.recall")
+        detail = f"it is opened for reading and writing: exec 3<>{self.name}"
+        return errors.BadRequest(path=self.path, detail=detail)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="file", mode=0o644, size=0, mtime_ns=self.context.now_ns(), volatile=True)
@@ -54,10 +68,29 @@ class Recall(File):
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if not mode.write:
-            return BytesHandle(USAGE.encode())
-        if not mode.read:
+            return BytesHandle(self.usage.encode())
+        return ExchangeHandle(self, caller, alone=not mode.read)
+
+    async def answer(self, request: bytes, caller: Caller) -> bytes:
+        """The answer to one request."""
+        raise NotImplementedError  # every concrete class has its own
+
+    def too_long(self) -> bytes:
+        """The answer to a request that is too long, or why there is none."""
+        raise errors.BadRequest(path=self.path, detail=f"a request has at most {self.most:,} bytes")
+
+
+class Recall(Exchange):
+    """`.recall`: what to know before answering a message."""
+
+    __slots__ = ()
+
+    usage = USAGE
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write and not mode.read:
             raise self.refuse("writing")
-        return ExchangeHandle(self, caller)
+        return await super().open(mode, caller)
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one request. NotText, BadRequest."""
@@ -72,22 +105,49 @@ class Recall(File):
         return found.block.encode()
 
 
+class Hook(Exchange):
+    """`.hooks/<Event>`: an event of an agent. It is never refused anything: an agent must go on."""
+
+    __slots__ = ()
+
+    most = MAX_EVENT
+
+    @property
+    def usage(self) -> str:  # type: ignore[override]  # each says its own name, and nobody sets it
+        """What a reader sees."""
+        return HOOK_USAGE.format(event=self.name)
+
+    async def answer(self, request: bytes, caller: Caller) -> bytes:
+        """The answer to one event."""
+        hooks = self.context.hooks
+        return await hooks.answer(self.space, self.name, request) if hooks is not None else b"{}"
+
+    def too_long(self) -> bytes:
+        error = errors.HookRefused(path=self.path, detail=f"an event has at most {self.most:,} bytes")
+        self.context.errors.record("hook", self.path, error)
+        return b"{}"
+
+
 class ExchangeHandle(Handle):
     """One open: requests and answers by turns. What is written after an answer is the next request."""
 
     direct = True
     seekable = False
 
-    def __init__(self, file: Recall, caller: Caller) -> None:
-        self.file, self.caller = file, caller
+    def __init__(self, file: Exchange, caller: Caller, *, alone: bool) -> None:
+        self.file, self.caller, self.alone = file, caller, alone
         self.request = bytearray()
+        self.dropped = False
         self.rest: bytes | None = None
 
     async def write(self, offset: int, data: bytes) -> int:
-        if len(self.request) + len(data) > MAX_REQUEST:
-            self.request.clear()  # half a request must not be answered
-            raise errors.BadRequest(path=self.file.path, detail=f"a request has at most {MAX_REQUEST:,} bytes")
         self.rest = None
+        if self.dropped:
+            return len(data)
+        if len(self.request) + len(data) > self.file.most:
+            self.request.clear()  # half a request must not be answered
+            self.rest, self.dropped = self.file.too_long(), True
+            return len(data)
         self.request += data
         return len(data)
 
@@ -95,8 +155,23 @@ class ExchangeHandle(Handle):
         if self.request:
             request, self.request = bytes(self.request), bytearray()
             self.rest = await self.file.answer(request, self.caller)
+        self.dropped = False
         part, self.rest = (self.rest or b"")[:size], (self.rest or b"")[size:]
         return part
 
     async def flush(self) -> None:
-        """A shell duplicates the descriptor and closes the first: nothing ends by that."""
+        """A shell duplicates the descriptor and closes the first: nothing ends by that, but what is whole is taken."""
+        if self.alone and self.request and _is_whole(self.request):
+            await self.read(0, 0)
+
+    async def release(self) -> None:
+        if self.alone and self.request:
+            await self.read(0, 0)
+
+
+def _is_whole(request: bytes | bytearray) -> bool:
+    try:
+        json.loads(request)
+    except ValueError:
+        return False
+    return True

@@ -20,6 +20,10 @@ Files are the interface. Nothing here needs a tool other than reading and writin
 - **What is true** goes into `memories/`, one fact per file: `echo "David is my brother" > memories/david`; `rm` forgets
   it, front matter `ttl: 7d` lets it end. What you are and what you would like goes into `self/` and `goals/`.
 - **Before you answer** a message, `exec 3<>.recall; echo "MESSAGE" >&3; cat <&3` tells what is known about it.
+- **When you begin**, read `context.md`: who you are, what was done last, and a timeline. `observations/ID.md` is a line
+  of it in full, `search/around:ID.md` what happened before and after it.
+- **Without hooks**, tell what you do by files: `mkdir sessions/NAME`, put JSON (`tool`, `input`, `output`) or text into
+  `sessions/NAME/events/`, append prompts to `prompts.ndjson`, and `touch .stop` at the end; `summary.md` follows.
 - **After a piece of work**, `touch .consolidate` has the notes folded into `bank/`.
   `touch .consolidate && cat .consolidate.wait` waits for it; `cat .consolidate` shows how the last one went.
   `touch .digest` takes from the notes what lasts, one fact per file, into `memories/`; `.digest.wait` waits likewise.

@@ -26,7 +26,10 @@ _PLACEHOLDERS = {
     "<age>": r"[0-9]+[smhdw]",
     "<relation>": r"(?:related_to|updates|contradicts|caused_by|result_of|part_of)",
     "<link>": r"[^/]+\.md",
-    "<question>": r"[^/.][^/]*",
+    "<question>": r"(?!around:)[^/.][^/]*",
+    "<id>": r"#?[0-9A-Za-z_-]+",
+    "<event>": r"[A-Za-z]+",
+    "<session>": r"[^/]+",
     "<result>": r"[0-9]{2,}-[^/]+\.md",
     "<bank path>": r".+",
     "<backup path>": r".+",
@@ -95,6 +98,9 @@ REGISTRY = (
     Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made"),
     Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
     Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
+    Entry(
+        "<space>/context.md", "file", 0o444, "EROFS", "what to put before a model: CLAUDE.md and rule files import it"
+    ),
     Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
     Entry("<space>/_rules.md", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
     Entry("<space>/_synthesis.md", "file", 0o644, "EROFS", "what the last consolidation took in"),
@@ -142,6 +148,36 @@ REGISTRY = (
     Entry(
         "<space>/.recall", "file", 0o644, "a message; what is read next is the answer", "what to know before answering"
     ),
+    Entry("<space>/.hooks", "directory", 0o555, "EROFS", "the hooks of coding agents"),
+    Entry(
+        "<space>/.hooks/<event>", "file", 0o644, "an event; what is read next is the answer", "one event of an agent"
+    ),
+    Entry("<space>/observations", "directory", 0o755, "EROFS", "what was observed of agents at work"),
+    Entry(
+        "<space>/observations/<note>",
+        "file",
+        0o644,
+        "`rm` forgets it; else EROFS",
+        "an observation; `<id>.md` finds it too",
+    ),
+    Entry("<space>/sessions", "directory", 0o755, "`mkdir` begins a session; else EPERM", "the sessions of agents"),
+    Entry("<space>/sessions/<session>", "directory", 0o755, "EROFS", "a session"),
+    Entry(
+        "<space>/sessions/<session>/session.json", "file", 0o644, "EROFS", "whose it is, how far, and what it has cost"
+    ),
+    Entry("<space>/sessions/<session>/prompts.ndjson", "file", 0o644, "each line is a prompt", "what was asked"),
+    Entry("<space>/sessions/<session>/summary.md", "file", 0o644, "`rm` forgets it; else EROFS", "what it came to"),
+    Entry("<space>/sessions/<session>/events", "directory", 0o755, "files only, directly: else EPERM", "the way in"),
+    Entry(
+        "<space>/sessions/<session>/events/<file>",
+        "file",
+        0o644,
+        "an event, taken at close",
+        "what was dropped, for a while",
+    ),
+    Entry(
+        "<space>/sessions/<session>/.stop", "file", 0o644, "asks for a summary", "how many events are in which state"
+    ),
     Entry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
     Entry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
     Entry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),
@@ -153,6 +189,7 @@ REGISTRY = (
     Entry("<space>/search/<question>", "directory", 0o555, "EROFS", "what was found, best first"),
     Entry("<space>/search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them"),
     Entry("<space>/search/<question>.md", "file", 0o444, "EROFS", "the same as one page of at most 2,000 tokens"),
+    Entry("<space>/search/around:<id>.md", "file", 0o444, "EROFS", "what was observed before and after an observation"),
     Entry("<space>/search/.explain", "directory", 0o555, "EROFS", "empty until a question is asked by its name"),
     Entry("<space>/search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order"),
     Entry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),

@@ -1,12 +1,14 @@
 """`search/`: a name is a question, and what is below it the answer.
 
-Owns the three forms of an answer: a directory of links in the order of rank, one page, and the page that explains the
-order. Listing `search/` itself shows nothing, so that `grep -r`, `find` and an editor's indexer never start a search;
-names that begin with a dot are no questions for the same reason. Refuses every change. Trio thread only.
+Owns the forms of an answer: a directory of links in the order of rank, one page, the page that explains the order, and
+`around:<id>.md`, what was observed before and after an observation. Listing `search/` itself shows nothing, so that
+`grep -r`, `find` and an editor's indexer never start a search; names that begin with a dot are no questions for the
+same reason. Refuses every change. Trio thread only.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 NAME = "search"
 EXPLAIN = ".explain"
 PAGE = ".md"
+AROUND = re.compile(r"around:#?([0-9A-Za-z_-]+)\.md")
 
 Spaces = Callable[[], Awaitable[Sequence[str]]]
 
@@ -76,8 +79,23 @@ class SearchDirectory(_Computed):
         if name.startswith(".") or self.context.recall is None:
             raise errors.NotFound(path=self.path_of(name))
         if name.endswith(PAGE):
+            around = AROUND.fullmatch(name) if self.space and self.context.pages is not None else None
+            if around is not None:
+                return await self._around(name, around[1])
             return self._kept(name, lambda: ComputedFile(self, name, self.context, lambda: self._page(name)))
         return self._kept(name, lambda: ResultsDirectory(self, name, self.context, self.space, self.spaces))
+
+    async def _around(self, name: str, observation: str) -> Node:
+        """The page of what was observed around an observation. NotFound for one that is not there."""
+        pages = self.context.pages
+        assert pages is not None  # the caller looked
+
+        async def content() -> bytes:
+            return (await pages.around(self.space, observation) or "").encode()
+
+        if await pages.around(self.space, observation) is None:
+            raise errors.NotFound(path=self.path_of(name))
+        return self._kept(name, lambda: ComputedFile(self, name, self.context, content))
 
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.page import page

@@ -16,18 +16,20 @@ from livememfs.pipelines.options import CONTROLS, RunKind
 from livememfs.records import keys
 from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.collection import Collection
-from livememfs.tree.computed import ComputedFile
+from livememfs.tree.computed import ComputedDirectory, ComputedFile
 from livememfs.tree.control import Control, Wait
-from livememfs.tree.exchange import Recall
+from livememfs.tree.exchange import Hook, Recall
 from livememfs.tree.form import NoteForm
 from livememfs.tree.guide import guide
 from livememfs.tree.history import WINDOW, HistoryDirectory, WhyDirectory
 from livememfs.tree.live import Live
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
+from livememfs.tree.observations import ObservationsDirectory
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.rules import RulesFile
 from livememfs.tree.search import NAME as SEARCH
 from livememfs.tree.search import SearchDirectory
+from livememfs.tree.sessions import SessionsDirectory
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -36,16 +38,14 @@ if TYPE_CHECKING:
 
 README = "README.md"
 DIFF = f"{CONTROLS['consolidation']}.diff"
+CONTEXT = "context.md"
 RECALL = ".recall"
+HOOKS = ".hooks"
 HISTORY = ".history"
 WHY = ".why"
 OBJECTS = (keys.META, keys.SYNTHESIS)
 RESERVED = frozenset(
     {
-        "context.md",
-        "observations",
-        "sessions",
-        ".hooks",
         keys.LEDGER,
         keys.CHANGES,
         keys.INDEX,
@@ -78,7 +78,11 @@ class Space(PlainDirectory):
             keys.BANK: bank,
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
+            CONTEXT: ComputedFile(self, CONTEXT, context, self._page),
             RECALL: Recall(self, RECALL, context, space),
+            HOOKS: self._hooks(),
+            keys.OBSERVATIONS: ObservationsDirectory(self, context, space),
+            keys.SESSIONS: SessionsDirectory(self, context, space),
             SEARCH: SearchDirectory(self, SEARCH, context, space, self._itself),
         }
         for kind, name in CONTROLS.items():
@@ -98,6 +102,16 @@ class Space(PlainDirectory):
 
     async def _readme(self) -> bytes:
         return guide(self.space)
+
+    async def _page(self) -> bytes:
+        pages = self.context.pages
+        return (await pages.page(self.space)).encode() if pages is not None else b""
+
+    def _hooks(self) -> ComputedDirectory:
+        found = ComputedDirectory(self, HOOKS)
+        events = self.context.hooks.events if self.context.hooks is not None else ()
+        found.nodes = {event: Hook(found, event, self.context, self.space) for event in events}
+        return found
 
     async def _diff(self) -> bytes:
         return (self.context.consolidations.diff(self.space) or "").encode()

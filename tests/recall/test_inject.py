@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from livememfs.recall.inject import HEAD, TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
+from livememfs.recall.inject import TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
 from livememfs.recall.page import tokens
 from livememfs.recall.sameness import Sameness
+from livememfs.records.own import HEAD
 
 ALIKE = Limits().alike
 ROUNDING = 0.02

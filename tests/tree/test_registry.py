@@ -13,16 +13,20 @@ import trio
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
 from livememfs.pipelines import backups
+from livememfs.pipelines.capture import Capture
+from livememfs.pipelines.observe import Observer
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
+from livememfs.recall.context import ContextPages
 from livememfs.recall.index import Index
 from livememfs.recall.service import Recall
 from livememfs.records import keys
+from livememfs.records.observation import Observation
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.node import NOBODY, Attrs, Directory, OpenMode
+from livememfs.tree.node import NOBODY, Attrs, Directory, File, OpenMode
 from livememfs.tree.registry import ANY, REGISTRY, find
 from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
@@ -32,6 +36,13 @@ TREE = docs_tables.TREE.read_text()
 SPACE = "alpha"
 CHOSEN_MODE = 0o640
 Shown = dict[str, Attrs]
+
+
+async def _append(file: File, data: bytes) -> None:
+    handle = await file.open(OpenMode(read=False, write=True, append=True), NOBODY)
+    await handle.write(0, data)
+    await handle.flush()
+    await handle.release()
 
 
 async def _write(directory: Directory, name: str, data: bytes, mode: int = 0o644) -> None:
@@ -52,6 +63,13 @@ async def _walk(directory: Directory, prefix: str = "") -> Shown:
     return found
 
 
+class _Hooks:
+    events = ("PostToolUse", "stop")
+
+    async def answer(self, space: str, event: str, request: bytes) -> bytes:
+        return b"{}"
+
+
 @asynccontextmanager
 async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, MemoryStore]]:
     clock = ManualClock()
@@ -62,6 +80,8 @@ async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, Memor
         consolidations = Consolidations(replica, clock, None, nursery=nursery)
         recall = Recall(replica, clock, lambda: Index(folder, "none"), open_nothing)
         await nursery.start(recall.run)
+        observer = Observer(replica, clock, None)
+        capture = Capture(replica.inbox, clock, woken=observer.wake)
         context = Context(
             replica=replica,
             consolidations=consolidations,
@@ -71,7 +91,12 @@ async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, Memor
             agent_of=lambda pid: "tester",
             status=dict,
             recall=recall,
+            pages=ContextPages(replica, clock),
+            capture=capture,
+            observer=observer,
+            hooks=_Hooks(),
         )
+        nursery.start_soon(observer.run)
         yield Root(context), consolidations, store
         nursery.cancel_scope.cancel()
 
@@ -99,6 +124,17 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
         await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
         await _write(collection, "forgotten", b"David lives in Ordizan\n")
         await collection.unlink("forgotten")
+    sessions = await _directory(space, "sessions")
+    session = await sessions.mkdir("one", 0o755, NOBODY)
+    events = await _directory(session, "events")
+    await _write(events, "1.json", b'{"tool": "Edit", "input": {"file_path": "a.py"}}')
+    prompts = await session.child("prompts.ndjson")
+    assert isinstance(prompts, File)
+    await _append(prompts, b"Mend it\n")
+    key = f"{SPACE}/sessions/one/summary.md"
+    root.context.replica.save(key, b"## Completed\n\nmended\n", meta={}, base=None)
+    one = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended")
+    root.context.replica.save(f"{SPACE}/observations/{one.name}", one.render(), meta={}, base=None)
     await consolidations.run_once(SPACE, RunOptions(dry_run=True))
     made = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
     await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)
@@ -130,7 +166,8 @@ async def _ask(root: Root) -> Shown:
         assert isinstance(above, Directory)
         search = await above.child("search")
         assert isinstance(search, Directory)
-        for name in ("second note", "second note.md", ".explain"):
+        names = ("second note", "second note.md", ".explain", *(["around:1a2b3c4d.md"] if prefix else []))
+        for name in names:
             node = await search.child(name)
             found[f"{prefix}search/{name}"] = await node.attrs()
             if name == ".explain":

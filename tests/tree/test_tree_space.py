@@ -72,16 +72,20 @@ async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World
         ".digest",
         ".digest.wait",
         ".history",
+        ".hooks",
         ".recall",
         ".why",
         "README.md",
         "_meta.json",
         "bank",
+        "context.md",
         "goals",
         "live",
         "memories",
+        "observations",
         "search",
         "self",
+        "sessions",
     ]
 
 
@@ -355,7 +359,7 @@ async def test_a_bank_file_rewritten_while_it_is_open_is_never_mixed(
 # --- names with a meaning ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["context.md", "observations", ".hooks", "_ledger", ".keep", "sessions"])
+@pytest.mark.parametrize("name", ["_ledger", ".keep", "_changes", "_index"])
 async def test_names_that_are_reserved_in_a_space_stay_free(world: World, here: Host, name: str) -> None:
     await here.write("alpha/own.txt", "x")
     with pytest.raises(errors.NotPermitted):

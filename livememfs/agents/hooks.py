@@ -1,0 +1,87 @@
+"""A hook's request becomes an event and an answer: the one place where agents' programs meet memory.
+
+Owns that a hook never fails and never waits for long: whatever goes wrong, the answer is the one that means nothing,
+and a line in `errors.ndjson` says why. Refuses to decide anything for an agent. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.agents import claude, cursor
+from livememfs.agents.contract import Contract, payload
+from livememfs.errors import HookRefused, LiveMemError
+from livememfs.records.own import basic, wrapped
+from livememfs.records.turn import Turn
+
+if TYPE_CHECKING:
+    from livememfs.pipelines.capture import Capture, Said
+    from livememfs.recall.prehook import Prehook
+
+log = structlog.get_logger("livememfs.agents")
+
+CONTRACTS: dict[str, Contract] = {one.event: one for one in (*claude.CONTRACTS, *cursor.CONTRACTS)}
+PATIENCE = 2.0
+"""Seconds that an answer may take: an agent that begins waits for it."""
+
+
+class Hooks:
+    """The hooks of one mount.
+
+    `context(space)` is what to put before a model; `trouble()` one line on what keeps events from being observed, empty
+    when nothing does; `failed(space, path, error)` hears of what went wrong.
+    """
+
+    events = tuple(sorted(CONTRACTS))
+    """The names of the files."""
+
+    def __init__(
+        self,
+        capture: Capture,
+        prehook: Prehook,
+        context: Callable[[str], Awaitable[str]],
+        trouble: Callable[[], str],
+        failed: Callable[[str, str, LiveMemError], None],
+    ) -> None:
+        self._capture, self._prehook, self._context = capture, prehook, context
+        self._trouble, self._failed = trouble, failed
+        self._counts = {"requests": 0, "failed": 0, "late": 0}
+
+    async def answer(self, space: str, event: str, request: bytes) -> bytes:
+        """What one request of an event is answered; it is captured when this returns."""
+        contract, path = CONTRACTS[event], f"{space}/.hooks/{event}"
+        self._counts["requests"] += 1
+        try:
+            said = await self._capture.take(space, contract.said(payload(request, path=path)))
+            with trio.move_on_after(PATIENCE) as waiting:
+                return contract.answer(await self._told(space, contract, said)).encode()
+            self._counts["late"] += waiting.cancelled_caught
+        except LiveMemError as error:
+            self._went_wrong(space, path, error)
+        except Exception as error:  # an agent must go on, whatever its memory does
+            log.exception("a hook failed", hook=event)
+            self._went_wrong(space, path, HookRefused(path=path, detail=f"{type(error).__name__}: {error}"))
+        return contract.plain.encode()
+
+    async def _told(self, space: str, contract: Contract, said: Said) -> str:
+        """What is put into the answer."""
+        if contract.wants == "context":
+            trouble = self._trouble()
+            warning = f"Warning from livememfs: {basic(trouble)}\n\n" if trouble else ""
+            return warning + await self._context(space)
+        if contract.wants == "recall" and not said.skipped:
+            found = await self._prehook.turn(space, Turn(said.text, session=said.session))
+            return wrapped(found.block) if found.block else ""
+        return ""
+
+    def _went_wrong(self, space: str, path: str, error: LiveMemError) -> None:
+        self._counts["failed"] += 1
+        self._failed(space, path, error)
+
+    def statistics(self) -> dict[str, int]:
+        """Requests, those that went wrong, and those that were answered without what took too long."""
+        return dict(self._counts)

@@ -1,0 +1,297 @@
+"""The inbox: events of agents, durable from the moment they are accepted until what came of them is in the bucket.
+
+Owns the tables `event`, `event_count` and `spent`, and the states an event goes through (claude-mem 3.2):
+
+    waiting -> claimed -> stored -> observed        and    waiting | claimed -> skipped | failed
+
+What comes of events is accepted in the same step in which they become `stored`, so a crash leaves both or neither.
+Nothing but success, a reason somebody gave, or the user takes an event away. Refuses to know what an event means. Trio
+thread only; nothing here awaits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from livememfs.cache.database import Database
+
+WAITING, CLAIMED, STORED, OBSERVED, SKIPPED, FAILED = "waiting", "claimed", "stored", "observed", "skipped", "failed"
+KEPT_SECONDS = 14 * 86_400
+"""For so long an event that is done is known: the same one again is still the same."""
+_DONE = (OBSERVED, SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """An event that is not done. `line` is the event as it was added."""
+
+    seq: int
+    space: str
+    session: str
+    id: str
+    kind: str
+    size: int
+    tries: int
+    outages: int
+    line: str
+
+
+@dataclass(frozen=True)
+class InboxStatistics:
+    """Events since the local state began: `events` is the sum of all the others.
+
+    :waiting: accepted, and what came of them is not in the bucket yet
+    :skipped: by reason
+    :failed:  given up until somebody asks; they are kept
+    """
+
+    events: int
+    observed: int
+    skipped: Mapping[str, int]
+    waiting: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What was asked of a model in the background in one day: calls, and tokens in and out."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """In and out."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+_COLUMNS = "seq, space, session, id, kind, size, tries, outages, line"
+
+
+class Inbox:
+    """The events of one local state. Opening it takes over what the last process was at."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        if database.rows("SELECT 1 FROM event WHERE state = ? LIMIT 1", (CLAIMED,)):
+            self.heal(None)
+
+    # --- adding -------------------------------------------------------------------------------------------------
+
+    def add(self, space: str, session: str, event_id: str, kind: str, line: str, *, at: int, skipped: str = "") -> bool:
+        """Accept an event, or with `skipped` only that there was one; False when it is known already. NoSpace."""
+        with self._database.atomic() as db:
+            found = db.execute(
+                "INSERT OR IGNORE INTO event (space, session, id, kind, state, at, size, reason, line)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    space,
+                    session,
+                    event_id,
+                    kind,
+                    SKIPPED if skipped else WAITING,
+                    at,
+                    len(line),
+                    skipped,
+                    None if skipped else line,
+                ),
+            )
+            return found.rowcount == 1
+
+    def count(self, space: str, session: str, *kinds: str) -> int:
+        """How many events of some kinds a session has had, as far as they are known."""
+        marks = ", ".join("?" * len(kinds))
+        query = f"SELECT count(*) FROM event WHERE space = ? AND session = ? AND kind IN ({marks})"
+        return int(self._database.rows(query, (space, session, *kinds))[0][0])
+
+    # --- working ------------------------------------------------------------------------------------------------
+
+    def sessions(self) -> list[tuple[str, str]]:
+        """Space and session of all that waits, the oldest first."""
+        return [
+            (space, session)
+            for space, session, _ in self._database.rows(
+                "SELECT space, session, min(seq) FROM event WHERE state = ? GROUP BY 1, 2 ORDER BY 3", (WAITING,)
+            )
+        ]
+
+    def waiting(self, space: str, session: str, *kinds: str) -> list[Queued]:
+        """What waits of a session, of some kinds, in the order of time."""
+        marks = ", ".join("?" * len(kinds))
+        query = (
+            f"SELECT {_COLUMNS} FROM event WHERE state = ? AND space = ? AND session = ? AND kind IN ({marks})"
+            " ORDER BY seq"
+        )
+        return [Queued(*row) for row in self._database.rows(query, (WAITING, space, session, *kinds))]
+
+    def claim(self, events: Iterable[Queued], now: int) -> list[Queued]:
+        """Make events ours, those of them that still wait; it counts as a try. `now` in seconds."""
+        ours = []
+        with self._database.atomic() as db:
+            for one in events:
+                found = db.execute(
+                    "UPDATE event SET state = ?, claimed = ?, tries = tries + 1 WHERE seq = ? AND state = ?",
+                    (CLAIMED, now, one.seq, WAITING),
+                )
+                if found.rowcount == 1:
+                    ours.append(one)
+        return ours
+
+    def renew(self, events: Iterable[Queued], now: int) -> None:
+        """A sign of life of whoever claimed them."""
+        with self._database.atomic() as db:
+            db.executemany("UPDATE event SET claimed = ? WHERE seq = ?", [(now, one.seq) for one in events])
+
+    def heal(self, before: int | None) -> int:
+        """Give back what was claimed by somebody of whom nothing was heard since `before`; None: of anybody."""
+        with self._database.atomic() as db:
+            found = db.execute(
+                "UPDATE event SET state = ?, claimed = 0 WHERE state = ? AND (? IS NULL OR claimed < ?)",
+                (WAITING, CLAIMED, before, before),
+            )
+            return found.rowcount
+
+    def release(self, events: Iterable[Queued], reason: str, *, outage: bool = False) -> None:
+        """Give events back after a try that failed. An outage was no try of theirs."""
+        counted = "tries = max(tries - 1, 0), outages = outages + 1" if outage else "tries = tries"
+        with self._database.atomic() as db:
+            db.executemany(
+                f"UPDATE event SET state = ?, claimed = 0, reason = ?, {counted} WHERE seq = ? AND state = ?",
+                [(WAITING, reason, one.seq, CLAIMED) for one in events],
+            )
+
+    def unclaim(self, events: Iterable[Queued]) -> None:
+        """Give events back as if they had never been claimed."""
+        with self._database.atomic() as db:
+            db.executemany(
+                "UPDATE event SET state = ?, claimed = 0, tries = max(tries - 1, 0) WHERE seq = ? AND state = ?",
+                [(WAITING, one.seq, CLAIMED) for one in events],
+            )
+
+    def stored(self, events: Mapping[str, Sequence[Queued]]) -> None:
+        """What came of events is accepted, under these keys. Inside the step that accepts it."""
+        with self._database.atomic() as db:
+            for key, found in events.items():
+                db.executemany(
+                    "UPDATE event SET state = ?, claimed = 0, object = ?, reason = '' WHERE seq = ?",
+                    [(STORED, key, one.seq) for one in found],
+                )
+
+    def skip(self, events: Iterable[Queued], reason: str) -> None:
+        """Have events done with, for a reason."""
+        with self._database.atomic() as db:
+            db.executemany(
+                "UPDATE event SET state = ?, claimed = 0, reason = ?, line = NULL WHERE seq = ?",
+                [(SKIPPED, reason, one.seq) for one in events],
+            )
+
+    def fail(self, events: Iterable[Queued], reason: str) -> None:
+        """Give events up until somebody asks: they are kept."""
+        with self._database.atomic() as db:
+            db.executemany(
+                "UPDATE event SET state = ?, claimed = 0, reason = ? WHERE seq = ?",
+                [(FAILED, reason, one.seq) for one in events],
+            )
+
+    def revive(self, space: str = "", session: str = "", *, reason: str = "") -> int:
+        """Have events that were given up wait again: of one session, or for one reason, or all; how many."""
+        with self._database.atomic() as db:
+            found = db.execute(
+                "UPDATE event SET state = ?, tries = 0, outages = 0 WHERE state = ?"
+                " AND (? = '' OR (space = ? AND session = ?)) AND (? = '' OR reason = ?)",
+                (WAITING, FAILED, session, space, session, reason, reason),
+            )
+            return found.rowcount
+
+    def confirm(self, key: str) -> int:
+        """The bucket has an object: what it came from is done with; how many events."""
+        with self._database.atomic() as db:
+            found = db.execute(
+                "UPDATE event SET state = ?, line = NULL WHERE state = ? AND object = ?", (OBSERVED, STORED, key)
+            )
+            return found.rowcount
+
+    def unconfirmed(self) -> list[str]:
+        """The keys of objects that events wait for."""
+        return [key for (key,) in self._database.rows("SELECT DISTINCT object FROM event WHERE state = ?", (STORED,))]
+
+    # --- the end, and the next beginning --------------------------------------------------------------------------
+
+    def unfinished(self) -> list[Queued]:
+        """All that nothing has come of and that is not skipped, in the order of time."""
+        query = f"SELECT {_COLUMNS} FROM event WHERE state IN (?, ?, ?) AND line IS NOT NULL ORDER BY seq"
+        return [Queued(*row) for row in self._database.rows(query, (WAITING, CLAIMED, FAILED))]
+
+    def forget(self, events: Iterable[tuple[str, str, str]]) -> None:
+        """Undo the adding of events, by space, session and id."""
+        with self._database.atomic() as db:
+            db.executemany("DELETE FROM event WHERE space = ? AND session = ? AND id = ?", list(events))
+
+    def parked(self) -> str:
+        """The key under which the bucket has what was unfinished; empty when nothing is kept there."""
+        rows = self._database.rows("SELECT key FROM parked")
+        return str(rows[0][0]) if rows else ""
+
+    def park(self, key: str) -> None:
+        """Take note that the bucket has it, or with an empty key that it has not."""
+        with self._database.atomic() as db:
+            db.execute("DELETE FROM parked")
+            if key:
+                db.execute("INSERT INTO parked VALUES (?)", (key,))
+
+    # --- the figures --------------------------------------------------------------------------------------------
+
+    def prune(self, now: int) -> None:
+        """Forget events that have been done with for long; they stay counted. `now` in seconds."""
+        with self._database.atomic() as db:
+            old = (now - KEPT_SECONDS, *_DONE)
+            db.execute(
+                "INSERT INTO event_count SELECT state, reason, count(*) FROM event WHERE at < ? AND state IN (?, ?)"
+                " GROUP BY 1, 2 ON CONFLICT DO UPDATE SET n = n + excluded.n",
+                old,
+            )
+            db.execute("DELETE FROM event WHERE at < ? AND state IN (?, ?)", old)
+
+    def spend(self, day: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """Take note of one call of a model."""
+        with self._database.atomic() as db:
+            db.execute(
+                "INSERT INTO spent VALUES (?, 1, ?, ?) ON CONFLICT DO UPDATE SET calls = calls + 1,"
+                " prompt = prompt + excluded.prompt, completion = completion + excluded.completion",
+                (day, prompt_tokens, completion_tokens),
+            )
+
+    def spent(self, day: str) -> Spent:
+        """What was spent in one day."""
+        rows = self._database.rows("SELECT calls, prompt, completion FROM spent WHERE day = ?", (day,))
+        return Spent(*rows[0]) if rows else Spent()
+
+    def of_session(self, space: str, session: str) -> dict[str, int]:
+        """How many events of one session are in which state, as far as they are known."""
+        rows = self._database.rows(
+            "SELECT state, count(*) FROM event WHERE space = ? AND session = ? GROUP BY 1", (space, session)
+        )
+        return dict(sorted(rows))
+
+    def statistics(self) -> InboxStatistics:
+        """Counts by state."""
+        rows = self._database.rows(
+            "SELECT state, reason, count(*) FROM event GROUP BY 1, 2 UNION ALL SELECT state, reason, n FROM event_count"
+        )
+        by_state: dict[str, int] = {}
+        skipped: dict[str, int] = {}
+        for state, reason, number in rows:
+            by_state[state] = by_state.get(state, 0) + number
+            if state == SKIPPED:
+                skipped[reason] = skipped.get(reason, 0) + number
+        return InboxStatistics(
+            events=sum(by_state.values()),
+            observed=by_state.get(OBSERVED, 0),
+            skipped=dict(sorted(skipped.items())),
+            waiting=sum(by_state.get(state, 0) for state in (WAITING, CLAIMED, STORED)),
+            failed=by_state.get(FAILED, 0),
+        )

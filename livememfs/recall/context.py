@@ -1,0 +1,240 @@
+"""`context.md`: what to put before a model that knows nothing yet, and what was observed around an observation.
+
+Owns the choice of what is told, in which order and under which budget, and that nothing of it changes while the space
+does not. Refuses to wait for what is not here where something older is: an agent that begins waits for this. Trio
+thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.errors import LiveMemError, NotText, ObjectMissing
+from livememfs.recall.page import tokens
+from livememfs.recall.timeline import fitting, legend, timeline
+from livememfs.records import keys
+from livememfs.records.memory import Memory
+from livememfs.records.observation import Observation
+from livememfs.records.own import basic, wrapped
+from livememfs.records.session import Summary
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.clock import Clock
+
+log = structlog.get_logger("livememfs.recall")
+
+BUDGET = 2_000
+"""Estimated tokens of a page."""
+OBSERVATIONS_READ = 80
+AROUND = 8
+"""Observations shown on each side of one."""
+PINNED = 10
+"""Most lines of who somebody is, and of what they want."""
+SHOWN_CHARACTERS = 400
+SUMMARIES_TRIED = 4
+PATIENCE = 5.0
+_SUMMED_UP = (("request", "Asked"), ("learned", "Learned"), ("completed", "Done"), ("next_steps", "Next"))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a page was made from, and the page.
+
+    :sessions: those that were observed last, of which one's summary is told
+    :pinned:   keys of the memories it tells, of which some may end
+    """
+
+    stamp: object
+    sessions: tuple[str, ...]
+    pinned: tuple[str, ...]
+    text: str
+
+
+class ContextPages:
+    """The pages of one bucket. `mounted` is where its spaces are seen by agents; empty without a mount."""
+
+    def __init__(self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET) -> None:
+        self._replica, self._clock, self._mounted, self.budget = replica, clock, mounted, budget
+        self._pages: dict[str, _Known] = {}
+        self._parsed: dict[str, tuple[str, Observation]] = {}
+        self._making: dict[str, trio.Lock] = {}
+        self._counts = {"asked": 0, "made": 0, "failed": 0}
+
+    async def page(self, space: str) -> str:
+        """`context.md` of a space: the last one where the bucket cannot be asked. Raises nothing of the store's."""
+        self._counts["asked"] += 1
+        async with self._making.setdefault(space, trio.Lock()):
+            try:
+                with trio.fail_after(PATIENCE):
+                    return await self._page(space)
+            except (LiveMemError, trio.TooSlowError) as error:
+                self._counts["failed"] += 1
+                log.info("context cannot be brought up to date", space=space, reason=str(error))
+        known = self._pages.get(space)
+        return known.text if known is not None else wrapped(self._whole(space, (), (), "", ()))
+
+    async def _page(self, space: str) -> str:
+        known, now = self._pages.get(space), self._clock.now()
+        lasts = known is not None and not any(keys.has_ended(key, now) for key in known.pinned)
+        if known is not None and lasts and known.stamp == await self._stamp(space, known.sessions):
+            return known.text
+        self._counts["made"] += 1
+        observations = await self._newest(space)
+        sessions = tuple(dict.fromkeys(one.session for one in observations if one.session))[:SUMMARIES_TRIED]
+        stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
+        who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
+        identity, goals = await self._texts(who), await self._texts(wishes)
+        text = wrapped(self._whole(space, identity, goals, await self._last_summary(space, sessions), observations))
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), text)
+        return text
+
+    async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
+        """Something that is equal only while nothing that a page is made from has changed."""
+        top = await self._replica.listing(f"{space}/")
+        found: list[object] = []
+        for folder in (keys.OBSERVATIONS, *keys.COLLECTIONS):
+            if folder in top.folders:
+                found.append((folder, (await self._replica.listing(f"{space}/{folder}/")).serial))
+        for session in sessions:
+            level = await self._replica.listing(keys.session_prefix(space, keys.session_slug(session)))
+            info = level.objects.get(keys.SUMMARY)
+            found.append((session, info.etag if info is not None else ""))
+        return tuple(found)
+
+    # --- what there is ------------------------------------------------------------------------------------------
+
+    async def _newest(self, space: str, most: int = OBSERVATIONS_READ) -> list[Observation]:
+        """The newest observations, newest first."""
+        return await self._read(space, sorted(await self._names(space), reverse=True)[:most])
+
+    async def _names(self, space: str) -> list[str]:
+        top = await self._replica.listing(f"{space}/")
+        if keys.OBSERVATIONS not in top.folders:
+            return []
+        level = await self._replica.listing(keys.observations_prefix(space))
+        return [name for name in level.objects if keys.MemoryName.parse(name) is not None]
+
+    async def _read(self, space: str, names: Sequence[str]) -> list[Observation]:
+        prefix = keys.observations_prefix(space)
+        level = await self._replica.listing(prefix)
+        etags = {name: level.objects[name].etag for name in names if name in level.objects}
+        missing = [name for name, etag in etags.items() if self._parsed.get(prefix + name, ("",))[0] != etag]
+        for key, found in (await self._replica.read_many([prefix + name for name in missing])).items():
+            with suppress(NotText):
+                parsed = Observation.parse(found.data, path=key, name=key.removeprefix(prefix))
+                self._parsed[key] = etags[key.removeprefix(prefix)], parsed
+        while len(self._parsed) > 4 * OBSERVATIONS_READ:
+            self._parsed.pop(next(iter(self._parsed)))
+        return [self._parsed[prefix + name][1] for name in etags if prefix + name in self._parsed]
+
+    async def _last_summary(self, space: str, sessions: Sequence[str]) -> str:
+        """What the last of these sessions that has a summary came to, as lines; empty when none has."""
+        for session in sessions:
+            key = keys.session_key(space, keys.session_slug(session), keys.SUMMARY)
+            with suppress(ObjectMissing, NotText):
+                found = Summary.parse((await self._replica.read(key)).data, path=key)
+                lines = [
+                    f"- {word}: {_short(getattr(found, name))}" for name, word in _SUMMED_UP if getattr(found, name)
+                ]
+                if lines:
+                    return "\n".join([f"## Last session ({found.created_at:%Y-%m-%d})", *lines])
+        return ""
+
+    async def _chosen(self, space: str, kind: str) -> list[str]:
+        """Keys of memories: of who somebody is, or of what they want."""
+        folders = (keys.MEMORIES, keys.SELF) if kind else (keys.GOALS,)
+        top, now = await self._replica.listing(f"{space}/"), self._clock.now()
+        found: list[str] = []
+        for folder in folders:
+            if folder not in top.folders:
+                continue
+            prefix = f"{space}/{folder}/"
+            for name in (await self._replica.listing(prefix)).objects:
+                parsed = keys.MemoryName.parse(name)
+                fits = parsed is not None and (folder != keys.MEMORIES or parsed.type == kind)
+                if fits and not keys.has_ended(prefix + name, now):
+                    found.append(prefix + name)
+        return sorted(found, key=lambda key: key.rpartition("/")[2])[-PINNED:]
+
+    async def _texts(self, found: Sequence[str]) -> list[str]:
+        read = await self._replica.read_many(found)
+        texts = []
+        for key in found:
+            if key in read:
+                collection, _, name = keys.parse(key).name.partition("/")
+                with suppress(NotText):
+                    memory = Memory.parse(read[key].data, path=key, collection=collection, name=name)
+                    if not memory.forgotten and memory.content.strip():
+                        texts.append(_short(memory.content))
+        return texts
+
+    # --- the page -----------------------------------------------------------------------------------------------
+
+    def _whole(
+        self, space: str, identity: Sequence[str], wishes: Sequence[str], summary: str, found: Sequence[Observation]
+    ) -> str:
+        where = f"{self._mounted}/{space}/" if self._mounted else ""
+        parts = [f"# Memory of {space}"]
+        for title, texts in (("## Who you are", identity), ("## Goals", wishes)):
+            if texts:
+                parts.append("\n".join([title, *(f"- {one}" for one in texts)]))
+        if summary:
+            parts.append(summary)
+        more = _more(where, bool(found))
+        spent = sum(map(tokens, (*parts, more))) + 60
+        shown = fitting(found, max(self.budget - spent, 0))
+        if shown:
+            head = f"## Timeline (id, time UTC, kind, title, ~tokens to read it)\n{legend(shown)}"
+            parts.append(f"{head}\n{timeline(shown)}")
+        return basic("\n\n".join([*parts, more]) + "\n")
+
+    async def around(self, space: str, observation: str) -> str | None:
+        """What was observed before and after an observation, by its id or its name; None when it is not there."""
+        names = sorted(await self._names(space))
+        at = next((index for index, name in enumerate(names) if _is_called(name, observation)), None)
+        if at is None:
+            return None
+        found = await self._read(space, names[max(at - AROUND, 0) : at + AROUND + 1])
+        uid = keys.ending(names[at])
+        middle = next((one for one in found if one.id == uid), None)
+        lines = [f"# Around #{uid}", "", legend(found), timeline(found, mark=uid, newest_first=False), ""]
+        if middle is not None and middle.subtitle:
+            lines += [f"#{uid}: {_short(middle.subtitle)}", ""]
+        lines.append(f"Read one: `observations/ID.md` of this space; #{uid} is `observations/{names[at]}`.")
+        return basic("\n".join(lines) + "\n")
+
+    def statistics(self) -> dict[str, int]:
+        """Pages asked for, made, and given as they were because the bucket could not be asked."""
+        return dict(self._counts)
+
+
+def _is_called(name: str, observation: str) -> bool:
+    return name.removesuffix(".md") == observation or keys.ending(name) == observation.lower()
+
+
+def _more(where: str, observed: bool) -> str:
+    """Where to look for more."""
+    lines = ["## More", f'- `cat "{where}search/QUESTION.md"` searches; `{where}bank/*.md` is what is settled.']
+    if observed:
+        lines.append(f"- `{where}observations/ID.md` is a line of the timeline in full;")
+        lines.append(f"  `{where}search/around:ID.md` is what happened before and after it.")
+    lines.append(f"- `{where}README.md` says how to write something down.")
+    return "\n".join(lines)
+
+
+def _in_a_line(text: str) -> str:
+    """A list as one sentence."""
+    items = [line.strip().removeprefix("- ").strip() for line in text.splitlines()]
+    return _short("; ".join(filter(None, items)))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "\u2026"

@@ -1,0 +1,138 @@
+"""One thing that happened in an agent's session: it began, somebody asked something, a tool was used, it stopped.
+
+Owns what is kept of it, how long fields are shortened where it can be seen, and which files it touched: by what the
+tool was given, never by what somebody says of it. Refuses to know how any agent spells its hooks. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from livememfs.records.times import iso, parse_iso
+
+Kind = Literal["start", "prompt", "tool", "stop"]
+
+STORED_CHARACTERS = 16_000
+"""Kept of what a tool was given, and of what it gave."""
+HEAD, TAIL = 0.6, 0.3
+"""The shares of a long field that are kept of its beginning and of its end (claude-mem, lessons)."""
+CHARACTERS_A_TOKEN = 4
+READS = frozenset({"Read", "NotebookRead", "View", "read_file", "beforeReadFile"})
+EDITS = frozenset(
+    {"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "edit_file", "write_file", "afterFileEdit", "Update"}
+)
+_PATHS = ("file_path", "notebook_path", "path", "filename", "target_file")
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event.
+
+    :id:       the agent's own id of it, else a digest of what it is
+    :session:  the agent's id of the session
+    :at:       when it was captured, aware, UTC
+    :agent:    claude, codex, cursor, ...
+    :subagent: the id of the subagent that did it; empty for the main agent
+    :project:  the folder in which the agent works
+    :tool:     of a tool: its name
+    :input:    what the tool was given, a JSON value
+    :output:   what it gave
+    :text:     of a prompt: what was asked; of a start: why it began
+    :tokens:   what input and output cost the agent, estimated before they were shortened
+    """
+
+    id: str
+    session: str
+    kind: Kind
+    at: datetime
+    agent: str = ""
+    subagent: str = ""
+    project: str = ""
+    tool: str = ""
+    input: Any = None
+    output: Any = None
+    text: str = ""
+    tokens: int = 0
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({**asdict(self), "at": iso(self.at, exact=True)}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Event:
+        """The event of a line that `to_json` gave. KeyError, TypeError, ValueError for any other."""
+        value = json.loads(line)
+        return cls(**{**value, "at": parse_iso(value["at"])})
+
+    def files(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The files it read and those it changed, as far as what the tool was given says so; relative to the project
+        where they are in it.
+        """
+        found = tuple(dict.fromkeys(self._relative(path) for path in self._paths()))
+        if self.tool in EDITS:
+            return (), found
+        return (found, ()) if self.tool in READS else ((), ())
+
+    def _paths(self) -> Iterator[str]:
+        given = self.input if isinstance(self.input, Mapping) else {}
+        for name in _PATHS:
+            if isinstance(given.get(name), str) and given[name]:
+                yield given[name]
+                break
+        for text in (
+            (given.get("patch"), given.get("input"), given.get("command")) if self.tool == "apply_patch" else ()
+        ):
+            text = "\n".join(map(str, text)) if isinstance(text, list) else text
+            if isinstance(text, str):
+                yield from (one or other for one, other in _PATCHED.findall(text))
+
+    def _relative(self, path: str) -> str:
+        path = path.strip()
+        if self.project and PurePosixPath(path).is_relative_to(self.project):
+            return str(PurePosixPath(path).relative_to(self.project))
+        return path
+
+
+def as_text(value: Any) -> str:
+    """A JSON value for people and models: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value is not None else ""
+
+
+def estimated_tokens(*values: Any) -> int:
+    """About how many tokens some values are: ceil(characters / 4)."""
+    return math.ceil(sum(len(as_text(value)) for value in values) / CHARACTERS_A_TOKEN)
+
+
+def shortened(text: str, limit: int) -> str:
+    """A text of at most about `limit` characters: its beginning and its end, and between them how much is missing."""
+    if len(text) <= limit:
+        return text
+    head, tail = int(limit * HEAD), int(limit * TAIL)
+    return f"{text[:head]}\n[... {len(text) - head - tail:,} characters left out ...]\n{text[len(text) - tail :]}"
+
+
+def capped(value: Any, limit: int) -> Any:
+    """A JSON value that takes at most about `limit` characters: its texts are shortened first, else the whole is."""
+    if len(as_text(value)) <= limit:
+        return value
+    if isinstance(value, Mapping) and value:
+        share = max(limit // len(value), 200)
+        smaller = {name: shortened(one, share) if isinstance(one, str) else one for name, one in value.items()}
+        if len(as_text(smaller)) <= limit + limit // 4:
+            return smaller
+    return shortened(as_text(value), limit)
+
+
+def digest_id(*parts: Any) -> str:
+    """An id for an event whose agent gives it none: the same for the same parts."""
+    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

@@ -1,0 +1,140 @@
+"""An observation: what was learnt from something an agent did (claude-mem 2.3).
+
+Owns its fields, its object `{YYYYMMDD}T{HHMMSS}_{type}_{id8}.md` and how it is read back. A type that is none becomes
+`discovery`. Refuses to fail on a foreign hand's fields: what is odd is left out, what is unknown is kept. Pure; any
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Literal, get_args
+
+from livememfs.records import frontmatter, keys
+from livememfs.records.event import estimated_tokens
+from livememfs.records.fields import decode, read_list, read_text, split
+from livememfs.records.times import iso, parse_iso
+
+ObservationType = Literal["bugfix", "feature", "refactor", "decision", "discovery", "change"]
+TYPES: tuple[ObservationType, ...] = get_args(ObservationType)
+ICONS: Mapping[str, str] = {
+    "bugfix": "✗",
+    "feature": "✚",
+    "refactor": "↻",
+    "decision": "⚖",
+    "discovery": "◎",
+    "change": "✎",
+}
+"""One character for each type, of the Basic Multilingual Plane: others are cut in two by some programs."""
+MAX_ITEMS, MAX_ITEM, MAX_TITLE, MAX_TEXT = 24, 600, 160, 6_000
+_FIELDS = (
+    "id", "session", "project", "agent", "type", "title", "subtitle", "facts", "concepts", "files_read",
+    "files_modified", "discovery_tokens", "created_at", "created_at_epoch", "model", "events",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One observation.
+
+    :id:               eight hexadecimal digits
+    :session:          the agent's id of the session
+    :created_at:       when the first event it came from was captured: aware, UTC
+    :discovery_tokens: about what the agent spent to find this out
+    :model:            who observed: a model's name, or `builtin`
+    :events:           the ids of the events it came from
+    """
+
+    id: str
+    session: str
+    created_at: datetime
+    type: ObservationType
+    title: str
+    subtitle: str = ""
+    narrative: str = ""
+    facts: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
+    project: str = ""
+    agent: str = ""
+    discovery_tokens: int = 0
+    model: str = ""
+    events: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of its object."""
+        return str(keys.MemoryName(self.created_at.astimezone(UTC).replace(microsecond=0), self.type, self.id))
+
+    @property
+    def tokens(self) -> int:
+        """About what it costs to read all of it."""
+        return estimated_tokens(self.narrative, *self.facts)
+
+    def render(self) -> bytes:
+        """Its object."""
+        metadata = {
+            **{name: getattr(self, name) for name in _FIELDS if name not in ("created_at", "created_at_epoch")},
+            "created_at": iso(self.created_at),
+            "created_at_epoch": int(self.created_at.timestamp() * 1_000),
+        }
+        shown = {name: list(found) if isinstance(found := metadata[name], tuple) else found for name in _FIELDS}
+        return frontmatter.join({**shown, **self.extra}, self.narrative).encode("utf-8", "replace")
+
+    @classmethod
+    def parse(cls, data: bytes, *, path: str, name: str) -> Observation:
+        """The observation of an object. NotText."""
+        metadata, body = split(decode(data, path))
+        named = keys.MemoryName.parse(name)
+        text = {one: read_text(metadata.get(one)) or "" for one in _FIELDS}
+        lists = {one: _items(read_list_of(metadata.get(one))) for one in _LISTS}
+        try:
+            made = parse_iso(text["created_at"])
+        except ValueError:
+            made = named.timestamp if named is not None else datetime.fromtimestamp(0, UTC)
+        return cls(
+            id=named.uid if named is not None else text["id"],
+            session=text["session"],
+            created_at=made,
+            type=type_of(text["type"] or (named.type if named is not None else "")),
+            title=text["title"] or (body.strip().partition("\n")[0])[:MAX_TITLE],
+            subtitle=text["subtitle"],
+            narrative=body,
+            project=text["project"],
+            agent=text["agent"],
+            discovery_tokens=int(text["discovery_tokens"]) if text["discovery_tokens"].isdecimal() else 0,
+            model=text["model"],
+            extra={one: value for one, value in metadata.items() if one not in _FIELDS},
+            **lists,
+        )
+
+
+_LISTS = ("facts", "concepts", "files_read", "files_modified", "events")
+
+
+def read_list_of(value: object) -> tuple[str, ...]:
+    """Texts as a list. A text alone is one of them: facts have commas."""
+    if isinstance(value, str):
+        return (value.strip(),) if value.strip() else ()
+    return read_list(value) or ()
+
+
+def _items(found: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+def type_of(text: str) -> ObservationType:
+    """The type that a word means; `discovery` for a word that means none (claude-mem 3.5)."""
+    word = text.strip().lower()
+    return next((one for one in TYPES if one == word), "discovery")
+
+
+def observation_id(session: str, events: Sequence[str], number: int) -> str:
+    """The id of the observation that comes as `number` from these events: the same whenever it is made."""
+    parts = "\0".join((session, str(number), *sorted(events)))
+    return blake2b(parts.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
