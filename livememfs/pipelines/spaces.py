@@ -197,7 +197,7 @@ def _content_label(parsed: keys.ParsedKey) -> str:
         return "in live/"
     if parsed.kind == "bank":
         return "in bank/"
-    if parsed.kind == "memory":
+    if parsed.kind in ("memory", "observation", "session"):
         return f"in {parsed.name.partition('/')[0]}/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")
     marker = parsed.name.endswith("/") and parsed.name.startswith((f"{keys.LIVE}/", f"{keys.BANK}/"))

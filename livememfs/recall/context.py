@@ -7,6 +7,7 @@ thread only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ PINNED = 10
 """Most lines of who somebody is, and of what they want."""
 SHOWN_CHARACTERS = 400
 SUMMARIES_TRIED = 4
-PATIENCE = 5.0
+PATIENCE, AGAIN_SECONDS = 5.0, 10.0
+"""How long the bucket may take; and for how long it is not asked again when it took longer, or failed."""
 _SUMMED_UP = (("request", "Asked"), ("learned", "Learned"), ("completed", "Done"), ("next_steps", "Next"))
 
 
@@ -65,20 +67,27 @@ class ContextPages:
         self._pages: dict[str, _Known] = {}
         self._parsed: dict[str, tuple[str, Observation]] = {}
         self._making: dict[str, trio.Lock] = {}
+        self._failed: dict[str, float] = {}
         self._counts = {"asked": 0, "made": 0, "failed": 0}
 
     async def page(self, space: str) -> str:
         """`context.md` of a space: the last one where the bucket cannot be asked. Raises nothing of the store's."""
         self._counts["asked"] += 1
         async with self._making.setdefault(space, trio.Lock()):
-            try:
-                with trio.fail_after(PATIENCE):
-                    return await self._page(space)
-            except (LiveMemError, trio.TooSlowError) as error:
-                self._counts["failed"] += 1
-                log.info("context cannot be brought up to date", space=space, reason=str(error))
+            if self._failed.get(space, -math.inf) + AGAIN_SECONDS <= trio.current_time():
+                try:
+                    with trio.fail_after(PATIENCE):
+                        return await self._page(space)
+                except (LiveMemError, trio.TooSlowError) as error:
+                    self._counts["failed"] += 1
+                    self._failed[space] = trio.current_time()
+                    log.info("context cannot be brought up to date", space=space, reason=str(error))
+        return self.last(space) or wrapped(self._whole(space, (), (), "", ()))
+
+    def last(self, space: str) -> str:
+        """The page as it was made last; empty when none was. Asks nobody."""
         known = self._pages.get(space)
-        return known.text if known is not None else wrapped(self._whole(space, (), (), "", ()))
+        return known.text if known is not None else ""
 
     async def _page(self, space: str) -> str:
         known, now = self._pages.get(space), self._clock.now()

@@ -1,6 +1,7 @@
 """Files that are nowhere in the bucket: their content is computed when they are looked at.
 
-Owns `ComputedFile`, a read-only file made by a function, and `ComputedDirectory`, a fixed set of nodes. An open handle
+Owns `ComputedFile`, a read-only file made by a function, `CostlyFile`, of which only an open pays for the content, and
+`ComputedDirectory`, a fixed set of nodes. An open handle
 keeps the content it was opened with, so a reader never sees half of two answers. Trio thread only.
 """
 
@@ -44,7 +45,10 @@ class ComputedFile(File):
         return errors.ReadOnly("livememfs computes it", path=self.path)
 
     async def attrs(self) -> Attrs:
-        data = await self.content()
+        return self.attrs_of(await self.content())
+
+    def attrs_of(self, data: bytes) -> Attrs:
+        """What `stat` shows of this content."""
         now = self.context.now_ns()
         return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=now, version=zlib.crc32(data), volatile=True)
 
@@ -52,6 +56,26 @@ class ComputedFile(File):
         if mode.write:
             raise self.refuse("writing")
         return BytesHandle(await self.content())
+
+
+class CostlyFile(ComputedFile):
+    """The same where content costs requests: what `stat` shows is as of `last()`, the content that was made last."""
+
+    __slots__ = ("last",)
+
+    def __init__(
+        self,
+        parent: Directory,
+        name: str,
+        context: Context,
+        content: Callable[[], Awaitable[bytes]],
+        last: Callable[[], bytes],
+    ) -> None:
+        super().__init__(parent, name, context, content)
+        self.last = last
+
+    async def attrs(self) -> Attrs:
+        return self.attrs_of(self.last() or await self.content())
 
 
 class ComputedDirectory(Directory):

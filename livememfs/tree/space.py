@@ -16,7 +16,7 @@ from livememfs.pipelines.options import CONTROLS, RunKind
 from livememfs.records import keys
 from livememfs.tree.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.collection import Collection
-from livememfs.tree.computed import ComputedDirectory, ComputedFile
+from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.control import Control, Wait
 from livememfs.tree.exchange import Hook, Recall
 from livememfs.tree.form import NoteForm
@@ -78,7 +78,7 @@ class Space(PlainDirectory):
             keys.BANK: bank,
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
-            CONTEXT: ComputedFile(self, CONTEXT, context, self._page),
+            CONTEXT: CostlyFile(self, CONTEXT, context, self._page, self._last_page),
             RECALL: Recall(self, RECALL, context, space),
             HOOKS: self._hooks(),
             keys.OBSERVATIONS: ObservationsDirectory(self, context, space),
@@ -106,6 +106,9 @@ class Space(PlainDirectory):
     async def _page(self) -> bytes:
         pages = self.context.pages
         return (await pages.page(self.space)).encode() if pages is not None else b""
+
+    def _last_page(self) -> bytes:
+        return self.context.pages.last(self.space).encode() if self.context.pages is not None else b""
 
     def _hooks(self) -> ComputedDirectory:
         found = ComputedDirectory(self, HOOKS)

@@ -1,0 +1,160 @@
+"""What is not observed when a mount ends is in the bucket, and is observed once by whoever takes it up."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import trio
+from observe_world import Here, World, accounted
+from trio.testing import MockClock
+
+from livememfs.pipelines.parking import ELSEWHERE, Parking
+from livememfs.records import keys
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+
+Main = Callable[[World], Awaitable[None]]
+
+
+def mount(memory: MemoryStore, folder: Path, main: Main, *, host: str = "desk", waits: bool = False) -> None:
+    """One mount from its beginning to its end in order. `waits`: nothing is observed by itself."""
+
+    async def whole() -> None:
+        async with trio.open_nursery() as nursery:
+            world = World(nursery, memory=memory, folder=folder)
+            parking = Parking(world.replica, host)
+            world.observer._parking = parking
+            if waits:
+                world.observer._due = lambda place: 10.0**9  # type: ignore[method-assign]  # an observer with no time
+            await world.start()
+            await main(world)
+            await world.observer.stop()
+            await world.replica.uploaded()
+            world.observer.leave()
+            await world.replica.uploaded()
+            assert accounted(world.events())
+            nursery.cancel_scope.cancel()
+        world.replica.close()
+
+    trio.run(whole, clock=MockClock(autojump_threshold=0))
+
+
+def bucket() -> MemoryStore:
+    return MemoryStore(ManualClock())
+
+
+async def three(world: World) -> None:
+    await world.say("prompt", "Mend it")
+    for number in range(3):
+        await world.tool(number)
+
+
+def observed_once(memory: MemoryStore) -> Main:
+    async def main(world: World) -> None:
+        await trio.sleep(5)
+        await world.settled()
+        found = [event for one in await world.observations() for event in one.events]
+        assert sorted(found) == ["t0", "t1", "t2"]
+        prompts = (await world.bucket())[keys.session_key("alpha", "s-1", keys.PROMPTS)]
+        assert prompts.count(b"Mend it") == 1
+
+    return main
+
+
+async def parked(world: World) -> list[str]:
+    return [key for key in await world.bucket() if key.startswith(keys.parked_prefix())]
+
+
+def test_after_a_clean_end_the_local_state_may_go_and_nothing_is_lost(tmp_path: Path) -> None:
+    memory = bucket()
+    mount(memory, tmp_path / "one", three, waits=True)
+    mount(memory, tmp_path / "another", observed_once(memory))
+
+
+def test_the_same_local_state_goes_on_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def again(world: World) -> None:
+        await observed_once(memory)(world)
+        assert await parked(world) == []
+
+    mount(memory, tmp_path, three, waits=True)
+    mount(memory, tmp_path, again)
+    mount(memory, tmp_path / "another", again)
+
+
+def test_what_another_local_state_has_taken_is_not_observed_by_the_first(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def nothing(world: World) -> None:
+        await observed_once(memory)(world)
+        assert world.events().skipped == {ELSEWHERE: 4}
+
+    mount(memory, tmp_path / "one", three, waits=True)
+    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "one", nothing)
+
+
+def test_another_machine_leaves_them_alone(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def look(world: World) -> None:
+        await trio.sleep(60)
+        assert await world.observations() == []
+        assert len(await parked(world)) == 1
+
+    mount(memory, tmp_path / "one", three, waits=True)
+    mount(memory, tmp_path / "another", look, host="laptop")
+
+
+def test_while_the_bucket_is_away_the_next_mount_asks_until_it_is_back(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def away(world: World) -> None:
+        world.store.down = True
+        await trio.sleep(100)
+        world.store.down = False
+        await trio.sleep(100)
+        await observed_once(memory)(world)
+
+    mount(memory, tmp_path / "one", three, waits=True)
+    mount(memory, tmp_path / "another", away)
+
+
+def test_when_nothing_is_left_nothing_is_written(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def main(world: World) -> None:
+        await three(world)
+        await world.settled()
+
+    async def look(world: World) -> None:
+        assert await parked(world) == []
+
+    mount(memory, tmp_path, main)
+    mount(memory, tmp_path, look)
+
+
+def test_an_object_that_cannot_be_read_stops_nobody(tmp_path: Path, expect_log: Callable[[str], None]) -> None:
+    expect_log("an event of an earlier mount cannot be read")
+    memory = bucket()
+
+    async def main(world: World) -> None:
+        await trio.sleep(1)
+        await three(world)
+        await world.settled()
+        assert await parked(world) == []
+
+    trio.run(memory.put, f"{keys.parked_prefix()}desk-00000000.ndjson", b"what\n")
+    mount(memory, tmp_path, main)
+
+
+def test_the_clock_of_the_world_goes_on_with_trios() -> None:
+    async def main() -> None:
+        clock = Here()
+        before = clock.now()
+        await trio.sleep(5)
+        assert (clock.now() - before).total_seconds() == 5
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
