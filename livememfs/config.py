@@ -140,7 +140,9 @@ class Settings(BaseModel):
     )
     observe_budget: int = Field(300_000, ge=0, description="most tokens that observing may cost in one UTC day")
     observe_batch: int = Field(16, ge=1, le=64, description="most events of an agent in one call of the model")
-    observe_idle: float = Field(30.0, ge=0, description="seconds without an event after which fewer are observed")
+    observe_idle: float = Field(
+        30.0, ge=0, description="seconds without an event after which half as many are observed"
+    )
     observe_timeout: float = Field(60.0, gt=0, description="seconds one call of the observer may take")
     observe_skip_tools: str = Field(
         "TodoWrite,TodoRead,TaskCreate,TaskUpdate,TaskGet,TaskList,Skill,SlashCommand,AskUserQuestion,ToolSearch,"

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("livememfs.pipelines")
 
+SMALL_WAITS = 6
+"""How many times longer a batch waits for more that is not half full."""
 FREE_SECONDS = 1.0
 """The longest wait for more events where observing them costs nothing."""
 HEAL_SECONDS = 60.0
@@ -189,6 +191,8 @@ class Observer:
         tools = self._inbox.waiting(place.space, place.session, "tool")
         stopped = bool(self._inbox.waiting(place.space, place.session, "stop"))
         idle = self.settings.stop_idle if stopped else self.settings.idle
+        if len(tools) < self.settings.batch // 2:
+            idle = SMALL_WAITS * self.settings.idle  # or each short turn of a conversation would cost a call
         if self._asking.model is None:
             idle = min(idle, FREE_SECONDS)
         due = -math.inf if self._is_full(tools) else heard + idle

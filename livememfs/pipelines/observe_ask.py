@@ -40,7 +40,7 @@ class ObserveSettings:
 
     :batch:      most events in one call
     :characters: most characters of events in one call
-    :idle:       seconds without an event after which a smaller batch is due
+    :idle:       seconds without an event after which a batch is due that is half full; a smaller one waits longer
     :stop_idle:  the same after the agent has stopped: it may go on at once
     :budget:     most tokens in and out of a UTC day
     :tries:      calls that an event is part of before it is given up

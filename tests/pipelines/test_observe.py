@@ -60,9 +60,32 @@ def test_a_batch_is_due_when_it_is_full_and_a_smaller_one_when_nothing_comes() -
         assert [len(events_in(request)) for request in llm.requests] == [4, 4]
         await trio.sleep(4)
         assert [len(events_in(request)) for request in llm.requests] == [4, 4, 2]
+        await world.tool(10)
+        await trio.sleep(25)
+        assert len(llm.requests) == 3
+        await trio.sleep(10)
+        assert [len(events_in(request)) for request in llm.requests] == [4, 4, 2, 1]
 
     with ScriptedLLM(responder=observing) as llm:
         run(main, llm, settings=ObserveSettings(batch=4, idle=5.0))
+
+
+def test_short_turns_share_a_call() -> None:
+    """Sixty turns of two events, a minute apart: 120 events cost 15 calls at most here too."""
+
+    async def main(world: World) -> None:
+        for turn in range(60):
+            await world.say("prompt", f"Do thing {turn}")
+            await world.tool(2 * turn)
+            await world.tool(2 * turn + 1)
+            await world.say("stop")
+            await trio.sleep(60)
+        await world.settled()
+        assert sum(len(one.events) for one in await world.observations()) == 120
+
+    with ScriptedLLM(responder=observing) as llm:
+        run(main, llm)
+        assert len(llm.requests) <= 15
 
 
 def test_events_of_two_sessions_never_meet_in_one_call() -> None:
