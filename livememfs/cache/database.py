@@ -111,6 +111,7 @@ def m003_events(db: sqlite3.Connection) -> None:
         )"""
     )
     db.execute("CREATE INDEX event_state ON event(state, reason)")
+    db.execute("CREATE INDEX event_waiting ON event(space, session, kind, size) WHERE state = 'waiting'")
     db.execute("CREATE INDEX event_object ON event(object) WHERE state = 'stored'")
     db.execute(
         "CREATE TABLE event_count (state TEXT NOT NULL, reason TEXT NOT NULL, n INTEGER NOT NULL,"

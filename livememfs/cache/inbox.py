@@ -39,6 +39,15 @@ class Queued:
     line: str
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How many events wait, how many characters they are, and which came first."""
+
+    number: int
+    size: int
+    first: int
+
+
 @dataclass(frozen=True)
 class InboxStatistics:
     """Events since the local state began: `events` is the sum of all the others.
@@ -110,23 +119,30 @@ class Inbox:
 
     # --- working ------------------------------------------------------------------------------------------------
 
-    def sessions(self) -> list[tuple[str, str]]:
-        """Space and session of all that waits, the oldest first."""
-        return [
-            (space, session)
-            for space, session, _ in self._database.rows(
-                "SELECT space, session, min(seq) FROM event WHERE state = ? GROUP BY 1, 2 ORDER BY 3", (WAITING,)
-            )
-        ]
+    def standing(self) -> dict[tuple[str, str], dict[str, Standing]]:
+        """What waits, by space and session and then by kind, without reading any of it."""
+        found: dict[tuple[str, str], dict[str, Standing]] = {}
+        rows = self._database.rows(
+            # The index has all of it: of a day without a model thousands may wait, and each event asks.
+            "SELECT space, session, kind, count(*), sum(size), min(seq) FROM event WHERE state = 'waiting'"
+            " GROUP BY space, session, kind"
+        )
+        for space, session, kind, number, size, first in rows:
+            found.setdefault((space, session), {})[kind] = Standing(number, size, first)
+        return found
 
-    def waiting(self, space: str, session: str, *kinds: str) -> list[Queued]:
-        """What waits of a session, of some kinds, in the order of time."""
+    def tries(self, seq: int) -> int:
+        """How many calls an event was part of."""
+        return int(self._database.rows("SELECT tries FROM event WHERE seq = ?", (seq,))[0][0])
+
+    def waiting(self, space: str, session: str, *kinds: str, most: int = -1) -> list[Queued]:
+        """What waits of a session, of some kinds, in the order of time; the first `most` of it."""
         marks = ", ".join("?" * len(kinds))
         query = (
-            f"SELECT {_COLUMNS} FROM event WHERE state = ? AND space = ? AND session = ? AND kind IN ({marks})"
-            " ORDER BY seq"
+            f"SELECT {_COLUMNS} FROM event WHERE state = 'waiting' AND space = ? AND session = ? AND kind IN ({marks})"
+            " ORDER BY seq LIMIT ?"
         )
-        return [Queued(*row) for row in self._database.rows(query, (WAITING, space, session, *kinds))]
+        return [Queued(*row) for row in self._database.rows(query, (space, session, *kinds, most))]
 
     def claim(self, events: Iterable[Queued], now: int) -> list[Queued]:
         """Make events ours, those of them that still wait; it counts as a try. `now` in seconds."""

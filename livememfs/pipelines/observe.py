@@ -9,7 +9,7 @@ Refuses to keep anything in memory that a restart would miss. Trio thread only; 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ import structlog
 import trio
 
 from livememfs import errors
-from livememfs.cache.inbox import InboxStatistics, Queued, Spent
+from livememfs.cache.inbox import InboxStatistics, Queued, Spent, Standing
 from livememfs.pipelines import observe_builtin
 from livememfs.pipelines.observe_ask import WRONG, Asking, ObserveSettings
 from livememfs.pipelines.observe_known import Batch, Place, came_of, data_of, known_of, recorded, session_of
@@ -181,21 +181,20 @@ class Observer:
 
     def _next(self) -> tuple[float, Place | None]:
         """The session that is due first, and when."""
-        found = [(self._due(place), place) for place in (Place(*one) for one in self._inbox.sessions())]
+        found = [(self._due(Place(*one), waiting), Place(*one)) for one, waiting in self._inbox.standing().items()]
         return min(found, key=lambda one: one[0], default=(math.inf, None))
 
-    def _due(self, place: Place) -> float:
+    def _due(self, place: Place, waiting: Mapping[str, Standing]) -> float:
         heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
-        if self._inbox.waiting(place.space, place.session, "start", "prompt"):
+        if "start" in waiting or "prompt" in waiting:
             return max(heard + RECORD_SECONDS, held)
-        tools = self._inbox.waiting(place.space, place.session, "tool")
-        stopped = bool(self._inbox.waiting(place.space, place.session, "stop"))
-        idle = self.settings.stop_idle if stopped else self.settings.idle
-        if len(tools) < self.settings.batch // 2:
+        tools = waiting.get("tool")
+        idle = self.settings.stop_idle if "stop" in waiting else self.settings.idle
+        if tools is None or tools.number < self.settings.batch // 2:
             idle = SMALL_WAITS * self.settings.idle  # or each short turn of a conversation would cost a call
         if self._asking.model is None:
             idle = min(idle, FREE_SECONDS)
-        due = -math.inf if self._is_full(tools) else heard + idle
+        due = -math.inf if tools is not None and self._is_full(tools) else heard + idle
         return max(due, held, self._closed_until, self._paused())
 
     def _paused(self) -> float:
@@ -208,10 +207,10 @@ class Observer:
             return -math.inf
         return trio.current_time() + left
 
-    def _is_full(self, tools: Sequence[Queued]) -> bool:
-        if tools and tools[0].tries:
-            return True  # what was to come with it has come
-        return len(tools) >= self.settings.batch or sum(one.size for one in tools) >= self.settings.characters
+    def _is_full(self, tools: Standing) -> bool:
+        if tools.number >= self.settings.batch or tools.size >= self.settings.characters:
+            return True
+        return self._inbox.tries(tools.first) > 0  # what was to come with it has come
 
     async def _work(self, place: Place) -> None:
         """One step for one session. Whatever goes wrong must not cost the mount."""
@@ -252,10 +251,11 @@ class Observer:
     # --- one batch ----------------------------------------------------------------------------------------------
 
     async def _observe(self, place: Place) -> None:
-        tools = self._parsed(self._inbox.waiting(place.space, place.session, "tool"))
+        tools = self._parsed(self._inbox.waiting(place.space, place.session, "tool", most=self.settings.batch))
         stops = self._inbox.waiting(place.space, place.session, "stop")
         chosen = self._chosen(tools)
-        ends = stops if len(chosen) == len(tools) else []
+        left = self._inbox.standing().get((place.space, place.session), {}).get("tool")
+        ends = stops if len(chosen) == (left.number if left is not None else 0) else []
         session = await session_of(self._replica, place, self._clock.now())
         if not chosen and not self._has_news(session):
             self._inbox.skip(stops, NOTHING_NEW)
