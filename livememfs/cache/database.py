@@ -111,6 +111,7 @@ def m003_events(db: sqlite3.Connection) -> None:
         )"""
     )
     db.execute("CREATE INDEX event_state ON event(state, reason)")
+    db.execute("CREATE INDEX event_kind ON event(space, session, kind)")
     db.execute("CREATE INDEX event_waiting ON event(space, session, kind, size) WHERE state = 'waiting'")
     db.execute("CREATE INDEX event_object ON event(object) WHERE state = 'stored'")
     db.execute(

@@ -124,8 +124,8 @@ class Inbox:
         found: dict[tuple[str, str], dict[str, Standing]] = {}
         rows = self._database.rows(
             # The index has all of it: of a day without a model thousands may wait, and each event asks.
-            "SELECT space, session, kind, count(*), sum(size), min(seq) FROM event WHERE state = 'waiting'"
-            " GROUP BY space, session, kind"
+            "SELECT space, session, kind, count(*), sum(size), min(seq) FROM event INDEXED BY event_waiting"
+            " WHERE state = 'waiting' GROUP BY space, session, kind"
         )
         for space, session, kind, number, size, first in rows:
             found.setdefault((space, session), {})[kind] = Standing(number, size, first)
