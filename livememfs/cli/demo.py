@@ -41,6 +41,7 @@ def demo(choice: Choice) -> None:  # noqa: ARG001 - the demo uses a store of its
             _mount(stage)
             _write(stage)
             _consolidate(stage)
+            _observe(stage)
             _unmount(stage)
     output.say("", "That was all of it. Mount your own with: livememfs mount DIRECTORY")
 
@@ -97,6 +98,17 @@ def _consolidate(stage: Stage) -> None:
     stage.explain("The bank is read-only, and a refusal says why.")
     stage.run("echo scribble > memory/project/bank/progress.md", fails=True)
     stage.run("tail -n 1 memory/.livememfs/errors.ndjson", shows=["EROFS", "bank/progress.md"])
+
+
+def _observe(stage: Stage) -> None:
+    stage.explain("An agent's hooks write what it does into .hooks/; here are two of them, by hand.")
+    used = '{"session_id": "s1", "tool_name": "Bash", "tool_input": {"command": "git commit -m \\"Retry uploads\\""}}'
+    stage.run(f"printf '%s' '{used}' > memory/project/.hooks/PostToolUse")
+    stage.run("""printf '%s' '{"session_id": "s1"}' > memory/project/.hooks/Stop""")
+    stage.explain("What it did becomes observations and a summary, and the next agent begins with them.")
+    stage.run("until [ -e memory/project/sessions/s1/summary.md ]; do sleep 0.2; done")
+    stage.run("cat memory/project/context.md", shows=["Last session", "Committed: Retry uploads"])
+    stage.run("ls memory/project/observations", shows=["_change_"])
 
 
 def _unmount(stage: Stage) -> None:

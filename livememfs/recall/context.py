@@ -150,7 +150,7 @@ class ContextPages:
             with suppress(ObjectMissing, NotText):
                 found = Summary.parse((await self._replica.read(key)).data, path=key)
                 lines = [
-                    f"- {word}: {_short(getattr(found, name))}" for name, word in _SUMMED_UP if getattr(found, name)
+                    f"- {word}: {_in_a_line(getattr(found, name))}" for name, word in _SUMMED_UP if getattr(found, name)
                 ]
                 if lines:
                     return "\n".join([f"## Last session ({found.created_at:%Y-%m-%d})", *lines])
@@ -230,11 +230,13 @@ def _is_called(name: str, observation: str) -> bool:
 
 def _more(where: str, observed: bool) -> str:
     """Where to look for more."""
-    lines = ["## More", f'- `cat "{where}search/QUESTION.md"` searches; `{where}bank/*.md` is what is settled.']
+    lines = [f"## More (in {where})" if where else "## More"]
+    lines.append('- `cat "search/QUESTION.md"` searches; `bank/*.md` is what is settled.')
     if observed:
-        lines.append(f"- `{where}observations/ID.md` is a line of the timeline in full;")
-        lines.append(f"  `{where}search/around:ID.md` is what happened before and after it.")
-    lines.append(f"- `{where}README.md` says how to write something down.")
+        lines.append(
+            "- `observations/ID.md`: a line of the timeline in full; `search/around:ID.md`: what was around it."
+        )
+    lines.append("- `README.md` says how to write something down.")
     return "\n".join(lines)
 
 
