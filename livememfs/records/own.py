@@ -24,8 +24,10 @@ _BLOCK = re.compile(
 
 
 def wrapped(text: str) -> str:
-    """A block of context with its marks."""
-    return f"{OPEN}\n{text.rstrip()}\n{CLOSE}\n"
+    """A block of context with its marks. A mark that ends one and stands in the text is replaced: the rest would pass
+    for somebody else's words.
+    """
+    return f"{OPEN}\n{text.replace(CLOSE, LEFT_OUT).rstrip()}\n{CLOSE}\n"
 
 
 def basic(text: str) -> str:
