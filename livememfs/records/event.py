@@ -71,7 +71,7 @@ class Event:
     def from_json(cls, line: str) -> Event:
         """The event of a line that `to_json` gave. KeyError, TypeError, ValueError for any other."""
         value = json.loads(line)
-        return cls(**{**value, "at": parse_iso(value["at"])})
+        return cls(**{**value, "at": parse_iso(str(value["at"]))})
 
     def files(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files it read and those it changed, as far as what the tool was given says so; relative to the project
