@@ -23,7 +23,8 @@ Status = Literal["active", "completed"]
 LAST_KEPT = 64
 """Ids of observations that a session remembers: what the observer is reminded of, and what a summary is made of."""
 SUMMARY_FIELDS = ("request", "investigated", "learned", "completed", "next_steps")
-_HEADING = re.compile(r"^## (.+?)[ \t]*$", re.MULTILINE)
+_HEADING = re.compile(rf"^## ({'|'.join(SUMMARY_FIELDS).replace('_', ' ')})[ \t]*$", re.MULTILINE | re.IGNORECASE)
+"""Ours alone: what a model says may have headings of its own."""
 
 
 @dataclass(frozen=True)
@@ -99,28 +100,46 @@ class Session:
 
     @classmethod
     def parse(cls, data: bytes, *, space: str, session: str, now: datetime) -> Session:
-        """The session of an object; a new one for what is none, of which nothing can be kept."""
+        """The session of an object; a new one for what is none. A field that is odd is as if it were not there."""
         try:
             value = json.loads(data)
-            events, meter = value.get("events", {}), value.get("meter", {})
-            known: dict[str, Any] = {
-                "agent": str(value.get("agent", "")),
-                "project": str(value.get("project", "")),
-                "source": str(value.get("source", "")),
-                "status": "completed" if value.get("status") == "completed" else "active",
-                "prompts": int(value.get("prompts", 0)),
-                "observed": int(events.get("observed", 0)),
-                "skipped": int(events.get("skipped", 0)),
-                "observations": tuple(map(str, value.get("observations", []))),
-                "summed_up": int(value.get("summed_up", 0)),
-                "model": str(value.get("model", "")),
-                "meter": Meter(*(int(meter.get(one.name, 0)) for one in fields(Meter))),
-                "extra": {name: one for name, one in value.items() if name not in _OURS},
-            }
-            made, updated = (parse_iso(str(value[name])) for name in ("created_at", "updated_at"))
-            return cls(str(value.get("session_id", session)), space, made, updated, **known)
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
             return cls(session, space, now, now)
+        events, meter, names = value.get("events"), value.get("meter"), value.get("observations")
+        return cls(
+            id=_text(value, "session_id") or session,
+            space=space,
+            created_at=_moment(value.get("created_at"), now),
+            updated_at=_moment(value.get("updated_at"), now),
+            **{name: _text(value, name) for name in ("agent", "project", "source", "model")},
+            status="completed" if value.get("status") == "completed" else "active",
+            prompts=_number(value, "prompts"),
+            observed=_number(events, "observed"),
+            skipped=_number(events, "skipped"),
+            observations=tuple(map(str, names)) if isinstance(names, list) else (),
+            summed_up=_number(value, "summed_up"),
+            meter=Meter(*(_number(meter, one.name) for one in fields(Meter))),
+            extra={name: one for name, one in value.items() if name not in _OURS},
+        )
+
+
+def _number(value: object, name: str) -> int:
+    found = value.get(name) if isinstance(value, dict) else 0
+    return found if isinstance(found, int) else 0
+
+
+def _text(value: Mapping[str, Any], name: str) -> str:
+    found = value.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _moment(value: object, default: datetime) -> datetime:
+    try:
+        return parse_iso(str(value))
+    except ValueError:
+        return default
 
 
 _OURS = frozenset(
@@ -146,10 +165,10 @@ def with_prompts(data: bytes, events: Iterable[Event]) -> bytes:
 def last_prompts(data: bytes, most: int) -> list[str]:
     """What was asked last, in the order in which it was."""
     found: list[str] = []
-    for line in reversed(data.decode("utf-8", "replace").splitlines()):
+    for line in reversed(data.decode("utf-8", "replace").split("\n")):  # a text has more ends of lines than a file
         try:
             text = json.loads(line)["prompt"]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue
         if isinstance(text, str) and text.strip():
             found.append(text)
