@@ -1,0 +1,191 @@
+"""An observation: it comes back from its object as it was, and foreign hands do it no harm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from livememfs.errors import NotText
+from livememfs.records import frontmatter, keys
+from livememfs.records.observation import ICONS, TYPES, Observation, observation_id, read_list_of, type_of
+
+AT = datetime(2026, 2, 20, 14, 30, 5, tzinfo=UTC)
+NAME = "20260220T143005_bugfix_0a1b2c3d.md"
+
+lines = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20).map(str.strip)
+filled = lines.filter(bool)
+lists = st.lists(filled, max_size=3, unique=True).map(tuple)
+bodies = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=60)
+observations = st.builds(
+    Observation,
+    id=st.just("0a1b2c3d"),
+    session=lines,
+    created_at=st.just(AT),
+    type=st.sampled_from(TYPES),
+    title=filled,
+    subtitle=lines,
+    narrative=bodies,
+    facts=lists,
+    concepts=lists,
+    files_read=lists,
+    files_modified=lists,
+    project=lines,
+    agent=lines,
+    discovery_tokens=st.integers(0, 10**6),
+    model=lines,
+    events=lists,
+    extra=st.dictionaries(st.sampled_from(["score", "reviewed_by"]), filled, max_size=2),
+)
+
+
+def parse(data: bytes | str, name: str = NAME) -> Observation:
+    data = data if isinstance(data, bytes) else data.encode()
+    return Observation.parse(data, path=f"alpha/observations/{name}", name=name)
+
+
+def written(metadata: dict[str, Any], body: str = "It was so.\n") -> Observation:
+    return parse(frontmatter.join(metadata, body))
+
+
+@given(observations)
+@example(
+    Observation("0a1b2c3d", "s", AT, "bugfix", "a: b, # c", facts=("1, 2 and 3", "7", "true", "- x"), events=("7",))
+)
+def test_an_observation_comes_back_from_its_object_as_it_was(one: Observation) -> None:
+    assert parse(one.render(), one.name) == one
+
+
+def test_its_object_has_the_fields_of_the_specification_and_a_name_that_sorts_by_time() -> None:
+    one = Observation("0a1b2c3d", "s-1", AT, "bugfix", "Mended", narrative="It was so.\n", facts=("a, b",))
+
+    metadata, body = frontmatter.split(one.render().decode())
+
+    assert one.name == NAME
+    assert keys.parse(keys.observations_prefix("alpha") + one.name).kind == "observation"
+    assert body == "It was so.\n"
+    assert list(metadata) == [
+        "id", "session", "project", "agent", "type", "title", "subtitle", "facts", "concepts", "files_read",
+        "files_modified", "discovery_tokens", "created_at", "created_at_epoch", "model", "events",
+    ]  # fmt: skip
+    assert (metadata["facts"], metadata["concepts"]) == (["a, b"], [])
+    assert (metadata["created_at"], metadata["created_at_epoch"]) == ("2026-02-20T14:30:05Z", 1_771_597_805_000)
+
+
+def test_the_name_is_in_utc_and_whole_seconds_wherever_it_was_made() -> None:
+    elsewhere = AT.astimezone(timezone(timedelta(hours=9))).replace(microsecond=999_999)
+
+    assert Observation("0a1b2c3d", "s", elsewhere, "bugfix", "x").name == NAME
+
+
+@given(st.text())
+@example("Bugfix ")
+@example("DECISION")
+def test_a_word_that_is_no_type_is_a_discovery(word: str) -> None:
+    expected = word.strip().lower() if word.strip().lower() in TYPES else "discovery"
+
+    assert type_of(word) == expected
+
+
+@pytest.mark.parametrize("given_", ["nonsense", "", 7, None, ["bugfix"]])
+def test_a_type_in_an_object_that_is_none_falls_back(given_: Any) -> None:
+    expected = "bugfix" if given_ in ("", None, ["bugfix"]) else "discovery"  # the name has a type where it says none
+
+    assert written({"type": given_, "title": "x"}).type == expected
+
+
+def test_fields_of_other_hands_are_kept_with_their_values() -> None:
+    found = written({"title": "x", "score": 0.5, "tags": ["a", "b"], "by": {"who": "me"}})
+
+    assert found.extra == {"score": 0.5, "tags": ["a", "b"], "by": {"who": "me"}}
+    again, _ = frontmatter.split(found.render().decode())
+    assert {name: again[name] for name in found.extra} == found.extra
+
+
+def test_odd_fields_are_left_out_and_the_rest_is_read() -> None:
+    odd = {
+        "title": ["a", "list"],
+        "subtitle": {"a": "mapping"},
+        "facts": 7,
+        "concepts": {"no": "list"},
+        "files_read": [1, None, "a.py", ["b.py"], "a.py"],
+        "discovery_tokens": "many",
+        "created_at": "yesterday",
+        "session": 12,
+    }
+
+    found = written(odd, "The first line\nand more")
+
+    assert (found.title, found.subtitle) == ("The first line", "")
+    assert (found.facts, found.concepts, found.files_read) == ((), (), ("1", "a.py"))
+    assert (found.discovery_tokens, found.session) == (0, "12")
+    assert found.created_at == AT  # as its name says
+
+
+@pytest.mark.parametrize("text", ["", "no front matter at all", "---\n: : :\n---\nbody", "---\nnever closed", "\ufeff"])
+def test_an_object_without_usable_fields_is_still_an_observation(text: str) -> None:
+    found = parse(text)
+
+    assert (found.id, found.type, found.created_at) == ("0a1b2c3d", "bugfix", AT)
+    assert found.title == text.strip().partition("\n")[0].lstrip("\ufeff")[:160]
+
+
+def test_an_object_under_any_other_name_is_read_by_its_fields() -> None:
+    found = parse(Observation("0a1b2c3d", "s", AT, "feature", "x").render(), "by-hand.md")
+
+    assert (found.id, found.type, found.created_at) == ("0a1b2c3d", "feature", AT)
+    assert parse("x", "by-hand.md").created_at == datetime.fromtimestamp(0, UTC)
+
+
+def test_the_name_says_which_observation_it_is() -> None:
+    assert parse(Observation("ffffffff", "s", AT, "bugfix", "x").render()).id == "0a1b2c3d"
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(NotText, match="0xff"):
+        parse(b"\xff")
+
+
+@given(st.binary(max_size=80))
+def test_whatever_stands_in_an_object_is_read_or_refused(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        with pytest.raises(NotText):
+            parse(data)
+    else:
+        assert parse(data).type in TYPES
+
+
+@pytest.mark.parametrize(
+    ("value", "items"),
+    [("a, b", ("a, b",)), (" ", ()), (["a, b", "c"], ("a, b", "c")), (None, ()), (3, ()), ([1, True], ("1", "true"))],
+)
+def test_a_text_alone_is_one_item_since_facts_have_commas(value: object, items: tuple[str, ...]) -> None:
+    assert read_list_of(value) == items
+
+
+def test_reading_all_of_it_costs_a_quarter_of_the_characters_of_narrative_and_facts() -> None:
+    assert Observation("0a1b2c3d", "s", AT, "bugfix", "a title", narrative="x" * 9, facts=("y" * 4,)).tokens == 4
+
+
+def test_each_type_has_an_icon_of_one_character_of_the_basic_plane() -> None:
+    assert set(ICONS) == set(TYPES)
+    assert all(len(icon) == 1 and icon <= "\uffff" for icon in ICONS.values())
+    assert len(set(ICONS.values())) == len(TYPES)
+
+
+def test_the_id_follows_from_session_events_and_number_whatever_their_order() -> None:
+    assert observation_id("s", ["a", "b"], 1) == observation_id("s", ["b", "a"], 1)
+    ids = {
+        observation_id("s", ["a", "b"], 1),
+        observation_id("s", ["a", "b"], 2),
+        observation_id("t", ["a", "b"], 1),
+        observation_id("s", ["a"], 1),
+        observation_id("s", ["ab"], 1),
+    }
+    assert len(ids) == 5
+    assert all(len(one) == 8 and int(one, 16) >= 0 for one in ids)
