@@ -29,16 +29,19 @@ _OPENINGS = re.compile(r"<(observation|skip|summary)\b(?![^>]*/>)", re.IGNORECAS
 _CLOSINGS = re.compile(r"</(observation|skip|summary)\s*>", re.IGNORECASE)
 _EVENTS = re.compile(r"""events?\s*=\s*["']?([0-9][0-9 ,;]*)""", re.IGNORECASE)
 _REFUSAL = re.compile(
-    r"\b(?:i (?:can(?:no|')t|am unable|'m unable|won't|will not)|i'm sorry|i am sorry|je ne peux pas|désolé)\b",
+    r"\b(?:i (?:can(?:no|['’])t|am unable|won['’]t|will not)|i['’]m (?:unable|sorry)|i am sorry"
+    r"|je ne peux pas|désolée?)\b",
     re.IGNORECASE,
 )
 _OVERFLOW = re.compile(
-    r"context (?:length|window|limit)|too (?:long|many tokens|large)|maximum (?:context|length|tokens)|prompt is too",
+    r"context (?:length|window|limit)|too (?:long|many tokens|large)|maximum (?:context|length|tokens)|prompt is too"
+    r"|trop (?:longu?e?|de (?:tokens|jetons))\b|(?:contexte|longueur) (?:dépasse|maximale?)|limite de contexte",
     re.IGNORECASE,
 )
 _ITEM = re.compile(
     r"<(?:item|fact|concept|file)\b[^>]*>(.*?)</(?:item|fact|concept|file)\s*>", re.DOTALL | re.IGNORECASE
 )
+_INNER = "|".join(("events", "type", "title", "subtitle", "narrative", "facts", "concepts", *SUMMARY_FIELDS))
 _ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&amp;": "&"}
 
 
@@ -85,11 +88,12 @@ def read(text: str, finish_reason: str, events: int) -> Reply:
     if _OPEN_THINKING.match(text) or finish_reason == "length":
         return Reply("truncated")
     drafts = tuple(_drafts(text, events))
-    skipped = _skips(text, events)
-    summary, no_summary = _summary(text), bool(_NO_SUMMARY.search(text))
+    beside = _OBSERVATION.sub("", text)  # what an observation quotes is no word of the reply
+    skipped = _skips(beside, events, alone=beside == text)
+    summary, no_summary = _summary(beside), bool(_NO_SUMMARY.search(beside))
     if not (drafts or skipped or summary or no_summary):
         return Reply(_instead(text))
-    if _is_half(text):
+    if _is_half(text, beside):
         return Reply("truncated")
     observed = {number for one in drafts for number in one.events}
     skipped = {number: reason for number, reason in skipped.items() if number not in observed}
@@ -108,11 +112,14 @@ def _instead(text: str) -> Verdict:
     return "refusal" if len(text) < 2_000 and _REFUSAL.search(text) else "prose"
 
 
-def _is_half(text: str) -> bool:
+def _is_half(text: str, beside: str) -> bool:
     """Whether an element was begun and not ended: what it would have said nobody knows."""
-    opened = [name.lower() for name in _OPENINGS.findall(text)]
-    closed = [name.lower() for name in _CLOSINGS.findall(text)]
-    return any(opened.count(name) > closed.count(name) for name in ("observation", "summary"))
+    for name, where in (("observation", text), ("summary", beside)):
+        opened = [one.lower() for one in _OPENINGS.findall(where)]
+        closed = [one.lower() for one in _CLOSINGS.findall(where)]
+        if opened.count(name) > closed.count(name):
+            return True
+    return False
 
 
 def _drafts(text: str, events: int) -> Iterator[Draft]:
@@ -134,14 +141,13 @@ def _drafts(text: str, events: int) -> Iterator[Draft]:
         )
 
 
-def _skips(text: str, events: int) -> dict[int, str]:
-    """Reasons by number. A skip without numbers means all events, where no observation says otherwise."""
+def _skips(text: str, events: int, *, alone: bool) -> dict[int, str]:
+    """Reasons by number. A skip without numbers means all events, where no observation stands beside it."""
     found: dict[int, str] = {}
     for attributes, body in _SKIP.findall(text):
         reason = _clean(body or _named(attributes, "reason"), MAX_TITLE) or "nothing worth knowing"
         listed = _attribute(attributes)
-        everything = not listed and not _OBSERVATION.search(text)
-        for number in range(1, events + 1) if everything else _numbers(listed, events):
+        for number in range(1, events + 1) if alone and not listed else _numbers(listed, events):
             found.setdefault(number, reason)
     return found
 
@@ -172,7 +178,9 @@ def _named(attributes: str, name: str) -> str:
 
 def _element(body: str, name: str) -> str:
     """The text of the first element of a name; one that was never closed ends where the next begins."""
-    match = re.search(rf"<{name}\b[^>]*>(.*?)(?:</{name}\s*>|(?=<[a-z_]+>)|\Z)", body, re.DOTALL | re.IGNORECASE)
+    flags = re.DOTALL | re.IGNORECASE
+    match = re.search(rf"<{name}\b[^>]*>(.*?)</{name}\s*>", body, flags)
+    match = match or re.search(rf"<{name}\b[^>]*>(.*?)(?=</?(?:{_INNER})\b|\Z)", body, flags)
     return match[1] if match else ""
 
 
