@@ -54,7 +54,7 @@ _CHANGES = re.compile(
             r"(?:sed|perl)\s+(?:\S+\s+)?-\w*i",
             r"tar\s+-?\w*x",
             *(
-                rf"(?:{_any(one)})\s+(?:-\S+\s+\S+\s+)?(?:{_any(with_)})(?![\w-])"
+                rf"(?:{_any(one)})\s+(?:-[A-Za-z]\s+\S+\s+|-\S+\s+){{0,3}}(?:{_any(with_)})(?![\w-])"
                 for one, with_ in _CHANGING_WITH.items()
             ),
         ]
@@ -95,7 +95,12 @@ def _edit(number: int, event: Event) -> Draft | None:
     facts = [f"{event.tool} changed {name}" for name in changed]
     for before, after in _replaced(given):
         facts.append(f"{_lines(before)} of {names} became {_lines(after)}")
-    return Draft((number,), "change", _cut(f"{verb} {names}", MAX_TITLE), facts=tuple(dict.fromkeys(facts))[:8])
+    return Draft(
+        (number,),
+        "change",
+        _cut(f"{verb} {names}", MAX_TITLE),
+        facts=tuple(dict.fromkeys(_cut(one, MAX_ITEM) for one in facts))[:8],
+    )
 
 
 def _replaced(given: Mapping[str, object]) -> list[tuple[str, str]]:
