@@ -7,18 +7,17 @@ Owns the shape of a contract and the reading of fields with good will. Refuses p
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from livememfs.errors import HookRefused
 from livememfs.pipelines.capture import Said
+from livememfs.records.event import storable
 
 Payload = Mapping[str, Any]
 Wants = Literal["nothing", "context", "recall"]
 """What is put into an answer: what is known of the space, or what fits a message."""
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,8 @@ def payload(data: bytes, *, path: str) -> Payload:
         raise HookRefused(path=path, detail=f"it is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise HookRefused(path=path, detail="it is no JSON object")
-    found: Payload = _whole(value)
+    found: Payload = storable(value)
     return found
-
-
-def _whole(value: Any) -> Any:
-    """Without halves of characters, as JSON can spell them: nothing can store or send them."""
-    if isinstance(value, str):
-        return value if value.isascii() else _HALF.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {_whole(name): _whole(one) for name, one in value.items()}
-    return [_whole(one) for one in value] if isinstance(value, list) else value
 
 
 def text(given: Payload, *names: str) -> str:

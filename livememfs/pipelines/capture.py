@@ -8,7 +8,7 @@ spells its hooks. Trio thread only; what is large is cleaned in a thread.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import trio
@@ -25,6 +25,7 @@ from livememfs.records.event import (
     digest_id,
     estimated_tokens,
     shortened,
+    storable,
 )
 from livememfs.records.own import value_without_own, without_own
 
@@ -101,6 +102,7 @@ class Capture:
 
     async def take(self, space: str, said: Said) -> Said:
         """Accept what a hook told; what it is without anything private. Durable when this returns. NoSpace."""
+        said = replace(said, **{one.name: storable(getattr(said, one.name)) for one in fields(said)})
         size = len(as_text(said.input)) + len(as_text(said.output)) + len(said.text)
         if size > IN_A_THREAD:
             clean, found, event_id = await trio.to_thread.run_sync(self._cleaned, said)
@@ -117,8 +119,9 @@ class Capture:
         given, in_given = privacy.redact_value(value_without_own(said.input))
         gave, in_gave = privacy.redact_value(value_without_own(said.output))
         text = privacy.redact(without_own(said.text))
-        found = tuple(sorted({*in_given, *in_gave, *text.found}))
-        whole = replace(said, input=given, output=gave, text=text.text)
+        tool, project = privacy.redact(said.tool), privacy.redact(said.project)
+        found = tuple(sorted({*in_given, *in_gave, *text.found, *tool.found, *project.found}))
+        whole = replace(said, input=given, output=gave, text=text.text, tool=tool.text, project=project.text)
         return whole, found, said.id or digest_id(said.kind, said.tool, given, gave, text.text)
 
     def _accept(self, space: str, said: Said, event_id: str) -> None:

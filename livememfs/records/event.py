@@ -25,10 +25,13 @@ STORED_CHARACTERS = 16_000
 HEAD, TAIL = 0.6, 0.3
 """The shares of a long field that are kept of its beginning and of its end (claude-mem, lessons)."""
 CHARACTERS_A_TOKEN = 4
+DEEPEST = 200
+TOO_DEEP = "[... nested too deep ...]"
 READS = frozenset({"Read", "NotebookRead", "View", "read_file", "beforeReadFile"})
 EDITS = frozenset(
     {"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "edit_file", "write_file", "afterFileEdit", "Update"}
 )
+_HALF = re.compile("[\ud800-\udfff]")
 _PATHS = ("file_path", "notebook_path", "path", "filename", "target_file")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 
@@ -100,6 +103,17 @@ class Event:
         if self.project and PurePosixPath(path).is_relative_to(self.project):
             return str(PurePosixPath(path).relative_to(self.project))
         return path
+
+
+def storable(value: Any, depth: int = 0) -> Any:
+    """A JSON value without what JSON can spell and nothing can store: halves of characters, nesting without end."""
+    if isinstance(value, str):
+        return value if value.isascii() else _HALF.sub("\ufffd", value)
+    if isinstance(value, Mapping | list) and depth == DEEPEST:
+        return TOO_DEEP
+    if isinstance(value, Mapping):
+        return {storable(name): storable(one, depth + 1) for name, one in value.items()}
+    return [storable(one, depth + 1) for one in value] if isinstance(value, list) else value
 
 
 def as_text(value: Any) -> str:
