@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.cache.database import Database
-from livememfs.cache.inbox import KEPT_SECONDS, Inbox, InboxStatistics, Queued, Spent
+from livememfs.cache.inbox import KEPT_SECONDS, Inbox, InboxStatistics, Queued, Spent, Standing
 from livememfs.cache.replica import Replica
 from livememfs.errors import NoSpace
 from livememfs.store.memory import MemoryStore
@@ -86,17 +86,23 @@ def test_an_id_is_one_of_its_session_and_space(inbox: Inbox) -> None:
     for space, session in (("a", "1"), ("a", "2"), ("b", "1")):
         assert inbox.add(space, session, "t1", "tool", "{}", at=AT)
 
-    assert inbox.sessions() == [("a", "1"), ("a", "2"), ("b", "1")]
+    assert list(inbox.standing()) == [("a", "1"), ("a", "2"), ("b", "1")]
 
 
-def test_sessions_come_by_their_oldest_event_and_events_in_the_order_of_time(inbox: Inbox) -> None:
+def test_what_waits_is_counted_by_session_and_kind_and_comes_in_the_order_of_time(inbox: Inbox) -> None:
     added(inbox, "a", session="late")
     added(inbox, "z", "b")
     inbox.skip(waiting(inbox, "late"), "x")
     added(inbox, "c", session="late")
 
-    assert inbox.sessions() == [(SPACE, SESSION), (SPACE, "late")]
+    first = waiting(inbox)[0]
+    assert inbox.standing() == {
+        (SPACE, "late"): {"tool": Standing(1, waiting(inbox, "late")[0].size, waiting(inbox, "late")[0].seq)},
+        (SPACE, SESSION): {"tool": Standing(2, sum(one.size for one in waiting(inbox)), first.seq)},
+    }
     assert ids(waiting(inbox)) == ["z", "b"]
+    assert inbox.waiting(SPACE, SESSION, "tool", most=1) == [first]
+    assert inbox.tries(first.seq) == 0
 
 
 def test_events_are_counted_by_kind_whatever_became_of_them(inbox: Inbox) -> None:
