@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import outcome
 import trio
 from trio.testing import MockClock
 
@@ -42,13 +41,18 @@ class Unhurried(OpenAIChat):
     passes = False
 
     async def chat(self, *args: Any, **named: Any) -> ChatReply:
-        asked = super().chat
+        failure: LiveMemError | None = None
         async with trio.open_nursery() as nursery:
             if not self.passes:
                 nursery.start_soon(_awake)
-            answer = await outcome.acapture(asked, *args, **named)
-            nursery.cancel_scope.cancel()
-        return answer.unwrap()
+            try:
+                return await super().chat(*args, **named)
+            except LiveMemError as error:
+                failure = error  # raised behind the nursery, which would put it into a group
+            finally:
+                nursery.cancel_scope.cancel()
+        assert failure is not None
+        raise failure
 
 
 async def _awake() -> None:
