@@ -17,7 +17,7 @@ from livememfs.records.observation import Observation
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.testing.observer import observing
 
-IDLE = 1.0
+IDLE = 0.4
 """Seconds without an event after which a batch that is not full is observed."""
 SETTLED_WITHIN = 30.0
 
