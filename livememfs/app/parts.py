@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 INDEX, TOLD = "index", "told.db"
 """The folder of the search index in the local state of a bucket, and the file of what sessions were told."""
 BUILTIN, NONE = "builtin", "none"
+EVENTS_SHARE, LEAST_ROOM = 0.7, 8_000
+"""The share of a request that events may take, beside what they are read with; and characters that they get anyhow."""
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
 
@@ -102,8 +104,10 @@ def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSett
 
 def observe_settings(settings: Settings) -> ObserveSettings:
     """When and how it is observed."""
+    room = (settings.context_window - ObserveSettings.max_tokens) * settings.chars_per_token * EVENTS_SHARE
     return ObserveSettings(
         batch=settings.observe_batch,
+        characters=min(max(int(room), LEAST_ROOM), ObserveSettings.characters),
         idle=settings.observe_idle,
         stop_idle=min(settings.observe_idle, ObserveSettings.stop_idle),
         budget=settings.observe_budget,

@@ -119,13 +119,16 @@ class Inbox:
 
     # --- working ------------------------------------------------------------------------------------------------
 
-    def standing(self) -> dict[tuple[str, str], dict[str, Standing]]:
-        """What waits, by space and session and then by kind, without reading any of it."""
+    def standing(self, most: int = 1 << 30) -> dict[tuple[str, str], dict[str, Standing]]:
+        """What waits, by space and session and then by kind, without reading any of it. No event counts for more than
+        `most` characters.
+        """
         found: dict[tuple[str, str], dict[str, Standing]] = {}
         rows = self._database.rows(
             # The index has all of it: of a day without a model thousands may wait, and each event asks.
-            "SELECT space, session, kind, count(*), sum(size), min(seq) FROM event INDEXED BY event_waiting"
-            " WHERE state = 'waiting' GROUP BY space, session, kind"
+            "SELECT space, session, kind, count(*), sum(min(size, ?)), min(seq) FROM event INDEXED BY event_waiting"
+            " WHERE state = 'waiting' GROUP BY space, session, kind",
+            (most,),
         )
         for space, session, kind, number, size, first in rows:
             found.setdefault((space, session), {})[kind] = Standing(number, size, first)

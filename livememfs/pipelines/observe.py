@@ -22,7 +22,7 @@ from livememfs.cache.inbox import InboxStatistics, Queued, Spent, Standing
 from livememfs.pipelines import observe_builtin
 from livememfs.pipelines.observe_ask import WRONG, Asking, ObserveSettings
 from livememfs.pipelines.observe_known import Batch, Place, came_of, data_of, known_of, recorded, session_of
-from livememfs.pipelines.observe_prompt import Known
+from livememfs.pipelines.observe_prompt import SHOWN_CHARACTERS, Known
 from livememfs.pipelines.observe_reply import Reply
 from livememfs.records import keys
 from livememfs.records.event import Event
@@ -181,7 +181,8 @@ class Observer:
 
     def _next(self) -> tuple[float, Place | None]:
         """The session that is due first, and when."""
-        found = [(self._due(Place(*one), waiting), Place(*one)) for one, waiting in self._inbox.standing().items()]
+        waits = self._inbox.standing(SHOWN_CHARACTERS)
+        found = [(self._due(Place(*one), waiting), Place(*one)) for one, waiting in waits.items()]
         return min(found, key=lambda one: one[0], default=(math.inf, None))
 
     def _due(self, place: Place, waiting: Mapping[str, Standing]) -> float:
@@ -285,7 +286,7 @@ class Observer:
         found: list[tuple[Queued, Event]] = []
         size = 0
         for one in tools[:most]:
-            size += one[0].size
+            size += min(one[0].size, SHOWN_CHARACTERS)
             if found and size > self.settings.characters:
                 break
             found.append(one)

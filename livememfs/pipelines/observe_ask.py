@@ -39,7 +39,7 @@ class ObserveSettings:
     """When and how it is observed.
 
     :batch:      most events in one call
-    :characters: most characters of events in one call
+    :characters: most characters of events in one call, as they are shown
     :idle:       seconds without an event after which a batch is due that is half full; a smaller one waits longer
     :stop_idle:  the same after the agent has stopped: it may go on at once
     :budget:     most tokens in and out of a UTC day
@@ -48,7 +48,7 @@ class ObserveSettings:
     """
 
     batch: int = 16
-    characters: int = 60_000
+    characters: int = 110_000
     idle: float = 30.0
     stop_idle: float = 10.0
     budget: int = 300_000

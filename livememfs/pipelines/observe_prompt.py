@@ -19,6 +19,8 @@ FIELD_CHARACTERS = 3_000
 """Of what a tool was given, and of what it gave, in a request."""
 LEAST_CHARACTERS = 400
 """The same, where a request was too long."""
+SHOWN_CHARACTERS = 2 * FIELD_CHARACTERS + 500
+"""Of one event in a request, at most."""
 PROMPT_CHARACTERS = 1_200
 _OUR_TAGS = re.compile(r"<(?=\s*/?\s*(?:event|what_happened|parameters|outcome|observed_from_primary_session)\b)", re.I)
 

@@ -244,11 +244,11 @@ class PromptsFile(_Taken):
 class StopFile(_Taken):
     """`.stop`: a touch asks for a summary, and for what was given up to be tried again; `cat` says how it stands."""
 
-    __slots__ = ("_asked",)
+    __slots__ = ("_writers",)
 
     def __init__(self, session: SessionDirectory) -> None:
         super().__init__(session, session, STOP)
-        self._asked = False
+        self._writers = 0
 
     async def content(self) -> bytes:
         context, space = self.session.context, self.session.space
@@ -259,17 +259,23 @@ class StopFile(_Taken):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             await self._stop(caller)
+            self._writers += 1
         return await super().open(mode, caller)
 
+    async def released(self) -> None:
+        self._writers -= 1
+
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        if change.mtime_ns is not None:
+        """Setting times is a touch; together with an open for writing, which is one too, it is one touch."""
+        if change.mtime_ns is not None and not self._writers:
             await self._stop(caller)
 
     async def written(self, data: bytes, caller: Caller) -> None:
         """What is written says nothing: the touch was the word."""
 
     async def _stop(self, caller: Caller) -> None:
-        await self.session.take(caller, {"kind": "stop"})
+        asked = f"touch {self.session.context.now_ns()}"  # who asks again means it
+        await self.session.take(caller, {"kind": "stop", "id": asked})
         observer = self.session.context.observer
         if observer is not None:
             observer.again(self.session.space, await self.session.identity())

@@ -70,6 +70,29 @@ def test_a_batch_is_due_when_it_is_full_and_a_smaller_one_when_nothing_comes() -
         run(main, llm, settings=ObserveSettings(batch=4, idle=5.0))
 
 
+def test_huge_outputs_make_no_batch_smaller_and_no_request_larger() -> None:
+    async def main(world: World) -> None:
+        for number in range(32):
+            await world.tool(number, input={"file_path": "y" * 50_000}, output="x" * 200_000)
+        await world.settled()
+
+    with ScriptedLLM(responder=observing) as llm:
+        run(main, llm)
+        assert [len(events_in(request)) for request in llm.requests] == [16, 16]
+        assert max(len(request.text) for request in llm.requests) < 125_000
+
+
+def test_a_batch_is_no_larger_than_what_the_model_may_be_shown() -> None:
+    async def main(world: World) -> None:
+        for number in range(9):
+            await world.tool(number, output="x" * 200_000)
+        await world.settled()
+
+    with ScriptedLLM(responder=observing) as llm:
+        run(main, llm, settings=ObserveSettings(idle=1.0, characters=20_000))
+        assert [len(events_in(request)) for request in llm.requests] == [3, 3, 3]
+
+
 def test_short_turns_share_a_call() -> None:
     """Sixty turns of two events, a minute apart: 120 events cost 15 calls at most here too."""
 
