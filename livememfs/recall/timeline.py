@@ -33,7 +33,8 @@ def day_title(day: date) -> str:
 
 def file_of(one: Observation) -> str:
     """The file that an observation stands under: the first that was changed, else the first that was read."""
-    return basic(next(iter((*one.files_modified, *one.files_read)), NO_FILE))
+    name = next(iter((*one.files_modified, *one.files_read)), "")
+    return basic(" ".join(name.split())) or NO_FILE
 
 
 def timeline(observations: Iterable[Observation], *, mark: str = "", newest_first: bool = True) -> str:
