@@ -38,6 +38,8 @@ AROUND = 8
 """Observations shown on each side of one."""
 PINNED = 10
 """Most lines of who somebody is, and of what they want."""
+SHARE = 0.2
+"""Of the budget, for each of who somebody is, what they want, and the last session."""
 SHOWN_CHARACTERS = 400
 SUMMARIES_TRIED = 4
 PATIENCE, AGAIN_SECONDS = 5.0, 10.0
@@ -190,12 +192,12 @@ class ContextPages:
         self, space: str, identity: Sequence[str], wishes: Sequence[str], summary: str, found: Sequence[Observation]
     ) -> str:
         where = f"{self._mounted}/{space}/" if self._mounted else ""
-        parts = [f"# Memory of {space}"]
+        parts, share = [f"# Memory of {space}"], int(self.budget * SHARE)
         for title, texts in (("## Who you are", identity), ("## Goals", wishes)):
             if texts:
-                parts.append("\n".join([title, *(f"- {one}" for one in texts)]))
+                parts.append("\n".join([title, *_within([f"- {one}" for one in texts], share)]))
         if summary:
-            parts.append(summary)
+            parts.append("\n".join(_cut(one, share // len(_SUMMED_UP)) for one in summary.split("\n")))
         more = _more(where, bool(found))
         spent = sum(map(tokens, (*parts, more))) + 60
         shown = fitting(found, max(self.budget - spent, 0))
@@ -240,12 +242,24 @@ def _more(where: str, observed: bool) -> str:
     return "\n".join(lines)
 
 
-def _in_a_line(text: str) -> str:
-    """A list as one sentence."""
-    items = [line.strip().removeprefix("- ").strip() for line in text.splitlines()]
-    return _short("; ".join(filter(None, items)))
-
-
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "\u2026"
+
+
+def _within(lines: Sequence[str], budget: int) -> list[str]:
+    """As many of the last lines as about so many tokens hold, in their order; of the very last at least a part."""
+    found: list[str] = []
+    for one in reversed(lines):
+        one = one if found else _cut(one, budget)
+        budget -= tokens(one + "\n")
+        if found and budget < 0:
+            break
+        found.append(one)
+    return found[::-1]
+
+
+def _cut(text: str, budget: int) -> str:
+    while (cost := tokens(text)) > budget and len(text) > 1:
+        text = text[: max(len(text) * budget // cost - 1, 0)].rstrip() + "\u2026"
+    return text
