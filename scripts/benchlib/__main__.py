@@ -52,6 +52,13 @@ def parser() -> argparse.ArgumentParser:
         "recall", help="what to know before answering", description="Measure `.recall` from a shell, by its memories."
     )
     told.add_argument("--memories", default="1000,10000,100000", help="how many, with commas")
+    hooked = commands.add_parser(
+        "hooks",
+        help="what an agent's hook costs it",
+        description="Measure hooks from the start of their shell to its end, next to one that starts an interpreter.",
+    )
+    hooked.add_argument("--memories", type=int, default=10_000, help="how many the space has")
+    hooked.add_argument("--rounds", type=int, default=200, help="how often each hook runs")
     searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
@@ -80,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from benchlib import recalling
 
         return recalling.main(sorted(int(size) for size in given.memories.split(",")))
+    if given.command == "hooks":
+        from benchlib import hooks
+
+        return hooks.main(given.memories, given.rounds)
     if given.command == "index":
         from benchlib import indexing
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -119,15 +120,15 @@ def settle(mount: Path, deadline: float) -> None:
         time.sleep(1.0)
 
 
-def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
-    """A row of the table: a fresh mount, its first answer, and the sessions after it."""
+@contextmanager
+def ready(home: Path, settings: Settings, made: Made, mount: Path) -> Iterator[float]:
+    """A fresh mount that has done what a mount does at its beginning; what its first answer took, in milliseconds."""
     environment = {
         **{name: os.environ[name] for name in ("PATH", "PYTHONPATH", "TMPDIR") if name in os.environ},
         "HOME": str(home),
         "LIVEMEMFS_STORE": settings.store,
         "LIVEMEMFS_CACHE": settings.cache,
     }
-    mount = home / f"mnt-{size}"
     mount.mkdir()
     command = [*TIED, sys.executable, "-m", "livememfs", "mount", "--foreground", mount]
     with (home / "log").open("wb") as log:
@@ -146,21 +147,28 @@ def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
                 raise RuntimeError("the mount does not end comparing names")
             time.sleep(0.2)
         settle(mount, deadline)
+        yield first[0]
+    finally:
+        subprocess.run(["fusermount3", "-u", mount], check=False, capture_output=True)
+        daemon.wait(READY_WITHIN)
+
+
+def measure(home: Path, settings: Settings, made: Made, size: int) -> str:
+    """A row of the table: a fresh mount, its first answer, and the sessions after it."""
+    mount = home / f"mnt-{size}"
+    with ready(home, settings, made, mount) as first:
         messages = [
             {"session": f"s{session}", "message": made.text(4, 14), "format": "json"}
             for session in range(SESSIONS)
             for _ in range(TURNS)
         ]
-        found = talk(file, scratch, messages)
-    finally:
-        subprocess.run(["fusermount3", "-u", mount], check=False, capture_output=True)
-        daemon.wait(READY_WITHIN)
+        found = talk(mount / SPACE / ".recall", home / "answer", messages)
     shell = [one[0] for one in found]
     parts = [[one[1].get(name, 0.0) for one in found] for name in PARTS]
     cells = "".join(f"{p(values, 0.5):7.1f} /{p(values, 0.95):5.1f}" for values in parts)
     told = sum(one[2] for one in found) / len(found)
     whole = " /".join(f"{p(shell, share):{width}.1f}" for share, width in ((0.5, 8), (0.95, 5), (0.99, 5)))
-    return f"{size:>9,} {first[0]:8.0f} {whole}{cells} {told:6.1f}"
+    return f"{size:>9,} {first:8.0f} {whole}{cells} {told:6.1f}"
 
 
 def main(sizes: list[int]) -> int:

@@ -73,10 +73,10 @@ def as_text(rows: Sequence[Row], costs: Sequence[Cost]) -> str:
         ("" if number and rows[number - 1].workload == row.workload else row.workload, *line)
         for number, (row, line) in enumerate(zip(rows, lines, strict=True))
     ]
-    text = _aligned([HEADINGS, *named], right={2, 3, 4})
+    text = aligned([HEADINGS, *named], right={2, 3, 4})
     if costs:
         rest = [(cost.what, cost.place, _in_words(per_operation(cost.requests, 1)) or "none") for cost in costs]
-        text += "\n\n" + _aligned([("requests for", "path", "requests"), *rest])
+        text += "\n\n" + aligned([("requests for", "path", "requests"), *rest])
     return text
 
 
@@ -98,7 +98,7 @@ def _number(count: float) -> str:
     return "<0.01" if count < 0.01 else f"{count:,.2f}".removesuffix(".00")
 
 
-def _aligned(lines: Sequence[tuple[str, ...]], right: frozenset[int] | set[int] = frozenset()) -> str:
+def aligned(lines: Sequence[tuple[str, ...]], right: frozenset[int] | set[int] = frozenset()) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     ruled = [lines[0], tuple("-" * width for width in widths), *lines[1:]]
     return "\n".join(
