@@ -242,6 +242,12 @@ def _more(where: str, observed: bool) -> str:
     return "\n".join(lines)
 
 
+def _in_a_line(text: str) -> str:
+    """A list as one sentence."""
+    items = [line.strip().removeprefix("- ").strip() for line in text.splitlines()]
+    return _short("; ".join(filter(None, items)))
+
+
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "\u2026"

@@ -115,15 +115,16 @@ async def test_a_page_tells_who_what_for_what_was_done_and_what_was_seen(world: 
         "**src/auth.py**",
         "#00000004 14:00 ⚖ Tokens expire after 24 hours ~9",
         "",
-        "## More",
+        "## More (in /m/alpha/)",
     ]
 
 
 async def test_a_page_of_an_empty_space_says_where_to_look_and_write(world: World) -> None:
     page = await world.page()
 
-    assert "/m/alpha/search/QUESTION.md" in page
-    assert "/m/alpha/README.md" in page
+    assert "## More (in /m/alpha/)\n" in page
+    assert '"search/QUESTION.md"' in page
+    assert "`README.md`" in page
     assert "Timeline" not in page
     assert page.startswith(f"{OPEN}\n# Memory of alpha\n")
     assert page.endswith(f"\n{CLOSE}\n")
