@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -102,6 +103,7 @@ class Observer:
         self._paused_until: datetime | None = None
         self._failing_since: datetime | None = None
         self._last_error = ""
+        self._locally = False  # it is the bucket or the disk that failed, and no model
         self._counts = {"refused": 0, "outages": 0}
 
     @property
@@ -123,8 +125,9 @@ class Observer:
     def uploaded(self, key: str, _new: bool) -> None:
         """A subscriber of uploads: what came of events is in the bucket."""
         if key in self._expected:
+            with suppress(errors.NoSpace):  # then `_confirm` says it, once there is room
+                self._inbox.confirm(key)
             self._expected.discard(key)
-            self._inbox.confirm(key)
 
     # --- the loop -----------------------------------------------------------------------------------------------
 
@@ -140,7 +143,8 @@ class Observer:
     async def _run(self) -> None:
         if self._parking is not None:
             await self._parking.take_up()
-        self._confirm()
+        with suppress(errors.NoSpace):  # as in `_heal`
+            self._confirm()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._heal)
             while True:
@@ -166,10 +170,11 @@ class Observer:
     async def _heal(self) -> None:
         while True:
             await trio.sleep(HEAL_SECONDS)
-            if not self._busy and self._inbox.heal(self._now() - int(HEAL_SECONDS)):
-                self._wake.set()
-            self._confirm()
-            self._inbox.prune(self._now())
+            with suppress(errors.NoSpace):  # a full disk is no reason to end; the next minute tries again
+                if not self._busy and self._inbox.heal(self._now() - int(HEAL_SECONDS)):
+                    self._wake.set()
+                self._confirm()
+                self._inbox.prune(self._now())
 
     def _confirm(self) -> None:
         """What the bucket has by now is done with; the rest is expected."""
@@ -222,6 +227,7 @@ class Observer:
         except errors.LiveMemError as error:
             self._hold(place, AGAIN_SECONDS * 4)
             self._went_wrong(place, error)
+            self._locally = True
         except Exception as error:
             log.exception("observing failed", space=place.space)
             self._hold(place, HEAL_SECONDS + AGAIN_SECONDS)  # what it had claimed is given back by then
@@ -237,6 +243,8 @@ class Observer:
         found = await recorded(self._replica, place, waiting, self._clock.now())
         self._replica.save_all(found.objects, lambda: self._inbox.stored(found.stored))
         self._expected.update(found.stored)
+        if self._locally:
+            self._went_well()
         return True
 
     def _parsed(self, queued: Sequence[Queued]) -> list[tuple[Queued, Event]]:
@@ -266,7 +274,7 @@ class Observer:
             place, [one for one in chosen if one[0].seq in claimed], [one for one in ends if one.seq in claimed]
         )
         try:
-            await self._observe_batch(batch, session)
+            await self._observe_batch(batch)
         except errors.LiveMemError:  # the store's: the model's are met where it is asked
             self._inbox.unclaim(batch.queued)
             raise
@@ -292,12 +300,14 @@ class Observer:
             found.append(one)
         return found
 
-    async def _observe_batch(self, batch: Batch, session: Session) -> None:
+    async def _observe_batch(self, batch: Batch) -> None:
+        session = await session_of(self._replica, batch.place, self._clock.now())
         known = await known_of(self._replica, batch.place, session, with_summary=bool(batch.stops))
         reply = await (self._ask(batch, known) if self._asking.model is not None else self._without_model(batch, known))
         if reply is None:
             return
         meter = self._unbilled.get(batch.place, Meter())
+        session = await session_of(self._replica, batch.place, self._clock.now())  # another host may have been here
         found, left = came_of(batch, reply, session, model=self.model, meter=meter, now=self._clock.now())
         summed_up = reply.summary or reply.no_summary
         again = [] if summed_up else [one for one in batch.stops if not one.tries]
@@ -314,6 +324,7 @@ class Observer:
         self._expected.update(key for key, events in found.stored.items() if events)
         self._unbilled.pop(batch.place, None)
         self._wrong.pop(batch.place, None)
+        self._went_well()
         if left:
             self._wrong[batch.place] = "it left events out that stand in neither an observation nor a skip"
 
@@ -347,7 +358,6 @@ class Observer:
         if reply.verdict != "ok":
             self._refused(batch, WRONG[reply.verdict])
             return None
-        self._failing_since, self._last_error = None, ""
         return reply
 
     def _pause(self, batch: Batch, error: errors.BudgetSpent) -> None:
@@ -395,16 +405,20 @@ class Observer:
         self._held[place] = trio.current_time() + seconds
 
     def _went_wrong(self, place: Place, error: errors.LiveMemError) -> None:
+        self._locally = False
         self._failing_since = self._failing_since or self._clock.now()
         self._last_error = str(error)
         self._failed(place.space, error)
+
+    def _went_well(self) -> None:
+        self._failing_since, self._last_error, self._locally = None, "", False
 
     def _now(self) -> int:
         return int(self._clock.now().timestamp())
 
     def trouble(self) -> str:
         """One line on what keeps the observer from its work; empty when nothing does."""
-        if self._paused_until is not None:
+        if self._paused() > -math.inf:
             return f"observing is paused: the day's budget of {self.settings.budget:,} tokens is spent"
         if self._failing_since is not None:
             since = f"{self._failing_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -413,7 +427,7 @@ class Observer:
 
     def statistics(self) -> ObserverStatistics:
         """Counters."""
-        failing, paused = self._failing_since, self._paused_until
+        failing, paused = self._failing_since, self._paused_until if self._paused() > -math.inf else None
         return ObserverStatistics(
             events=self._inbox.statistics(),
             model=self.model,

@@ -14,7 +14,7 @@ from trio.testing import MockClock
 from livememfs.cache.database import Database
 from livememfs.cache.inbox import InboxStatistics
 from livememfs.cache.replica import Replica
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, Unreachable
 from livememfs.llm.base import ChatReply
 from livememfs.llm.client import OpenAIChat
 from livememfs.pipelines.capture import Capture, CaptureSettings, Said
@@ -28,7 +28,7 @@ from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import ScriptedLLM
-from livememfs.testing.store import FaultyStore
+from livememfs.testing.store import Fault, FaultyStore
 
 SPACE, SESSION = "alpha", "s-1"
 LONG = 10**6
@@ -109,6 +109,11 @@ class World:
     async def start(self) -> None:
         await self.nursery.start(self.replica.run)
         self.nursery.start_soon(self.observer.run)
+
+    def away(self, is_away: bool) -> None:
+        """Have the bucket unreachable, or there again."""
+        fault = Fault(before=Unreachable("no route", endpoint="the bucket"))
+        self.store.plan = (lambda *_: fault) if is_away else None
 
     async def tool(self, number: int, tool: str = "Edit", session: str = SESSION, **fields: Any) -> Said:
         given = {"input": {"file_path": f"/p/src/f{number}.py", "old_string": "a", "new_string": "b"}, **fields}

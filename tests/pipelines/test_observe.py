@@ -73,7 +73,7 @@ def test_a_batch_is_due_when_it_is_full_and_a_smaller_one_when_nothing_comes() -
 def test_huge_outputs_make_no_batch_smaller_and_no_request_larger() -> None:
     async def main(world: World) -> None:
         for number in range(32):
-            await world.tool(number, input={"file_path": "y" * 50_000}, output="x" * 200_000)
+            await world.tool(number, input={"file_path": "y" * 20_000}, output="x" * 30_000)
         await world.settled()
 
     with ScriptedLLM(responder=observing) as llm:
@@ -85,7 +85,7 @@ def test_huge_outputs_make_no_batch_smaller_and_no_request_larger() -> None:
 def test_a_batch_is_no_larger_than_what_the_model_may_be_shown() -> None:
     async def main(world: World) -> None:
         for number in range(9):
-            await world.tool(number, output="x" * 200_000)
+            await world.tool(number, output="x" * 40_000)
         await world.settled()
 
     with ScriptedLLM(responder=observing) as llm:
@@ -500,17 +500,53 @@ def test_noisy_tools_cost_nothing_and_are_counted() -> None:
 
 def test_while_the_bucket_is_away_nothing_is_lost_and_no_call_is_made_twice() -> None:
     async def main(world: World) -> None:
-        world.store.down = True
+        world.away(True)
         for number in range(3):
             await world.tool(number)
         await trio.sleep(600)
-        world.store.down = False
+        assert "failing since" in world.observer.trouble()
+        world.away(False)
         await world.settled()
+        assert world.observer.trouble() == ""
         assert sorted(event for one in await world.observations() for event in one.events) == ["t0", "t1", "t2"]
 
     with ScriptedLLM(responder=observing) as llm:
         run(main, llm, settings=QUICK)
         assert len(llm.requests) == 1
+
+
+def test_after_an_outage_of_the_bucket_the_next_prompt_says_that_all_is_well() -> None:
+    async def main(world: World) -> None:
+        world.away(True)
+        await world.say("prompt", "Mend it")
+        await trio.sleep(30)
+        assert "failing since" in world.observer.trouble()
+        world.away(False)
+        await world.settled()
+        assert world.observer.trouble() == ""
+
+    run(main)
+
+
+def test_a_full_disk_ends_no_observer(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(world: World) -> None:
+        inbox = world.replica.inbox
+        whole = inbox.confirm
+
+        def full(*_: object) -> int:
+            raise errors.NoSpace("the disk is full")
+
+        for name in ("confirm", "heal", "prune"):
+            monkeypatch.setattr(inbox, name, full)
+        await world.tool(1)
+        await trio.sleep(200)
+        assert world.events().waiting == 1
+        monkeypatch.undo()
+        assert inbox.confirm == whole
+        await world.settled()
+        assert world.events().observed == 1
+
+    run(main, settings=QUICK)
 
 
 def test_what_a_worker_left_that_broke_is_taken_up_after_a_minute(expect_log: Callable[[str], None]) -> None:

@@ -112,9 +112,9 @@ def test_while_the_bucket_is_away_the_next_mount_asks_until_it_is_back(tmp_path:
     memory = bucket()
 
     async def away(world: World) -> None:
-        world.store.down = True
+        world.away(True)
         await trio.sleep(100)
-        world.store.down = False
+        world.away(False)
         await trio.sleep(100)
         await observed_once(memory)(world)
 
