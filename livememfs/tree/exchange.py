@@ -141,9 +141,9 @@ class ExchangeHandle(Handle):
         self.rest: bytes | None = None
 
     async def write(self, offset: int, data: bytes) -> int:
-        self.rest = None
         if self.dropped:
-            return len(data)
+            return len(data)  # its answer stands
+        self.rest = None
         if len(self.request) + len(data) > self.file.most:
             self.request.clear()  # half a request must not be answered
             self.rest, self.dropped = self.file.too_long(), True
