@@ -232,7 +232,8 @@ class PromptsFile(_Taken):
 
     async def written(self, data: bytes, caller: Caller) -> None:
         said = []
-        for line in _text(data, self.path).splitlines():
+        for line in _text(data, self.path).split("\n"):  # a text has more ends of lines than a file
+            line = line.removesuffix("\r")
             if line.strip():
                 given = _object(line)
                 text = given.get("prompt", given.get("text")) if given is not None else line
@@ -361,15 +362,17 @@ class DropFile(_Taken):
 
     async def event(self, caller: Caller) -> None:
         """What stands here is an event. NotText."""
+        self.taken = len(self.data)  # whatever comes of it: who closes hears of it once
         text = _text(self.data, self.path)
         if text.strip():
             await self.session.take(caller, _event(text))
-        self.taken = len(self.data)
 
 
 def _is_whole(data: bytes) -> bool:
     try:
         json.loads(data)
+    except UnicodeDecodeError:
+        return True  # no more bytes can mend it
     except (ValueError, RecursionError):
         return False
     return True
