@@ -22,6 +22,7 @@ from livememfs.agents.hooks import CONTRACTS
 from livememfs.pipelines.observe import NOTHING_NEW
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.observer import LOOKED
+from livememfs.tree.exchange import MAX_EVENT
 
 LEAST_CALLS = 120
 MOST_ASKED = 15
@@ -319,7 +320,8 @@ def test_hooks_of_a_space_that_is_gone_are_silent_and_make_none(observed: Mount)
 
 
 def test_what_is_no_event_is_answered_as_nothing_and_told_in_the_errors(observed: Mount) -> None:
-    requests = [b"{", b"[]", b"\xff\xfe", b'{"session_id": 3}', b'{"tool_name": "Edit"}', b"[" * 100_000]
+    requests = [b"{", b"[]", b"\xff\xfe", b'{"session_id": 3}', b'{"tool_name": "Edit"}']
+    requests += [b"[" * 100_000, b'{"x": %s%s}' % (b"[" * 700, b"]" * 700), b'{"x": "%s"}' % bytes(MAX_EVENT + (1 << 20))]
 
     for number, request in enumerate(requests, 1):
         done = hook(observed / SPACE, "PostToolUse", request)
