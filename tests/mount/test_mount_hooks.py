@@ -17,10 +17,13 @@ import pytest
 from hooking import answered, asking, hook, metered, observations, settled, told, used
 from machine import SPACE, Mount, StartMount, detach, sh
 from recorded import FAILED, KEPT, PRIVATE, PUBLIC, REPEATED, SESSION, Call, fates, recorded
+from test_mount_watch import until
 
 from livememfs.agents.hooks import CONTRACTS
+from livememfs.agents.install.command import Hook
 from livememfs.pipelines.observe import NOTHING_NEW
-from livememfs.testing.llm import ScriptedLLM
+from livememfs.records.own import OPEN
+from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.testing.observer import LOOKED
 from livememfs.tree.exchange import MAX_EVENT
 
@@ -312,6 +315,51 @@ def test_hooks_are_silent_while_nothing_is_mounted(observed: Mount, end: str) ->
     assert list(observed.path.iterdir()) == []
 
 
+def test_the_commands_that_install_writes_are_those_that_are_tried_here(observed: Mount, tmp_path: Path) -> None:
+    project, space = tmp_path / "shop", observed / SPACE
+    project.mkdir()
+    command = f"python -m livememfs install claude-code --space {SPACE} --project {project} --yes"
+    sh(command, cwd=project, env=observed.environment)
+    settings = json.loads((project / ".claude/settings.local.json").read_text())["hooks"]
+    found = {
+        event: [one["command"] for group in groups for one in group["hooks"]] for event, groups in settings.items()
+    }
+
+    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= set(found)
+    assert found == {event: [Hook(str(space), event).command] for event in found}
+    assert f"@{space}/context.md" in (project / "CLAUDE.md").read_text()
+
+
+def test_while_no_model_answers_events_wait_and_the_next_session_is_warned(
+    start_mount: StartMount, folder: Path
+) -> None:
+    down = [True]
+
+    def responder(request: LLMRequest) -> Scripted:
+        return Scripted("out of order", status=500) if down[0] else metered(request)
+
+    with ScriptedLLM(responder=responder) as llm:
+        mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=0.1)})
+        space = mount / SPACE
+        space.mkdir()
+        answered(space, "PostToolUse", used(1, "first"))
+        until(lambda: told(mount)["last_error"] != "", 20)
+        warned = answered(space, "SessionStart", {"session_id": "second", "source": "startup"})
+        events = told(mount)["events"]
+        down[0] = False
+        settled(mount)
+        well = answered(space, "SessionStart", {"session_id": "third", "source": "startup"})
+
+    first, _, rest = warned["hookSpecificOutput"]["additionalContext"].partition("\n\n")
+    assert first.startswith("Warning from livememfs: observing has been failing since ")
+    assert "\n" not in first
+    assert rest.startswith(OPEN)
+    assert (events["observed"], events["failed"], events["skipped"]) == (0, 0, {})
+    assert events["events"] == events["waiting"] == 2
+    assert well["hookSpecificOutput"]["additionalContext"].startswith(OPEN)
+    assert [one.events for one in observations(folder)] == [("t1",)]
+
+
 def test_hooks_of_a_space_that_is_gone_are_silent_and_make_none(observed: Mount) -> None:
     done = hook(observed / "another", "PostToolUse", used(1, "first"))
 
@@ -321,7 +369,11 @@ def test_hooks_of_a_space_that_is_gone_are_silent_and_make_none(observed: Mount)
 
 def test_what_is_no_event_is_answered_as_nothing_and_told_in_the_errors(observed: Mount) -> None:
     requests = [b"{", b"[]", b"\xff\xfe", b'{"session_id": 3}', b'{"tool_name": "Edit"}']
-    requests += [b"[" * 100_000, b'{"x": %s%s}' % (b"[" * 700, b"]" * 700), b'{"x": "%s"}' % bytes(MAX_EVENT + (1 << 20))]
+    requests += [
+        b"[" * 100_000,
+        b'{"x": %s%s}' % (b"[" * 700, b"]" * 700),
+        b'{"x": "%s"}' % bytes(MAX_EVENT + (1 << 20)),
+    ]
 
     for number, request in enumerate(requests, 1):
         done = hook(observed / SPACE, "PostToolUse", request)

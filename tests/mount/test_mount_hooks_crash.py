@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 from cloud import Bucket
-from hooking import answered, asking, metered, settled, told, used
+from hooking import answered, asking, hook, metered, settled, told, used
 from machine import SPACE, Mount, StartMount, detach
 from test_mount_outage import Proxy, behind, proxy
 from test_mount_watch import until
@@ -68,11 +71,17 @@ class Dying:
         return settled(self.mount)
 
 
-def expect_once(dying: Dying, read: Callable[[str], dict[str, bytes]]) -> None:
+Read = Callable[[str], dict[str, bytes]]
+"""The objects in a folder of the space, by their names."""
+
+
+def observed_in(read: Read) -> list[Observation]:
+    return [Observation.parse(data, path=name, name=name) for name, data in read("observations").items()]
+
+
+def expect_once(dying: Dying, read: Read) -> None:
     """Every event is in one observation, every prompt in one line, and the session counts them so."""
-    found = [
-        Observation.parse(data, path=name, name=name) for name, data in read("observations").items() if name[0] != "."
-    ]
+    found = observed_in(read)
     assert Counter(event for one in found for event in one.events) == {f"t{n}": 1 for n in range(dying.written)}
     session = read(f"sessions/{SESSION}")
     record = json.loads(session["session.json"])
@@ -85,11 +94,11 @@ def expect_once(dying: Dying, read: Callable[[str], dict[str, bytes]]) -> None:
     assert record["prompts"] == dying.asked
 
 
-def in_folder(store: Path) -> Callable[[str], dict[str, bytes]]:
+def in_folder(store: Path) -> Read:
     return lambda name: {path.name: path.read_bytes() for path in (store / SPACE / name).iterdir()}
 
 
-def in_bucket(bucket: Bucket) -> Callable[[str], dict[str, bytes]]:
+def in_bucket(bucket: Bucket) -> Read:
     return lambda name: {key.rpartition("/")[2]: bucket.get(key) for key in bucket.keys(f"{SPACE}/{name}/")}
 
 
@@ -172,10 +181,43 @@ def test_killed_right_after_a_reply_every_event_is_observed_once(start_mount: St
     with ScriptedLLM(responder=metered) as llm:
         dying = Dying(start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=AT_ONCE)}), llm)
         (dying.mount / SPACE).mkdir()
-        kill_after_replies(dying, 2 * KILLS, STEP)
+        kill_after_replies(dying, KILLS + 1, STEP)
         dying.finish()
 
     expect_once(dying, in_folder(folder))
+
+
+def test_hooks_that_run_while_the_daemon_dies_are_silent_and_what_they_were_answered_for_is_observed(
+    start_mount: StartMount, folder: Path
+) -> None:
+    """A hook that was answered counts; one that was not may, and then once."""
+    with ScriptedLLM(responder=metered) as llm:
+        mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm, idle=AT_ONCE)})
+        space, ended = mount / SPACE, threading.Event()
+        space.mkdir()
+
+        def work() -> list[CompletedProcess[bytes]]:
+            done = []
+            while not ended.is_set():
+                done.append(hook(space, "PostToolUse", used(len(done), SESSION)))
+            return done
+
+        with ThreadPoolExecutor(1) as pool:
+            working = pool.submit(work)
+            for number in range(KILLS):
+                llm.wait_for_requests(number + 1, WITHIN)
+                mount.kill()
+                detach(mount.path)
+                mount.start()
+            ended.set()
+            done = working.result()
+        settled(mount)
+
+    assert {(one.returncode, one.stderr) for one in done} == {(0, b"")}
+    assert {one.stdout for one in done} == {b"{}", b""}
+    times = Counter(event for one in observed_in(in_folder(folder)) for event in one.events)
+    assert {f"t{number}" for number, one in enumerate(done) if one.stdout} <= set(times)
+    assert set(times.values()) == {1}
 
 
 @pytest.fixture
@@ -235,7 +277,7 @@ def test_killed_in_the_middle_of_uploads_every_event_is_observed_once(
         dying = Dying(start_mount({**behind(proxy, bucket), **asking(llm, idle=AT_ONCE)}), llm)
         (dying.mount / SPACE).mkdir()
         dying.mount.uploaded()
-        kill_after_replies(dying, KILLS, SLOW_STEP, before=lambda: proxy.order(trouble), after=calm)
+        kill_after_replies(dying, KILLS - 1, SLOW_STEP, before=lambda: proxy.order(trouble), after=calm)
         dying.finish()
 
     expect_once(dying, in_bucket(bucket))
