@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -275,7 +276,7 @@ class StopFile(_Taken):
         """What is written says nothing: the touch was the word."""
 
     async def _stop(self, caller: Caller) -> None:
-        asked = f"touch {self.session.context.now_ns()}"  # who asks again means it
+        asked = f"touch {token_hex(8)}"  # no two are one: who asks again means it
         await self.session.take(caller, {"kind": "stop", "id": asked})
         observer = self.session.context.observer
         if observer is not None:
