@@ -5,12 +5,13 @@ a hook was answered is observed once, and each prompt is written down once.
 from __future__ import annotations
 
 import json
-import os
+import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -22,6 +23,7 @@ from machine import SPACE, Mount, StartMount, detach
 from test_mount_outage import Proxy, behind, proxy
 from test_mount_watch import until
 
+from livememfs.cache.inbox import STORED
 from livememfs.records.observation import Observation
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 
@@ -242,7 +244,7 @@ def test_killed_with_nothing_uploaded_every_event_is_observed_once(
         (dying.mount / SPACE).mkdir()
         for number in range(KILLS):
             dying.work()
-            until(lambda: accepted(dying.mount) > uploaded(bucket), WITHIN)
+            until(lambda: bool(stored(dying.mount) - uploaded(bucket)), WITHIN)
             dying.die()
             proxy.order("blackhole?on=0")
             silenced[0] = number + 1 < KILLS
@@ -252,15 +254,19 @@ def test_killed_with_nothing_uploaded_every_event_is_observed_once(
     expect_once(dying, in_bucket(bucket))
 
 
-def accepted(mount: Mount) -> set[str]:
-    """The observations that a mount shows."""
-    return set(os.listdir(mount / SPACE / "observations"))
+def stored(mount: Mount) -> set[str]:
+    """The keys of observations that the local state has, and of which it does not know whether the bucket has them. A
+    look at the mount might wait for the bucket.
+    """
+    (path,) = Path(mount.environment["XDG_CACHE_HOME"]).glob("livememfs/buckets/*/state.db")
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return {key for (key,) in db.execute("SELECT object FROM event WHERE state = ? AND kind = 'tool'", (STORED,))}
 
 
 def uploaded(bucket: Bucket) -> set[str]:
-    """Those that the bucket has by now."""
+    """The keys of those that the bucket has by now."""
     found = bucket.client.list_objects_v2(Bucket=bucket.name, Prefix=f"{SPACE}/observations/").get("Contents", [])
-    return {item["Key"].rpartition("/")[2] for item in found}
+    return {item["Key"] for item in found}
 
 
 @pytest.mark.parametrize("trouble", ["latency?seconds=0.1", "lose?writes=3", "slowdown?fraction=0.4&when=after&seed=7"])
