@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,21 +15,27 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from cloud import Bucket
 from hooking import answered, asking, hook, metered, observations, settled, told, used
 from machine import SPACE, Mount, StartMount, detach, sh
 from recorded import FAILED, KEPT, PRIVATE, PUBLIC, REPEATED, SESSION, Call, fates, recorded
+from test_mount_outage import AT_ONCE, Proxy, behind, proxy, timed
 from test_mount_watch import until
 
-from livememfs.agents.hooks import CONTRACTS
+from livememfs.agents.hooks import CONTRACTS, PATIENCE
 from livememfs.agents.install.command import Hook
 from livememfs.pipelines.observe import NOTHING_NEW
+from livememfs.records.observation import Observation
 from livememfs.records.own import OPEN
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.testing.observer import LOOKED
 from livememfs.tree.exchange import MAX_EVENT
 
+__all__ = ["proxy"]  # a fixture
+
 LEAST_CALLS = 120
 MOST_ASKED = 15
+SILENCE = 8.0
 WHO = "I am the keeper of the lighthouse."
 LINE = re.compile(r"^#([0-9a-f]{8}) ", re.MULTILINE)
 Replay = list[tuple[Call, "CompletedProcess[bytes]"]]
@@ -358,6 +365,43 @@ def test_while_no_model_answers_events_wait_and_the_next_session_is_warned(
     assert events["events"] == events["waiting"] == 2
     assert well["hookSpecificOutput"]["additionalContext"].startswith(OPEN)
     assert [one.events for one in observations(folder)] == [("t1",)]
+
+
+def test_hooks_do_not_wait_for_a_bucket_that_is_silent(
+    start_mount: StartMount, bucket: Bucket, proxy: Proxy, llm: ScriptedLLM, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A session that begins meanwhile is told what was known, and everything arrives afterwards."""
+    mount = start_mount({**behind(proxy, bucket), **asking(llm)})
+    space = mount / SPACE
+    space.mkdir()
+    context = answered(space, "SessionStart", {"session_id": "first", "source": "startup"})
+    mount.uploaded()
+    seconds: dict[str, list[float]] = {"PostToolUse": [], "UserPromptSubmit": [], "Stop": [], "SessionStart": []}
+    answers = []
+
+    proxy.order("blackhole?on=1")
+    began, number = time.monotonic(), 0
+    while time.monotonic() < began + SILENCE:
+        number += 1
+        request = {**used(number, f"s{number % 3}"), "prompt": f"which basket is {number}?", "source": "startup"}
+        for event, found in seconds.items():
+            found.append(timed(lambda: answers.append(answered(space, event, request))))  # noqa: B023  # called at once
+    proxy.order("blackhole?on=0")
+    events = settled(mount)
+
+    slowest = {event: max(found) for event, found in seconds.items()}
+    with capsys.disabled():
+        print(f"\nwhile the bucket is silent, of {number} hooks each the slowest:", slowest)
+    assert max(slowest[event] for event in ("PostToolUse", "Stop")) < AT_ONCE
+    assert max(slowest.values()) < PATIENCE
+    assert answers == [{}, {}, {}, context] * number
+    assert events["events"] == events["observed"] + sum(events["skipped"].values())
+    ids = [event for key in bucket.keys(f"{SPACE}/observations/") for event in read_events(bucket, key)]
+    assert sorted(ids) == sorted(f"t{one}" for one in range(1, number + 1))
+
+
+def read_events(bucket: Bucket, key: str) -> tuple[str, ...]:
+    return Observation.parse(bucket.get(key), path=key, name=key.rpartition("/")[2]).events
 
 
 def test_hooks_of_a_space_that_is_gone_are_silent_and_make_none(observed: Mount) -> None:
