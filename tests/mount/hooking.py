@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from machine import SPACE, Mount, clean_environment
+import pytest
+from machine import SPACE, Mount, StartMount, clean_environment, sh
 from test_mount_watch import until
 
 from livememfs.agents.install.command import Hook
@@ -20,6 +21,8 @@ from livememfs.testing.observer import observing
 IDLE = 0.4
 """Seconds without an event after which a batch that is not full is observed."""
 SETTLED_WITHIN = 30.0
+WHO = "I am the keeper of the lighthouse."
+"""What a memory of the space says of the agent."""
 
 
 def metered(request: LLMRequest) -> Scripted:
@@ -71,9 +74,15 @@ def used(number: int, session: str, **fields: Any) -> dict[str, Any]:
     }
 
 
+def status(mount: Mount) -> dict[str, Any]:
+    """The mount's figures."""
+    found: dict[str, Any] = json.loads((mount / ".livememfs/status.json").read_text())
+    return found
+
+
 def told(mount: Mount) -> dict[str, Any]:
     """What `status.json` says of sessions."""
-    found: dict[str, Any] = json.loads((mount / ".livememfs/status.json").read_text())["sessions"]
+    found: dict[str, Any] = status(mount)["sessions"]
     return found
 
 
@@ -89,3 +98,23 @@ def observations(store: Path) -> list[Observation]:
     """The observations in a folder store."""
     paths = sorted((store / SPACE / "observations").glob("*.md"))
     return [Observation.parse(path.read_bytes(), path=path.name, name=path.name) for path in paths]
+
+
+def with_identity(mount: Mount) -> Mount:
+    """The mount, with one space that knows who the agent is."""
+    sh(f"mkdir {SPACE}; printf -- '---\\ntype: identity\\n---\\n{WHO}\\n' > {SPACE}/self/who", cwd=mount.path)
+    return mount
+
+
+@pytest.fixture
+def llm() -> Iterator[ScriptedLLM]:
+    """The model that observes."""
+    with ScriptedLLM(responder=metered) as llm:
+        yield llm
+
+
+@pytest.fixture
+def observed(start_mount: StartMount, folder: Path, llm: ScriptedLLM) -> Mount:
+    """A mount whose agents are observed, with one space that knows who the agent is."""
+    mount = start_mount({"LIVEMEMFS_STORE": str(folder), **asking(llm)})
+    return with_identity(mount)

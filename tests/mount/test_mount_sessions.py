@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hooking import SETTLED_WITHIN, asking, metered, observations, settled, told
+from hooking import SETTLED_WITHIN, asking, llm, observations, settled, told
 from machine import SPACE, Mount, StartMount, sh
 from recorded import CREDENTIALS, SECRETS
 from test_mount_hooks import everything, have
@@ -16,16 +15,11 @@ from test_mount_watch import until
 
 from livememfs.testing.llm import ScriptedLLM
 
+__all__ = ["llm"]  # a fixture
+
 IDLE = 0.3
 SESSION = "by-hand"
 EDIT = {"tool": "Edit", "input": {"file_path": "/p/src/a.py"}, "output": "done", "project": "/p"}
-
-
-@pytest.fixture
-def llm() -> Iterator[ScriptedLLM]:
-    """The model that observes."""
-    with ScriptedLLM(responder=metered) as llm:
-        yield llm
 
 
 @pytest.fixture
