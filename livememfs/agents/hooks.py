@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.agents")
 
 CONTRACTS: dict[str, Contract] = {one.event: one for one in (*claude.CONTRACTS, *cursor.CONTRACTS)}
-PATIENCE = 2.0
-"""Seconds that an answer may take: an agent that begins waits for it."""
+PATIENCE, PAGE_PATIENCE = 2.0, 1.5
+"""Seconds that an answer may take, as an agent that begins waits for it; and the page in it, of which there is an older
+one, or a shorter one.
+"""
 
 
 class Hooks:
     """The hooks of one mount.
 
-    `context(space)` is what to put before a model; `trouble()` one line on what keeps events from being observed, empty
-    when nothing does; `failed(space, path, error)` hears of what went wrong.
+    `context(space, patience)` is what to put before a model, had in so many seconds; `trouble()` one line on what keeps
+    events from being observed, empty when nothing does; `failed(space, path, error)` hears of what went wrong.
     """
 
     events = tuple(sorted(CONTRACTS))
@@ -43,7 +45,7 @@ class Hooks:
         self,
         capture: Capture,
         prehook: Prehook,
-        context: Callable[[str], Awaitable[str]],
+        context: Callable[[str, float], Awaitable[str]],
         trouble: Callable[[], str],
         failed: Callable[[str, str, LiveMemError], None],
     ) -> None:
@@ -72,7 +74,7 @@ class Hooks:
         if contract.wants == "context":
             trouble = self._trouble()
             warning = f"Warning from livememfs: {basic(trouble)}\n\n" if trouble else ""
-            return warning + await self._context(space)
+            return warning + await self._context(space, PAGE_PATIENCE)
         if contract.wants == "recall" and not said.skipped:
             found = await self._prehook.turn(space, Turn(said.text, session=said.session))
             return wrapped(found.block) if found.block else ""

@@ -33,7 +33,7 @@ log = structlog.get_logger("livememfs.recall")
 
 BUDGET = 2_000
 """Estimated tokens of a page."""
-OBSERVATIONS_READ = 80
+OBSERVATIONS_READ, READ_AT_ONCE = 80, 16
 AROUND = 8
 """Observations shown on each side of one."""
 PINNED = 10
@@ -72,13 +72,15 @@ class ContextPages:
         self._failed: dict[str, float] = {}
         self._counts = {"asked": 0, "made": 0, "failed": 0}
 
-    async def page(self, space: str) -> str:
-        """`context.md` of a space: the last one where the bucket cannot be asked. Raises nothing of the store's."""
+    async def page(self, space: str, patience: float = PATIENCE) -> str:
+        """`context.md` of a space: the last one where the bucket cannot be asked, or takes longer than `patience`
+        seconds. Raises nothing of the store's.
+        """
         self._counts["asked"] += 1
         async with self._making.setdefault(space, trio.Lock()):
             if self._failed.get(space, -math.inf) + AGAIN_SECONDS <= trio.current_time():
                 try:
-                    with trio.fail_after(PATIENCE):
+                    with trio.fail_after(patience):
                         return await self._page(space)
                 except (LiveMemError, trio.TooSlowError) as error:
                     self._counts["failed"] += 1
@@ -137,10 +139,13 @@ class ContextPages:
         level = await self._replica.listing(prefix)
         etags = {name: level.objects[name].etag for name in names if name in level.objects}
         missing = [name for name, etag in etags.items() if self._parsed.get(prefix + name, ("",))[0] != etag]
-        for key, found in (await self._replica.read_many([prefix + name for name in missing])).items():
-            with suppress(NotText):
-                parsed = Observation.parse(found.data, path=key, name=key.removeprefix(prefix))
-                self._parsed[key] = etags[key.removeprefix(prefix)], parsed
+        for start in range(0, len(missing), READ_AT_ONCE):
+            # Kept by portions: who had to give up on a slow store goes on from there.
+            portion = [prefix + name for name in missing[start : start + READ_AT_ONCE]]
+            for key, found in (await self._replica.read_many(portion)).items():
+                with suppress(NotText):
+                    parsed = Observation.parse(found.data, path=key, name=key.removeprefix(prefix))
+                    self._parsed[key] = etags[key.removeprefix(prefix)], parsed
         while len(self._parsed) > 4 * OBSERVATIONS_READ:
             self._parsed.pop(next(iter(self._parsed)))
         return [self._parsed[prefix + name][1] for name in etags if prefix + name in self._parsed]

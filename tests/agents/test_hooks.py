@@ -56,7 +56,7 @@ class Doubles:
             lambda *told: self.failed.append(told),  # type: ignore[arg-type]  # it has a `turn`
         )
 
-    async def page(self, space: str) -> str:
+    async def page(self, space: str, patience: float) -> str:
         await self.work()
         return self.context
 

@@ -395,3 +395,28 @@ async def test_around_one_that_is_not_there_is_nothing(world: World, which: str)
 
     assert await world.pages.around(SPACE, which) is None
     assert await world.pages.around("elsewhere", which) is None
+
+
+async def test_who_cannot_wait_has_a_shorter_page_and_what_was_read_meanwhile_is_kept(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Reading all of it takes longer than anybody here waits, and after some who asked it is there."""
+    world = World(kept=True)
+    for number in range(60):
+        await world.observe(f"Thing {number}")
+    await world.page()
+    world.pages = world.restarted()
+    began = trio.current_time()
+    world.store.latency("get", 0.05)
+    await world.page()
+    whole = trio.current_time() - began
+    assert whole < PATIENCE
+    world.pages, asked = world.restarted(), 0
+
+    while "Thing 59" not in (page := await world.pages.page(SPACE, whole * 0.6)):
+        assert "## More" in page
+        asked += 1
+        assert asked < 6
+        await trio.sleep(60)
+
+    assert asked > 0
