@@ -6,7 +6,6 @@ then. The only module that knows every layer; everything below gets what it need
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -17,19 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from livememfs.agents.hooks import Hooks
 from livememfs.agents.rulefile import RuleFiles
+from livememfs.app.agents import Agents, agents_of
 from livememfs.app.parts import (
     INDEX,
     TOLD,
-    capture_settings,
-    observe_settings,
     open_embedder,
     open_engine,
     open_model,
     open_observing_model,
     open_store,
     prehook_settings,
+    usable_host,
 )
 from livememfs.cache.folder import cache_folder
 from livememfs.cache.replica import Replica
@@ -37,22 +35,16 @@ from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, RunFailed
-from livememfs.pipelines.capture import Capture
 from livememfs.pipelines.expiry import Expiry
 from livememfs.pipelines.merging import Merging
-from livememfs.pipelines.observe import Observer
 from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
-from livememfs.pipelines.parking import Parking
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
 from livememfs.pipelines.uses import Uses
-from livememfs.recall.context import ContextPages
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
-from livememfs.records import privacy
-from livememfs.records.keys import SESSIONS
 from livememfs.records.times import iso
 from livememfs.store.base import Store
 from livememfs.tree.context import Context
@@ -92,9 +84,7 @@ class App:
     prehook: Prehook
     merging: Merging
     uses: Uses
-    observer: Observer
-    capture: Capture
-    hooks: Hooks
+    agents: Agents
     keeps_state: bool
     """Whether there is a local state that outlives the process: then it is a mount's."""
     scheduler: Scheduler | None = None
@@ -135,9 +125,9 @@ async def open_app(
                 recent_days=settings.search_recent_days,
             )
             told = ToldFile(index.with_name(TOLD))
-            uses = Uses(replica, clock, f"{_usable(settings.host_name)}-{replica.identity}", recall.used)
+            uses = Uses(replica, clock, f"{usable_host(settings.host_name)}-{replica.identity}", recall.used)
             prehook = Prehook(recall, clock, told, prehook_settings(settings), used=uses.count)
-            agents = _agents(settings, clock, observing, mountpoint, replica, errors, prehook)
+            agents = agents_of(settings, clock, observing, mountpoint, replica, errors, prehook)
             parts = replica, errors, rejected, prehook, uses, recall, agents
             app = _assemble(settings, clock, store, model, nursery, mountpoint, *parts)
             await nursery.start(replica.run)
@@ -146,7 +136,7 @@ async def open_app(
             nursery.start_soon(_keep_drafts, app.tree)
             if mountpoint is not None:
                 _look_after_memories(app, nursery, has_index=index.is_dir())
-                nursery.start_soon(app.observer.run)
+                nursery.start_soon(app.agents.observer.run)
                 rules = RuleFiles(mountpoint, agents.pages.page, partial(errors.record, "rule file"))
                 replica.subscribe(rules.heard)
                 nursery.start_soon(rules.run)
@@ -174,44 +164,6 @@ async def open_app(
         if replica is not None:
             replica.close()
     _complain(refused, replica)
-
-
-@dataclass(frozen=True)
-class _Agents:
-    """What looks after the agents of a mount."""
-
-    observer: Observer
-    capture: Capture
-    hooks: Hooks
-    pages: ContextPages
-
-
-def _agents(
-    settings: Settings,
-    clock: Clock,
-    model: OpenAIChat | None,
-    mountpoint: Path | None,
-    replica: Replica,
-    errors: ErrorLog,
-    prehook: Prehook,
-) -> _Agents:
-    def failed(space: str, error: LiveMemError) -> None:
-        errors.record("observe", space, error)
-
-    def redacted(space: str, kinds: tuple[str, ...]) -> None:
-        path = f"{space}/{SESSIONS}"
-        errors.record("privacy", path, privacy.told(path, kinds))
-
-    def refused(_space: str, path: str, error: LiveMemError) -> None:
-        errors.record("hook", path, error)
-
-    parking = Parking(replica, _usable(settings.host_name))
-    observer = Observer(replica, clock, model, observe_settings(settings), failed=failed, parking=parking)
-    capture = Capture(
-        replica.inbox, clock, capture_settings(settings, mountpoint), woken=observer.wake, redacted=redacted
-    )
-    pages = ContextPages(replica, clock, mounted=str(mountpoint or ""), budget=settings.context_budget)
-    return _Agents(observer, capture, Hooks(capture, prehook, pages.page, observer.trouble, refused), pages)
 
 
 def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) -> None:
@@ -244,14 +196,9 @@ def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorL
         host=settings.host_name,
         now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
         on_conflict=conflict,
-        announce=_usable(settings.host_name) if local else f"{_usable(settings.host_name)}-commands",
+        announce=usable_host(settings.host_name) if local else f"{usable_host(settings.host_name)}-commands",
         poll_interval=settings.poll_interval if local else None,
     )
-
-
-def _usable(host: str) -> str:
-    """A host's name as a part of a key."""
-    return re.sub(r"[^A-Za-z0-9.-]", "-", host).strip(".-") or "host"
 
 
 def _complain(refused: list[str], replica: Replica) -> None:
@@ -283,7 +230,7 @@ def _assemble(
     prehook: Prehook,
     uses: Uses,
     recall: Recall,
-    agents: _Agents,
+    agents: Agents,
 ) -> App:
     runs = ConsolidationSettings(
         timeout=settings.consolidation_timeout,
@@ -342,7 +289,7 @@ def _assemble(
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
     merging = Merging(replica, clock, recall, settings.memory_alike)
-    kept = recall, expiry, prehook, merging, uses, agents.observer, agents.capture, agents.hooks
+    kept = recall, expiry, prehook, merging, uses, agents
     app = App(
         settings, clock, store, replica, consolidations, Root(context), errors, *kept, mountpoint is not None, scheduler
     )
@@ -384,7 +331,7 @@ def _status(app: App) -> dict[str, Any]:
         else None,
         "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
         "schedule": app.scheduler.status() if app.scheduler is not None else None,
-        "sessions": asdict(app.observer.statistics()),
+        "sessions": asdict(app.agents.observer.statistics()),
         "statistics": {
             "store": asdict(app.store.statistics()),
             "replica": asdict(replica),
@@ -396,9 +343,9 @@ def _status(app: App) -> dict[str, Any]:
             "uses": asdict(app.uses.statistics()),
             "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
-            "capture": app.capture.statistics(),
-            "hooks": app.hooks.statistics(),
-            "context": app.tree.context.pages.statistics() if app.tree.context.pages is not None else None,
+            "capture": app.agents.capture.statistics(),
+            "hooks": app.agents.hooks.statistics(),
+            "context": app.agents.pages.statistics(),
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),
@@ -449,11 +396,11 @@ async def _drain(app: App) -> list[str]:
         refused = await app.tree.drain()
         await app.merging.stop()
         if app.keeps_state:
-            await app.observer.stop()
+            await app.agents.observer.stop()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
             await app.replica.uploaded()
             if app.keeps_state:
-                app.observer.leave()
+                app.agents.observer.leave()
                 await app.replica.uploaded()
         await app.replica.beacon.flush()
         await app.recall.drain()

@@ -6,6 +6,7 @@ Refuses to read the environment. Any thread, but for what says otherwise.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,6 @@ from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
-from livememfs.pipelines.capture import CaptureSettings
-from livememfs.pipelines.observe_ask import ObserveSettings
 from livememfs.recall.inject import Limits
 from livememfs.recall.prehook import PrehookSettings
 from livememfs.store.base import Store
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 INDEX, TOLD = "index", "told.db"
 """The folder of the search index in the local state of a bucket, and the file of what sessions were told."""
 BUILTIN, NONE = "builtin", "none"
-EVENTS_SHARE, LEAST_ROOM = 0.7, 8_000
-"""The share of a request that events may take, beside what they are read with; and characters that they get anyhow."""
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
 
@@ -90,28 +87,6 @@ def open_observing_model(settings: Settings) -> OpenAIChat | None:
 
     name = settings.observe_model or settings.llmaas_model
     return OpenAIChat(settings.llmaas_api_url, settings.llmaas_api_key, name, settings.observe_timeout)
-
-
-def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSettings:
-    """What is captured of agents."""
-    names = (name.strip().lower() for name in settings.observe_skip_tools.split(","))
-    return CaptureSettings(
-        skip_tools=frozenset(filter(None, names)),
-        observe=settings.observe_model != NONE,
-        mounted=str(mountpoint or ""),
-    )
-
-
-def observe_settings(settings: Settings) -> ObserveSettings:
-    """When and how it is observed."""
-    room = (settings.context_window - ObserveSettings.max_tokens) * settings.chars_per_token * EVENTS_SHARE
-    return ObserveSettings(
-        batch=settings.observe_batch,
-        characters=min(max(int(room), LEAST_ROOM), ObserveSettings.characters),
-        idle=settings.observe_idle,
-        stop_idle=min(settings.observe_idle, ObserveSettings.stop_idle),
-        budget=settings.observe_budget,
-    )
 
 
 async def open_embedder(settings: Settings) -> Embedder | None:
@@ -175,6 +150,11 @@ def vectors_name(settings: Settings) -> str:
 
         return NAME
     return f"{settings.embed_model} at {settings.embed_url}"
+
+
+def usable_host(host: str) -> str:
+    """A host's name as a part of a key."""
+    return re.sub(r"[^A-Za-z0-9.-]", "-", host).strip(".-") or "host"
 
 
 def prehook_settings(settings: Settings) -> PrehookSettings:

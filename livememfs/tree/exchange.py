@@ -44,15 +44,14 @@ An agent's hook writes the JSON of its event here, and reads what to answer:
 class Exchange(File):
     """A file that answers. A subclass says how."""
 
-    __slots__ = ("context", "space")
+    __slots__ = ("context", "space", "usage")
 
-    usage = ""
     most = MAX_REQUEST
     """Bytes of a request."""
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, usage: str) -> None:
         super().__init__(parent, name)
-        self.context, self.space = context, space
+        self.context, self.space, self.usage = context, space, usage
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         detail = f"it is opened for reading and writing: exec 3<>{self.name}"
@@ -85,7 +84,8 @@ class Recall(Exchange):
 
     __slots__ = ()
 
-    usage = USAGE
+    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+        super().__init__(parent, name, context, space, USAGE)
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write and not mode.read:
@@ -112,10 +112,8 @@ class Hook(Exchange):
 
     most = MAX_EVENT
 
-    @property
-    def usage(self) -> str:  # type: ignore[override]  # each says its own name, and nobody sets it
-        """What a reader sees."""
-        return HOOK_USAGE.format(event=self.name)
+    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+        super().__init__(parent, name, context, space, HOOK_USAGE.format(event=name))
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one event."""

@@ -1,0 +1,94 @@
+"""What looks after agents, from settings: the way in for their events, the observer, the hooks, the pages.
+
+Owns which settings mean what to them, and where what goes wrong with them is told. Any thread, but for what it makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from livememfs.agents.hooks import Hooks
+from livememfs.app.parts import NONE, usable_host
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError
+from livememfs.pipelines.capture import Capture, CaptureSettings
+from livememfs.pipelines.observe import Observer
+from livememfs.pipelines.observe_ask import ObserveSettings
+from livememfs.pipelines.parking import Parking
+from livememfs.recall.context import ContextPages
+from livememfs.records import privacy
+from livememfs.records.keys import SESSIONS
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.clock import Clock
+    from livememfs.llm.client import OpenAIChat
+    from livememfs.recall.prehook import Prehook
+    from livememfs.tree.errorlog import ErrorLog
+
+EVENTS_SHARE, LEAST_ROOM = 0.7, 8_000
+"""The share of a request that events may take, beside what they are read with; and characters that they get anyhow."""
+
+
+@dataclass(frozen=True)
+class Agents:
+    """What looks after the agents of a mount."""
+
+    observer: Observer
+    capture: Capture
+    hooks: Hooks
+    pages: ContextPages
+
+
+def agents_of(
+    settings: Settings,
+    clock: Clock,
+    model: OpenAIChat | None,
+    mountpoint: Path | None,
+    replica: Replica,
+    errors: ErrorLog,
+    prehook: Prehook,
+) -> Agents:
+    """What looks after the agents of a bucket. `model` None: nobody is asked; `mountpoint` None: without a mount."""
+
+    def failed(space: str, error: LiveMemError) -> None:
+        errors.record("observe", space, error)
+
+    def redacted(space: str, kinds: tuple[str, ...]) -> None:
+        path = f"{space}/{SESSIONS}"
+        errors.record("privacy", path, privacy.told(path, kinds))
+
+    def refused(_space: str, path: str, error: LiveMemError) -> None:
+        errors.record("hook", path, error)
+
+    parking = Parking(replica, usable_host(settings.host_name))
+    observer = Observer(replica, clock, model, observe_settings(settings), failed=failed, parking=parking)
+    capture = Capture(
+        replica.inbox, clock, capture_settings(settings, mountpoint), woken=observer.wake, redacted=redacted
+    )
+    pages = ContextPages(replica, clock, mounted=str(mountpoint or ""), budget=settings.context_budget)
+    return Agents(observer, capture, Hooks(capture, prehook, pages.page, observer.trouble, refused), pages)
+
+
+def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSettings:
+    """What is captured of agents."""
+    names = (name.strip().lower() for name in settings.observe_skip_tools.split(","))
+    return CaptureSettings(
+        skip_tools=frozenset(filter(None, names)),
+        observe=settings.observe_model != NONE,
+        mounted=str(mountpoint or ""),
+    )
+
+
+def observe_settings(settings: Settings) -> ObserveSettings:
+    """When and how it is observed."""
+    room = (settings.context_window - ObserveSettings.max_tokens) * settings.chars_per_token * EVENTS_SHARE
+    return ObserveSettings(
+        batch=settings.observe_batch,
+        characters=min(max(int(room), LEAST_ROOM), ObserveSettings.characters),
+        idle=settings.observe_idle,
+        stop_idle=min(settings.observe_idle, ObserveSettings.stop_idle),
+        budget=settings.observe_budget,
+    )
