@@ -1,27 +1,27 @@
 """The observer: what agents did becomes observations and summaries, in the background (claude-mem 3.3 to 3.5).
 
-Owns when a batch is due, how a failed call is met, and what may be spent. An event is done with only when what came of
-it is in the bucket, or a reply says why it is skipped; every other answer keeps it. Calls for one event are bounded: a
-batch that cannot be observed is halved until the event that is to blame stands alone and is given up, kept, and named.
-Refuses to keep anything in memory that a restart would miss. Trio thread only; one batch at a time.
+Owns what becomes of a batch, and how a failed call is met. An event is done with only when what came of it is in the
+bucket, or a reply says why it is skipped; every other answer keeps it. Calls for one event are bounded: a batch that
+cannot be observed is halved until the event that is to blame stands alone and is given up, kept, and named. Refuses to
+keep anything in memory that a restart would miss. Trio thread only; one batch at a time.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import structlog
 import trio
 
 from livememfs import errors
-from livememfs.cache.inbox import InboxStatistics, Queued, Spent, Standing
+from livememfs.cache.inbox import InboxStatistics, Queued, Spent
 from livememfs.pipelines import observe_builtin
 from livememfs.pipelines.observe_ask import WRONG, Asking, ObserveSettings
+from livememfs.pipelines.observe_due import Due
 from livememfs.pipelines.observe_known import Batch, Place, came_of, data_of, known_of, recorded, session_of
 from livememfs.pipelines.observe_prompt import SHOWN_CHARACTERS, Known
 from livememfs.pipelines.observe_reply import Reply
@@ -37,16 +37,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("livememfs.pipelines")
 
-SMALL_WAITS = 6
-"""How many times longer a batch waits for more that is not half full."""
-FREE_SECONDS = 1.0
-"""The longest wait for more events where observing them costs nothing."""
 HEAL_SECONDS = 60.0
 """An event that was claimed so long ago by nobody who is still at it waits again (claude-mem 3.2)."""
-RECORD_SECONDS = 0.5
-"""How long the beginning of a session and its prompts wait for more of them."""
 AGAIN_SECONDS, AGAIN_MOST = 2.0, 300.0
-OUTAGE_SECONDS, OUTAGE_MOST = 5.0, 3_600.0
 UNREACHED = "the model could not be reached"
 NO_SUMMARY_CAME = "no summary came"
 NOTHING_NEW = "nothing new to sum up"
@@ -91,16 +84,12 @@ class Observer:
         self._parking = parking
         self._asking = Asking(replica.inbox, clock, model, self.settings)
         self._wake = trio.Event()
-        self._heard: dict[Place, float] = {}
-        self._held: dict[Place, float] = {}
+        self._due = Due(clock, self.settings, free=model is None)
         self._wrong: dict[Place, str] = {}
         self._unbilled: dict[Place, Meter] = {}
         self._expected: set[str] = set()
         self._busy = False
         self._scope, self._ended = trio.CancelScope(), trio.Event()
-        self._outages = 0
-        self._closed_until = -math.inf
-        self._paused_until: datetime | None = None
         self._failing_since: datetime | None = None
         self._last_error = ""
         self._locally = False  # it is the bucket or the disk that failed, and no model
@@ -113,13 +102,13 @@ class Observer:
 
     def wake(self, space: str, session: str) -> None:
         """There is something new."""
-        self._heard[Place(space, session)] = trio.current_time()
+        self._due.heard(Place(space, session))
         self._wake.set()
 
     def again(self, space: str, session: str) -> None:
         """Somebody asks for what was given up of a session."""
         self._inbox.revive(space, session)
-        self._held.pop(Place(space, session), None)
+        self._due.let_go(Place(space, session))
         self.wake(space, session)
 
     def uploaded(self, key: str, _new: bool) -> None:
@@ -149,7 +138,7 @@ class Observer:
             nursery.start_soon(self._heal)
             while True:
                 self._wake = trio.Event()
-                moment, place = self._next()
+                moment, place = self._due.first(self._inbox.standing(SHOWN_CHARACTERS), self._inbox.tries)
                 if place is not None and moment <= trio.current_time():
                     await self._work(place)
                     continue
@@ -184,40 +173,6 @@ class Observer:
             else:
                 self._expected.add(key)
 
-    def _next(self) -> tuple[float, Place | None]:
-        """The session that is due first, and when."""
-        waits = self._inbox.standing(SHOWN_CHARACTERS)
-        found = [(self._due(Place(*one), waiting), Place(*one)) for one, waiting in waits.items()]
-        return min(found, key=lambda one: one[0], default=(math.inf, None))
-
-    def _due(self, place: Place, waiting: Mapping[str, Standing]) -> float:
-        heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
-        if "start" in waiting or "prompt" in waiting:
-            return max(heard + RECORD_SECONDS, held)
-        tools = waiting.get("tool")
-        idle = self.settings.stop_idle if "stop" in waiting else self.settings.idle
-        if tools is None or tools.number < self.settings.batch // 2:
-            idle = SMALL_WAITS * self.settings.idle  # or each short turn of a conversation would cost a call
-        if self._asking.model is None:
-            idle = min(idle, FREE_SECONDS)
-        due = -math.inf if tools is not None and self._is_full(tools) else heard + idle
-        return max(due, held, self._closed_until, self._paused())
-
-    def _paused(self) -> float:
-        """When the budget lets it go on."""
-        if self._paused_until is None:
-            return -math.inf
-        left = (self._paused_until - self._clock.now()).total_seconds()
-        if left <= 0:
-            self._paused_until = None
-            return -math.inf
-        return trio.current_time() + left
-
-    def _is_full(self, tools: Standing) -> bool:
-        if tools.number >= self.settings.batch or tools.size >= self.settings.characters:
-            return True
-        return self._inbox.tries(tools.first) > 0  # what was to come with it has come
-
     async def _work(self, place: Place) -> None:
         """One step for one session. Whatever goes wrong must not cost the mount."""
         self._busy = True
@@ -225,12 +180,12 @@ class Observer:
             if not await self._record(place):
                 await self._observe(place)
         except errors.LiveMemError as error:
-            self._hold(place, AGAIN_SECONDS * 4)
+            self._due.hold(place, AGAIN_SECONDS * 4)
             self._went_wrong(place, error)
             self._locally = True
         except Exception as error:
             log.exception("observing failed", space=place.space)
-            self._hold(place, HEAL_SECONDS + AGAIN_SECONDS)  # what it had claimed is given back by then
+            self._due.hold(place, HEAL_SECONDS + AGAIN_SECONDS)  # what it had claimed is given back by then
             self._went_wrong(place, errors.ObserverFailed(f"{type(error).__name__}: {error}"))
         finally:
             self._busy = False
@@ -348,7 +303,8 @@ class Observer:
             )
         except errors.BudgetSpent as error:
             self._inbox.unclaim(batch.queued)
-            self._pause(batch, error)
+            self._due.pause()
+            self._failed(batch.place.space, error)
             return None
         except errors.ModelError as error:
             self._out(batch, error)
@@ -360,15 +316,9 @@ class Observer:
             return None
         return reply
 
-    def _pause(self, batch: Batch, error: errors.BudgetSpent) -> None:
-        """Until the next UTC day; and that is said."""
-        now = self._clock.now().astimezone(UTC)
-        self._paused_until = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-        self._failed(batch.place.space, error)
-
     def _reached(self) -> None:
         """A model answered: what was given up because none did is tried again."""
-        self._outages, self._closed_until = 0, -math.inf
+        self._due.reached()
         if self._inbox.revive(reason=UNREACHED):
             self._wake.set()
 
@@ -378,7 +328,7 @@ class Observer:
         self._wrong[batch.place] = reason
         self._give_back(batch.queued, reason)
         tries = max(one.tries for one in batch.queued)
-        self._hold(batch.place, min(AGAIN_SECONDS * 2**tries, AGAIN_MOST))
+        self._due.hold(batch.place, min(AGAIN_SECONDS * 2**tries, AGAIN_MOST))
         self._went_wrong(batch.place, errors.ObserverFailed(f"a reply cannot be used: {reason}"))
 
     def _give_back(self, queued: Sequence[Queued], reason: str) -> None:
@@ -395,14 +345,10 @@ class Observer:
         spent = [one for one in batch.queued if one.outages + 1 >= self.settings.outages]
         if spent:
             self._inbox.fail(spent, UNREACHED)
-        self._closed_until = trio.current_time() + min(OUTAGE_SECONDS * 2**self._outages, OUTAGE_MOST)
-        self._outages += 1
+        self._due.out()
         self._went_wrong(batch.place, error)
 
     # --- how it is ----------------------------------------------------------------------------------------------
-
-    def _hold(self, place: Place, seconds: float) -> None:
-        self._held[place] = trio.current_time() + seconds
 
     def _went_wrong(self, place: Place, error: errors.LiveMemError) -> None:
         self._locally = False
@@ -418,7 +364,7 @@ class Observer:
 
     def trouble(self) -> str:
         """One line on what keeps the observer from its work; empty when nothing does."""
-        if self._paused() > -math.inf:
+        if self._due.is_paused():
             return f"observing is paused: the day's budget of {self.settings.budget:,} tokens is spent"
         if self._failing_since is not None:
             since = f"{self._failing_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -427,7 +373,7 @@ class Observer:
 
     def statistics(self) -> ObserverStatistics:
         """Counters."""
-        failing, paused = self._failing_since, self._paused_until if self._paused() > -math.inf else None
+        failing, paused = self._failing_since, self._due.paused_until if self._due.is_paused() else None
         return ObserverStatistics(
             events=self._inbox.statistics(),
             model=self.model,

@@ -26,7 +26,7 @@ def mount(memory: MemoryStore, folder: Path, main: Main, *, host: str = "desk", 
             parking = Parking(world.replica, host)
             world.observer._parking = parking
             if waits:
-                world.observer._due = lambda *_: 10.0**9  # type: ignore[method-assign]  # an observer with no time
+                world.observer._due._of = lambda *_: 10.0**9  # type: ignore[method-assign]  # an observer with no time
             await world.start()
             await main(world)
             await world.observer.stop()

@@ -1,0 +1,114 @@
+"""When a session is due to be observed: how long a batch waits for more, and how long everybody waits for a model.
+
+Owns the waiting: of a batch that is not full, of a session whose last call came to nothing, of all sessions while no
+model answers, and for the next day when its budget is spent. It is in memory alone; after a restart all are due.
+Trio thread only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs.cache.inbox import Standing
+from livememfs.pipelines.observe_known import Place
+
+if TYPE_CHECKING:
+    from livememfs.clock import Clock
+    from livememfs.pipelines.observe_ask import ObserveSettings
+
+SMALL_WAITS = 6
+"""How many times longer a batch waits for more that is not half full."""
+FREE_SECONDS = 1.0
+"""The longest wait for more events where observing them costs nothing."""
+RECORD_SECONDS = 0.5
+"""How long the beginning of a session and its prompts wait for more of them."""
+OUTAGE_SECONDS, OUTAGE_MOST = 5.0, 3_600.0
+
+
+class Due:
+    """The waiting of one observer. `free`: nobody is asked who costs anything."""
+
+    def __init__(self, clock: Clock, settings: ObserveSettings, *, free: bool) -> None:
+        self._clock, self._settings, self._free = clock, settings, free
+        self._heard: dict[Place, float] = {}
+        self._held: dict[Place, float] = {}
+        self._outages = 0
+        self._closed_until = -math.inf
+        self.paused_until: datetime | None = None
+        """When the budget of another day lets it go on; None while it does."""
+
+    def heard(self, place: Place) -> None:
+        """Something new came."""
+        self._heard[place] = trio.current_time()
+
+    def hold(self, place: Place, seconds: float) -> None:
+        """A session waits so long."""
+        self._held[place] = trio.current_time() + seconds
+
+    def let_go(self, place: Place) -> None:
+        """A session waits no more for what went wrong."""
+        self._held.pop(place, None)
+
+    def out(self) -> None:
+        """No model answered: all wait, longer each time."""
+        self._closed_until = trio.current_time() + min(OUTAGE_SECONDS * 2**self._outages, OUTAGE_MOST)
+        self._outages += 1
+
+    def reached(self) -> None:
+        """A model answered."""
+        self._outages, self._closed_until = 0, -math.inf
+
+    def pause(self) -> None:
+        """All wait for the next UTC day."""
+        tomorrow = self._clock.now().astimezone(UTC) + timedelta(days=1)
+        self.paused_until = tomorrow.replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def is_paused(self) -> bool:
+        """Whether the day's budget is spent."""
+        return self._pause_ends() > -math.inf
+
+    def _pause_ends(self) -> float:
+        if self.paused_until is None:
+            return -math.inf
+        left = (self.paused_until - self._clock.now()).total_seconds()
+        if left <= 0:
+            self.paused_until = None
+            return -math.inf
+        return trio.current_time() + left
+
+    def first(
+        self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]
+    ) -> tuple[float, Place | None]:
+        """The session that is due first, and when; `tries(event)` is how many calls an event was part of."""
+        found = [(self._of(Place(*one), waiting, tries), Place(*one)) for one, waiting in waits.items()]
+        return min(found, key=lambda one: one[0], default=(math.inf, None))
+
+    def _of(self, place: Place, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
+        heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
+        if "start" in waiting or "prompt" in waiting:
+            return max(heard + RECORD_SECONDS, held)
+        tools = waiting.get("tool")
+        if tools is not None and self._is_full(tools, tries):
+            due = -math.inf
+        else:
+            due = heard + self._patience(tools.number if tools is not None else 0, stopped="stop" in waiting)
+        return max(due, held, self._closed_until, self._pause_ends())
+
+    def _patience(self, tools: int, *, stopped: bool) -> float:
+        """How long a batch waits for more."""
+        settings = self._settings
+        if tools >= settings.batch // 2:
+            waits = settings.stop_idle if stopped else settings.idle
+        else:
+            waits = SMALL_WAITS * settings.idle  # or each short turn of a conversation would cost a call
+        return min(waits, FREE_SECONDS) if self._free else waits
+
+    def _is_full(self, tools: Standing, tries: Callable[[int], int]) -> bool:
+        if tools.number >= self._settings.batch or tools.size >= self._settings.characters:
+            return True
+        return tries(tools.first) > 0  # what was to come with it has come
