@@ -11,7 +11,7 @@ from observe_world import SPACE, World, accounted, run
 
 from livememfs import errors
 from livememfs.pipelines.capture import NOISY, CaptureSettings
-from livememfs.pipelines.observe import NO_SUMMARY_CAME, NOTHING_NEW, UNREACHED
+from livememfs.pipelines.observe import NO_SUMMARY_CAME, NOTHING_NEW
 from livememfs.pipelines.observe_ask import ObserveSettings
 from livememfs.records import keys
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
@@ -581,7 +581,3 @@ def test_a_row_that_cannot_be_read_is_given_up_and_stays() -> None:
     with ScriptedLLM(responder=observing) as llm:
         run(main, llm, settings=QUICK)
         assert llm.requests == []
-
-
-def test_unreached_is_told_from_other_reasons() -> None:
-    assert UNREACHED not in {NOTHING_NEW, NO_SUMMARY_CAME}
