@@ -36,7 +36,7 @@ from livememfs.pipelines.lease import Leases
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.names import check_space_name
-from livememfs.records.token import MAX_NAME, Registry, Token, hash_of, new_secret
+from livememfs.records.token import MAX_NAME, PREFIX, Registry, Token, hash_of, new_secret
 from livememfs.store.base import IfAbsent, IfMatch
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -325,7 +325,7 @@ def _the_one(registry: Registry, which: str) -> Token:
     if len(found) > 1 and len(active := [one for one in found if not one.revoked]) == 1:
         return active[0]
     if not found:
-        raise NotFound(path=f"token {which}" if len(which) <= MAX_NAME else "such token")
+        raise NotFound(path=f"token {which}" if len(which) <= MAX_NAME and PREFIX not in which else "such token")
     if len(found) > 1:
         raise _bad(f"{len(found)} tokens are called so; name one by the beginning of its hash")
     return found[0]

@@ -111,7 +111,9 @@ class Token:
         return Access(self.name, frozenset(self.permissions) & frozenset(PERMISSIONS), self.spaces)
 
     def is_meant(self, which: str) -> bool:
-        """Whether somebody who names a token means this one: its name, its hash, or the beginning of that."""
+        """Whether somebody who names a token means this one: by its name, secret, hash, or the beginning of that."""
+        if which.startswith(PREFIX):
+            return hmac.compare_digest(self.hash, hash_of(which))
         digits = which.removeprefix(HASH).lower()
         return which == self.name or (len(digits) >= LEAST_HASH and self.hash.removeprefix(HASH).startswith(digits))
 
