@@ -18,9 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from livememfs import log
+from livememfs import config, log
 from livememfs.cli import daemon, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.cli.web import AllowHost
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, MountError, UsageError
 from livememfs.fuse import mount as fuse_mount
@@ -60,6 +61,13 @@ def mount(
     drain_timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
     ] = None,
+    web: Annotated[
+        str | None, typer.Option("--web", metavar="ADDRESS", help="Serve the live page and MCP there.")
+    ] = None,
+    allow_host: AllowHost = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Allow what this token does.  [default: everything]")
+    ] = None,
     as_json: JsonFlag = False,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     log_file: Annotated[str, typer.Option(hidden=True)] = "",
@@ -77,12 +85,14 @@ def mount(
         "fsync": fsync,
         "poll_interval": poll_interval,
         "drain_timeout": drain_timeout,
+        "token": token,
     }
     path = resolve(mountpoint)
+    served = daemon.Served(web, tuple(allow_host or ()))
     if foreground:
-        _foreground(choice, more, path, daemon.Readiness(ready_fd), log_file)
+        _foreground(choice, more, path, served, daemon.Readiness(ready_fd), log_file)
     else:
-        _background(choice, more, path, as_json)
+        _background(choice, more, path, served, as_json)
 
 
 def resolve(mountpoint: Path) -> Path:
@@ -93,11 +103,18 @@ def resolve(mountpoint: Path) -> Path:
 # --- in the foreground -------------------------------------------------------------------------------------------
 
 
-def _foreground(choice: Choice, more: dict[str, Any], path: Path, readiness: daemon.Readiness, log_file: str) -> None:
+def _foreground(
+    choice: Choice,
+    more: dict[str, Any],
+    path: Path,
+    served: daemon.Served,
+    readiness: daemon.Readiness,
+    log_file: str,
+) -> None:
     try:
         settings = choice.load(**more)
         log.configure(settings.log_level, json=settings.log_json)
-        run(daemon.run_daemon, settings, path, readiness, log_file)
+        run(daemon.run_daemon, settings, path, readiness, log_file, served)
     except LiveMemError as error:
         readiness.failed(error)
         raise
@@ -106,7 +123,7 @@ def _foreground(choice: Choice, more: dict[str, Any], path: Path, readiness: dae
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool) -> None:
+def _background(choice: Choice, more: dict[str, Any], path: Path, served: daemon.Served, as_json: bool) -> None:
     settings = choice.load(**more)
     fuse_mount.check_mountpoint(path)
     log_file = _open_log(path)
@@ -120,8 +137,10 @@ def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool)
         if more[name] is not None
         for word in (f"--{name.replace('_', '-')}", str(more[name]))
     ]
+    options += served.options()
+    secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
     with output.busy(f"mounting {path}"):
-        _start([*options, "--log-file", str(log_file), str(path)], log_file, settings.op_timeout + GRACE)
+        _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
     if as_json:
         output.print_json(mounts.find(path))
     else:
@@ -140,8 +159,11 @@ def _open_log(path: Path) -> Path:
     return log_file
 
 
-def _start(options: list[str], log_file: Path, timeout: float) -> None:
-    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure."""
+def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> None:
+    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure.
+
+    `secret` goes by the environment: everybody can read the arguments of a process.
+    """
     reader, writer = os.pipe()
     arguments = [sys.executable, "-m", "livememfs", "mount", "--foreground", "--ready-fd", str(writer), *options]
     with log_file.open("ab") as stderr:
@@ -152,6 +174,7 @@ def _start(options: list[str], log_file: Path, timeout: float) -> None:
             stderr=stderr,
             pass_fds=(writer,),
             start_new_session=True,  # a Ctrl-C or a closed terminal is not for the daemon
+            env=config.environment() | secret,
             cwd="/",  # it must not keep anybody's directory busy
         )
     os.close(writer)

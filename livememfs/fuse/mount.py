@@ -52,13 +52,22 @@ def check_mountpoint(path: Path) -> None:
 
 
 async def serve(
-    root: Root, mountpoint: Path, *, allow_other: bool, op_timeout: float, on_ready: Callable[[], None]
+    root: Root,
+    mountpoint: Path,
+    *,
+    allow_other: bool,
+    op_timeout: float,
+    on_ready: Callable[[], None],
+    limited: bool = False,
 ) -> None:
-    """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError."""
+    """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError.
+
+    `limited`: what a token allows is asked of the tree with each request.
+    """
     options = {*pyfuse3.default_options, "fsname=livememfs", "subtype=livememfs"}
     if allow_other:
         options.add("allow_other")
-    operations = Operations(root, root.context.errors, op_timeout)
+    operations = Operations(root, root.context.errors, op_timeout, limited=limited)
     notifier = operations.notify_with(mountpoint)
     try:
         pyfuse3.init(operations, str(mountpoint), options)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.errors import AlreadyExists, BadRequest, IsADirectory, LiveMemError, NotADirectory, NotFound, NotText
 from livememfs.pipelines.parameters import Parameter
+from livememfs.records import frontmatter, keys
 from livememfs.serve.toolbox import SPACE, Answered, Call, Tool, check_path
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
 
@@ -32,12 +33,13 @@ _NEW, _READ, _REPLACE = OpenMode(read=False, write=True), OpenMode(), OpenMode(r
 
 
 class Folder:
-    """One space of a tree, for one caller. `may_write` False: only looking."""
+    """One space of a tree, for one caller. `may_write` False: only looking. `agent`: who writes notes, if known."""
 
-    def __init__(self, root: Root, space: str, *, may_write: bool = True) -> None:
+    def __init__(self, root: Root, space: str, *, may_write: bool = True, agent: str = "") -> None:
         self._root = root
         self._space = space
         self._may_write = may_write
+        self._agent = agent
         self._caller = Caller(os.getuid(), os.getgid(), os.getpid())
 
     # --- the commands -----------------------------------------------------------------------------------------
@@ -65,8 +67,10 @@ class Folder:
             pass
         else:
             raise AlreadyExists(path=_shown(parts))
+        text = _signed(file_text, self._agent) if parts[0] == keys.LIVE and self._agent else file_text
+        self._writing()
         file = await directory.create(parts[-1], 0o644, self._caller)
-        await self._write(file, file_text, _NEW)
+        await self._write(file, text, _NEW)
         return f"{_shown(parts)} is made"
 
     async def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
@@ -205,6 +209,15 @@ class Folder:
         return found
 
 
+def _signed(text: str, agent: str) -> str:
+    """A note with its author, where it does not name one: the tree could only tell this process."""
+    try:
+        metadata, body = frontmatter.split(text)
+        return text if "agent" in metadata else frontmatter.join({**metadata, "agent": agent}, body)
+    except frontmatter.FrontMatterError:
+        return text
+
+
 def _directory(node: Node) -> Directory:
     if not isinstance(node, Directory):
         raise NotADirectory(path=node.path)
@@ -265,7 +278,7 @@ async def memory(call: Call, space_id: str, command: str, **given: Any) -> Answe
     odd = [name for name in given if name not in wanted]
     if missing or odd:
         raise BadRequest(path=command, detail=f"it takes {', '.join(wanted)}")
-    folder = Folder(call.root, space_id, may_write=call.access.may("write"))
+    folder = Folder(call.root, space_id, may_write=call.access.may("write"), agent=call.agent)
     said = getattr(folder, command)
     return {"text": await said(**given)}
 

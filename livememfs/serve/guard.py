@@ -1,8 +1,8 @@
 """Who may come in over HTTP: around everything that is served, so that no route has a check of its own to forget.
 
 Owns the order: is the request for this server (its `Host`, against DNS rebinding), does it come from a page of another
-site (`Origin`, `Sec-Fetch-Site`), whose is it (a token, as `Authorization: Bearer` or the cookie of the live page), is it
-of a size that anybody may send, and are there too many at once. Puts what the caller may do into the request's state as
+site (`Origin`, `Sec-Fetch-Site`), whose is it (a token, as `Authorization: Bearer` or in a cookie), is it of a size
+that anybody may send, and are there too many at once. Puts what the caller may do into the request's state as
 `access`, and how to ask for it again as `still`. Refuses to log, to show or to pass on a token. Trio thread only.
 """
 
@@ -152,7 +152,8 @@ class Guard:
             raise _Refused(401, str(missing), missing.advice())
         state = scope.setdefault("state", {})
         state["access"] = access
-        state["still"] = self._still(hash_of(secret)) if access is not None and secret else None
+        state["holder"] = hash_of(secret) if access is not None else ""
+        state["still"] = self._still(state["holder"])
 
     def _still(self, digest: str) -> Callable[[], Awaitable[Access | None]]:
         """How something that goes on for long asks whether the caller still may."""
