@@ -31,6 +31,7 @@ PARTS = (
     "sha256:",
 )  # fmt: skip
 NASTY = st.one_of(
+    st.sampled_from(PARTS),
     st.lists(st.sampled_from(PARTS), min_size=1, max_size=7).map("/".join),
     st.lists(st.sampled_from(PARTS), min_size=1, max_size=5).map("".join),
     st.text(string.printable + "\0\u202e\uff0f", max_size=40),
