@@ -22,6 +22,7 @@ import trio
 
 from livememfs.app import App, open_app
 from livememfs.cli import mounts
+from livememfs.cli.notify import ServiceManager
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, TimedOut
@@ -87,7 +88,13 @@ async def meet(app: App, timeout: float) -> None:
     app.replica.watcher.rest()
 
 
-async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness, log_file: str) -> None:
+async def run_daemon(
+    settings: Settings,
+    mountpoint: Path,
+    readiness: Readiness,
+    log_file: str,
+    manager: ServiceManager = ServiceManager(),  # noqa: B008  # frozen, and nobody is told
+) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -96,13 +103,18 @@ async def run_daemon(settings: Settings, mountpoint: Path, readiness: Readiness,
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     record: mounts.Record | None = None
+
+    def draining(left: int) -> None:
+        manager.draining(left)
+        if record is not None:
+            record.draining(left)
+
     try:
-        async with open_app(
-            settings, mountpoint=mountpoint, on_drain=lambda left: record.draining(left) if record else None
-        ) as app:
+        async with open_app(settings, mountpoint=mountpoint, on_drain=draining) as app:
             await meet(app, settings.op_timeout)
             record = describe(app, mountpoint, log_file)
-            await _serve(app, mountpoint, _announce(record, readiness))
+            await _serve(app, mountpoint, _announce(record, readiness, manager))
+            manager.stopping()
     except BaseException as error:
         if record is not None:
             record.ended(str(error) or type(error).__name__)
@@ -123,11 +135,12 @@ def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:
     )
 
 
-def _announce(record: mounts.Record, readiness: Readiness) -> Callable[[], None]:
+def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManager) -> Callable[[], None]:
     def announce() -> None:
         record.write()
         log.info("mounted", mountpoint=record.mountpoint, store=record.store)
         readiness.ready()
+        manager.ready(f"{record.store} is mounted on {record.mountpoint}")
 
     return announce
 

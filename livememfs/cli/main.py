@@ -29,6 +29,7 @@ from livememfs.cli import (
     output,
     recall,
     search,
+    service,
     space,
     status,
     umount,
@@ -63,6 +64,7 @@ app.command("undo")(history.undo)
 app.command("gc")(gc.gc)
 app.command("install")(install.install)
 app.command("uninstall")(install.uninstall)
+app.add_typer(service.app, name="service")
 
 
 def _version(wanted: bool) -> None:

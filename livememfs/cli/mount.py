@@ -18,9 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from livememfs import log
+from livememfs import config, log
 from livememfs.cli import daemon, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.cli.notify import ServiceManager
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, MountError, UsageError
 from livememfs.fuse import mount as fuse_mount
@@ -97,7 +98,7 @@ def _foreground(choice: Choice, more: dict[str, Any], path: Path, readiness: dae
     try:
         settings = choice.load(**more)
         log.configure(settings.log_level, json=settings.log_json)
-        run(daemon.run_daemon, settings, path, readiness, log_file)
+        run(daemon.run_daemon, settings, path, readiness, log_file, ServiceManager.of(config.environment()))
     except LiveMemError as error:
         readiness.failed(error)
         raise
