@@ -64,6 +64,14 @@ class Readiness:
             log.debug("nobody waits for readiness", reason=str(error))
 
 
+@dataclass(frozen=True)
+class Table:
+    """What a line of `/etc/fstab` has the kernel know of a mount: its source, and whether nothing is executed."""
+
+    source: str = ""
+    noexec: bool = False
+
+
 async def check_store(store: Store, timeout: float) -> None:
     """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
     try:
@@ -93,7 +101,8 @@ async def run_daemon(
     mountpoint: Path,
     readiness: Readiness,
     log_file: str,
-    manager: ServiceManager = ServiceManager(),  # noqa: B008  # frozen, and nobody is told
+    manager: ServiceManager = ServiceManager(),  # noqa: B008  # frozen, and tells nobody
+    table: Table = Table(),
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
@@ -113,7 +122,7 @@ async def run_daemon(
         async with open_app(settings, mountpoint=mountpoint, on_drain=draining) as app:
             await meet(app, settings.op_timeout)
             record = describe(app, mountpoint, log_file)
-            await _serve(app, mountpoint, _announce(record, readiness, manager))
+            await _serve(app, mountpoint, _announce(record, readiness, manager), table)
             manager.stopping()
     except BaseException as error:
         if record is not None:
@@ -145,7 +154,7 @@ def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManag
     return announce
 
 
-async def _serve(app: App, mountpoint: Path, on_ready: Callable[[], None]) -> None:
+async def _serve(app: App, mountpoint: Path, on_ready: Callable[[], None], table: Table) -> None:
     """Serve until the kernel lets go, by `umount` or by a signal."""
     settings = app.settings
     async with trio.open_nursery() as nursery:
@@ -156,6 +165,8 @@ async def _serve(app: App, mountpoint: Path, on_ready: Callable[[], None]) -> No
             allow_other=settings.allow_other,
             op_timeout=settings.op_timeout,
             on_ready=on_ready,
+            source=table.source,
+            noexec=table.noexec,
         )
         nursery.cancel_scope.cancel()
 

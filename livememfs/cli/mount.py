@@ -64,6 +64,8 @@ def mount(
     as_json: JsonFlag = False,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     log_file: Annotated[str, typer.Option(hidden=True)] = "",
+    source: Annotated[str, typer.Option(hidden=True)] = "",
+    noexec: Annotated[bool, typer.Option("--noexec", hidden=True)] = False,
 ) -> None:
     """Mount the memory on MOUNTPOINT.
 
@@ -80,10 +82,11 @@ def mount(
         "drain_timeout": drain_timeout,
     }
     path = resolve(mountpoint)
+    table = daemon.Table(source, noexec)
     if foreground:
-        _foreground(choice, more, path, daemon.Readiness(ready_fd), log_file)
+        _foreground(choice, more, path, daemon.Readiness(ready_fd), log_file, table)
     else:
-        _background(choice, more, path, as_json)
+        _background(choice, more, path, as_json, table)
 
 
 def resolve(mountpoint: Path) -> Path:
@@ -94,11 +97,19 @@ def resolve(mountpoint: Path) -> Path:
 # --- in the foreground -------------------------------------------------------------------------------------------
 
 
-def _foreground(choice: Choice, more: dict[str, Any], path: Path, readiness: daemon.Readiness, log_file: str) -> None:
+def _foreground(
+    choice: Choice,
+    more: dict[str, Any],
+    path: Path,
+    readiness: daemon.Readiness,
+    log_file: str,
+    table: daemon.Table,
+) -> None:
+    manager = ServiceManager.of(config.environment())
     try:
         settings = choice.load(**more)
         log.configure(settings.log_level, json=settings.log_json)
-        run(daemon.run_daemon, settings, path, readiness, log_file, ServiceManager.of(config.environment()))
+        run(daemon.run_daemon, settings, path, readiness, log_file, manager, table)
     except LiveMemError as error:
         readiness.failed(error)
         raise
@@ -107,7 +118,7 @@ def _foreground(choice: Choice, more: dict[str, Any], path: Path, readiness: dae
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool) -> None:
+def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool, table: daemon.Table) -> None:
     settings = choice.load(**more)
     fuse_mount.check_mountpoint(path)
     log_file = _open_log(path)
@@ -115,6 +126,8 @@ def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool)
     options += ["--agent", settings.agent] if settings.agent else []
     options += ["--allow-other"] if settings.allow_other else []
     options += ["--op-timeout", str(settings.op_timeout)]
+    options += ["--source", table.source] if table.source else []
+    options += ["--noexec"] if table.noexec else []
     options += [
         word
         for name in ("cache", "cache_size", "fsync", "poll_interval", "drain_timeout")

@@ -19,7 +19,7 @@ import platformdirs
 import typer
 
 from livememfs import config
-from livememfs.cli import mounts, output, unit
+from livememfs.cli import fstab, mounts, output, unit
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mount import GRACE, resolve
@@ -33,7 +33,8 @@ STOP_GRACE = 30.0
 NOT_FOR_UNITS = {"foreground", "as_json", "ready_fd", "log_file"}
 SECRET = re.compile(r"token|key|secret|password")
 
-app = typer.Typer(help="Mount by a systemd user unit.", no_args_is_help=True)
+app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
+app.command("fstab")(fstab.fstab)
 
 Place = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)]
 

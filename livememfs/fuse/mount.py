@@ -52,10 +52,22 @@ def check_mountpoint(path: Path) -> None:
 
 
 async def serve(
-    root: Root, mountpoint: Path, *, allow_other: bool, op_timeout: float, on_ready: Callable[[], None]
+    root: Root,
+    mountpoint: Path,
+    *,
+    allow_other: bool,
+    op_timeout: float,
+    on_ready: Callable[[], None],
+    source: str = "",
+    noexec: bool = False,
 ) -> None:
-    """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError."""
-    options = {*pyfuse3.default_options, "fsname=livememfs", "subtype=livememfs"}
+    """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError.
+
+    `source` is what the table of mounts has for a device, by which `/etc/fstab` is told what is mounted already.
+    """
+    options = {*pyfuse3.default_options, f"fsname={_in_options(source or 'livememfs')}", "subtype=livememfs"}
+    if noexec:
+        options.add("noexec")
     if allow_other:
         options.add("allow_other")
     operations = Operations(root, root.context.errors, op_timeout)
@@ -91,6 +103,11 @@ def unmount(path: Path, *, lazy: bool = False) -> None:
         raise MountError(f"{path} cannot be unmounted: fusermount3 does not come back") from None
     if done.returncode:
         raise MountError(f"{path} cannot be unmounted: {done.stderr.strip().removeprefix('fusermount3: ')}")
+
+
+def _in_options(text: str) -> str:
+    """A value as it can stand among options, which commas part."""
+    return text.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def _why_not(mountpoint: Path, error: RuntimeError) -> str:
