@@ -29,6 +29,7 @@ from livememfs.cli import (
     output,
     recall,
     search,
+    selftest,
     service,
     space,
     status,
@@ -49,6 +50,7 @@ app.command("mount")(mount.mount)
 app.command("umount")(umount.umount)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
+app.command("selftest")(selftest.selftest)
 app.command("demo")(demo.demo)
 app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")

@@ -90,8 +90,11 @@ def mount(
 
 
 def resolve(mountpoint: Path) -> Path:
-    """The absolute path that the kernel will show; works on a mount whose daemon died, too."""
-    return mountpoint.expanduser().resolve()
+    """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
+    path = Path.cwd() / mountpoint.expanduser()
+    if path.name not in ("", ".."):
+        path = path.parent.resolve() / path.name
+    return path if str(path) in mounts.kernel_mounts() else path.resolve()
 
 
 # --- in the foreground -------------------------------------------------------------------------------------------

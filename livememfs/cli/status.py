@@ -47,7 +47,7 @@ class MountStatus:
 def status(
     choice: Choice,
     mountpoint: Annotated[
-        Path | None, typer.Argument(metavar="[MOUNTPOINT]", help="Only this mount.", show_default=False)
+        Path | None, typer.Argument(parser=Path, metavar="[MOUNTPOINT]", help="Only this mount.", show_default=False)
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -30,7 +30,9 @@ LAZY_PATIENCE = 2.0
 @command
 def umount(
     choice: Choice,
-    mountpoint: Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)],
+    mountpoint: Annotated[
+        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)
+    ],
     lazy: Annotated[bool, typer.Option("--lazy", help="Detach now, end when nobody uses it any more.")] = False,
 ) -> None:
     """Unmount, and wait until everything is saved."""
