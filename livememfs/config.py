@@ -155,6 +155,7 @@ class Settings(BaseModel):
     )
 
     store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
+    token: str = Field("", repr=False, description="token that a mount, or an MCP server, is limited to")
     agent: str = Field("", description="agent name for notes whose writer cannot be told")
     host: str = Field("", description="this machine's name in conflict copies")
     op_timeout: float = Field(30.0, gt=0, description="longest time one file operation may take")

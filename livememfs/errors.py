@@ -172,6 +172,22 @@ class NotPermitted(LiveMemError):
     errno = _errno.EPERM
 
 
+class Forbidden(LiveMemError):
+    """A token does not allow it."""
+
+    message = "{name} has no permission to {permission} in {path}"
+    what_to_do = "ask whoever administers the bucket for a token that has it; `livememfs token list` shows them"
+    errno = _errno.EACCES
+
+
+class NotSignedIn(LiveMemError):
+    """There is no token, or it is not good: unknown, expired or revoked."""
+
+    message = "a valid token is needed"
+    what_to_do = "`livememfs token create` makes one; programs send it as `Authorization: Bearer ...`"
+    errno = _errno.EACCES
+
+
 class CrossesKinds(LiveMemError):
     """A rename between places of different kinds; tools fall back to copy and remove."""
 

@@ -38,6 +38,9 @@ ONLY_IN = {
     "psycopg": ("livememfs/recall/postgres/",),
     "onnxruntime": ("livememfs/recall/embed/model.py",),
     "tantivy": ("livememfs/recall/lexical.py", "livememfs/recall/words.py"),
+    "hypercorn": ("livememfs/serve/http.py",),
+    "mcp": ("livememfs/serve/",),
+    "starlette": ("livememfs/serve/", "livememfs/app/serving.py"),
     "markdown_it": ("livememfs/records/headings.py",),
 }
 

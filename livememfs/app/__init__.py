@@ -21,6 +21,7 @@ from livememfs.app.agents import Agents, agents_of
 from livememfs.app.parts import (
     INDEX,
     TOLD,
+    consolidation_settings,
     open_embedder,
     open_engine,
     open_model,
@@ -36,11 +37,13 @@ from livememfs.concurrency import the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, RunFailed
 from livememfs.pipelines.expiry import Expiry
+from livememfs.pipelines.gate import Gate
 from livememfs.pipelines.merging import Merging
-from livememfs.pipelines.options import CONTROLS, ConsolidationSettings
+from livememfs.pipelines.options import CONTROLS
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.schedule import Scheduler
+from livememfs.pipelines.tokens import Tokens
 from livememfs.pipelines.uses import Uses
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
@@ -85,6 +88,8 @@ class App:
     merging: Merging
     uses: Uses
     agents: Agents
+    tokens: Tokens
+    gate: Gate
     keeps_state: bool
     """Whether there is a local state that outlives the process: then it is a mount's."""
     scheduler: Scheduler | None = None
@@ -96,13 +101,15 @@ async def open_app(
     *,
     clock: Clock | None = None,
     mountpoint: Path | None = None,
+    serving: bool = False,
     on_drain: Callable[[int], None] | None = None,
 ) -> AsyncIterator[App]:
     """Build everything; on the way out, end runs and upload what was accepted, within `drain_timeout`.
 
     `on_drain(left)` hears now and then how many files are left then. With a mount point there is a local state on the
-    disk, which outlives the process; without, it is in memory. Raises
-    CacheInUse, and LiveMemError on leaving when the bucket did not take everything; its text names the files.
+    disk, which outlives the process; without, it is in memory. `serving`: without a mount too this process stays, and
+    looks after the bucket as a mount would. Raises CacheInUse, and LiveMemError on leaving
+    when the bucket did not take everything; its text names the files.
     """
     clock = clock or SystemClock()
     store = open_store(settings, clock)
@@ -113,7 +120,8 @@ async def open_app(
         async with trio.open_nursery() as nursery:
             errors = ErrorLog(clock)
             folder = cache_folder(settings.cache_path, store.label) if mountpoint is not None else None
-            replica = _open_replica(settings, store, clock, errors, folder)
+            stays = serving or mountpoint is not None
+            replica = _open_replica(settings, store, clock, errors, folder, watching=stays)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
             index = (folder or cache_folder(settings.cache_path, store.label)) / INDEX
             recall = Recall(
@@ -134,15 +142,13 @@ async def open_app(
             await nursery.start(recall.run)
             replica.subscribe(recall.heard)
             nursery.start_soon(_keep_drafts, app.tree)
+            if stays:
+                await _stay(app, nursery, rejected, has_index=index.is_dir())
             if mountpoint is not None:
-                _look_after_memories(app, nursery, has_index=index.is_dir())
                 nursery.start_soon(app.agents.observer.run)
                 rules = RuleFiles(mountpoint, agents.pages.page, partial(errors.record, "rule file"))
                 replica.subscribe(rules.heard)
                 nursery.start_soon(rules.run)
-                replica.subscribe(app.consolidations.heard)
-                nursery.start_soon(_recover, app)
-                nursery.start_soon(_forget, rejected)
             if app.scheduler is not None:
                 replica.subscribe(app.scheduler.heard)
                 nursery.start_soon(app.scheduler.run)
@@ -166,8 +172,20 @@ async def open_app(
     _complain(refused, replica)
 
 
+async def _stay(app: App, nursery: trio.Nursery, rejected: RejectedReplies, *, has_index: bool) -> None:
+    """What a process that stays does by itself, mounted or not. NotSignedIn with a token that is not good."""
+    if app.settings.token:
+        await app.gate.enter(app.settings.token)
+        nursery.start_soon(app.gate.run)
+    _look_after_memories(app, nursery, has_index=has_index)
+    app.replica.subscribe(app.consolidations.heard)
+    nursery.start_soon(_recover, app)
+    nursery.start_soon(_forget, rejected)
+    nursery.start_soon(app.tokens.run)
+
+
 def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) -> None:
-    """What a mount does with memories by itself: remove what has ended, merge what says the same, count uses, and be
+    """What is done with memories unasked: remove what has ended, merge what says the same, count uses, and be
     ready for the first message of an agent.
     """
     app.replica.subscribe(app.expiry.heard)
@@ -180,7 +198,9 @@ def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) ->
         nursery.start_soon(app.recall.warm)
 
 
-def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None) -> Replica:
+def _open_replica(
+    settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None, *, watching: bool
+) -> Replica:
     """The view of the bucket, with its state in `folder` (None: in memory). CacheInUse."""
 
     def conflict(key: str, copy: str) -> None:
@@ -197,7 +217,7 @@ def _open_replica(settings: Settings, store: Store, clock: Clock, errors: ErrorL
         now_ns=lambda: int(clock.now().timestamp() * 1_000_000) * 1_000,
         on_conflict=conflict,
         announce=usable_host(settings.host_name) if local else f"{usable_host(settings.host_name)}-commands",
-        poll_interval=settings.poll_interval if local else None,
+        poll_interval=settings.poll_interval if watching else None,
     )
 
 
@@ -232,17 +252,6 @@ def _assemble(
     recall: Recall,
     agents: Agents,
 ) -> App:
-    runs = ConsolidationSettings(
-        timeout=settings.consolidation_timeout,
-        max_notes=settings.consolidation_max_notes,
-        max_tokens=settings.llmaas_max_tokens,
-        temperature=settings.llmaas_temperature,
-        context_window=settings.context_window,
-        chars_per_token=settings.chars_per_token,
-        coverage=settings.coverage,
-        unsourced=settings.unsourced,
-    )
-
     def run_failed(space: str, result: RunResult) -> None:
         told = with_refused_replies(context, consolidations.status(space, result.kind))
         error = RunFailed(result.reason, advice=told.get("what_to_do", result.what_to_do))
@@ -253,7 +262,7 @@ def _assemble(
         replica,
         clock,
         model,
-        runs,
+        consolidation_settings(settings),
         nursery=nursery,
         host=settings.host_name,
         on_rejected=rejected.keep,
@@ -266,13 +275,16 @@ def _assemble(
         return {"since": since, "mountpoint": str(mountpoint or ""), **_status(app)}
 
     expiry = Expiry(replica, clock)
+    tokens = Tokens(replica, clock, consolidations.leases)
+    gate = Gate(tokens)
     context = Context(
         replica=replica,
         consolidations=consolidations,
         clock=clock,
         errors=errors,
         rejected=rejected,
-        agent_of=lambda pid: agent_of(pid, settings.agent or user),
+        agent_of=lambda pid: gate.access().name or agent_of(pid, settings.agent or user),
+        access=gate.access,
         status=status,
         recall=recall,
         expiry=expiry,
@@ -289,7 +301,7 @@ def _assemble(
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
     merging = Merging(replica, clock, recall, settings.memory_alike)
-    kept = recall, expiry, prehook, merging, uses, agents
+    kept = recall, expiry, prehook, merging, uses, agents, tokens, gate
     app = App(
         settings, clock, store, replica, consolidations, Root(context), errors, *kept, mountpoint is not None, scheduler
     )
@@ -343,6 +355,7 @@ def _status(app: App) -> dict[str, Any]:
             "uses": asdict(app.uses.statistics()),
             "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
+            "tokens": asdict(app.tokens.statistics()),
             "capture": app.agents.capture.statistics(),
             "hooks": app.agents.hooks.statistics(),
             "context": app.agents.pages.statistics(),
@@ -395,6 +408,7 @@ async def _drain(app: App) -> list[str]:
         await app.consolidations.drain(timeout)
         refused = await app.tree.drain()
         await app.merging.stop()
+        await app.tokens.write_uses()
         if app.keeps_state:
             await app.agents.observer.stop()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits

@@ -19,6 +19,7 @@ from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
+from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.recall.inject import Limits
 from livememfs.recall.prehook import PrehookSettings
 from livememfs.store.base import Store
@@ -155,6 +156,20 @@ def vectors_name(settings: Settings) -> str:
 def usable_host(host: str) -> str:
     """A host's name as a part of a key."""
     return re.sub(r"[^A-Za-z0-9.-]", "-", host).strip(".-") or "host"
+
+
+def consolidation_settings(settings: Settings) -> ConsolidationSettings:
+    """How notes become a bank."""
+    return ConsolidationSettings(
+        timeout=settings.consolidation_timeout,
+        max_notes=settings.consolidation_max_notes,
+        max_tokens=settings.llmaas_max_tokens,
+        temperature=settings.llmaas_temperature,
+        context_window=settings.context_window,
+        chars_per_token=settings.chars_per_token,
+        coverage=settings.coverage,
+        unsourced=settings.unsourced,
+    )
 
 
 def prehook_settings(settings: Settings) -> PrehookSettings:

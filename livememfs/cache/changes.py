@@ -56,11 +56,15 @@ class Changes:
         """Call `callback` for each change from now on."""
         self._subscribers.append(callback)
 
+    def unsubscribe(self, callback: Callable[[Change], None]) -> None:
+        """Call it no more."""
+        self._subscribers.remove(callback)
+
     def publish(self, change: Change) -> None:
         """Tell everyone."""
         self._published += 1
         self.recent.append(change)
-        for callback in self._subscribers:
+        for callback in list(self._subscribers):
             try:
                 callback(change)
             except Exception:  # a broken subscriber must not undo the change it was told about

@@ -12,8 +12,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,9 @@ from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, TimedOut
 from livememfs.fuse import mount as fuse_mount
+from livememfs.pipelines import spaces
 from livememfs.records.times import iso
+from livememfs.serve import sock
 from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cli")
@@ -72,6 +76,24 @@ class Table:
     noexec: bool = False
 
 
+@dataclass(frozen=True)
+class Served:
+    """What a daemon serves over HTTP: where (None: nothing), and by which names it is called."""
+
+    address: str | None = None
+    names: tuple[str, ...] = ()
+
+    def options(self) -> list[str]:
+        """The same as options of the command."""
+        named = [word for name in self.names for word in ("--allow-host", name)]
+        return ["--web", self.address, *named] if self.address is not None else []
+
+
+NOTHING_SERVED = Served()
+NOBODY = ServiceManager()
+NO_TABLE = Table()
+
+
 async def check_store(store: Store, timeout: float) -> None:
     """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
     try:
@@ -101,8 +123,10 @@ async def run_daemon(
     mountpoint: Path,
     readiness: Readiness,
     log_file: str,
-    manager: ServiceManager = ServiceManager(),  # noqa: B008  # frozen, and tells nobody
-    table: Table = Table(),
+    served: Served = NOTHING_SERVED,
+    *,
+    manager: ServiceManager = NOBODY,
+    table: Table = NO_TABLE,
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
@@ -122,7 +146,7 @@ async def run_daemon(
         async with open_app(settings, mountpoint=mountpoint, on_drain=draining) as app:
             await meet(app, settings.op_timeout)
             record = describe(app, mountpoint, log_file)
-            await _serve(app, mountpoint, _announce(record, readiness, manager), table)
+            await _serve(app, mountpoint, served, record, _announce(record, readiness, manager), table)
             manager.stopping()
     except BaseException as error:
         if record is not None:
@@ -154,11 +178,16 @@ def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManag
     return announce
 
 
-async def _serve(app: App, mountpoint: Path, on_ready: Callable[[], None], table: Table) -> None:
+async def _serve(
+    app: App, mountpoint: Path, served: Served, record: mounts.Record, on_ready: Callable[[], None], table: Table
+) -> None:
     """Serve until the kernel lets go, by `umount` or by a signal."""
     settings = app.settings
     async with trio.open_nursery() as nursery:
         await nursery.start(_watch_signals)
+        await nursery.start(sock.listen, record.socket, partial(_speak, app))
+        if served.address is not None:
+            await nursery.start(_web, app, served)
         await fuse_mount.serve(
             app.tree,
             mountpoint,
@@ -167,8 +196,27 @@ async def _serve(app: App, mountpoint: Path, on_ready: Callable[[], None], table
             on_ready=on_ready,
             source=table.source,
             noexec=table.noexec,
+            limited=app.gate.limited,
         )
         nursery.cancel_scope.cancel()
+
+
+async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any]) -> None:
+    """Serve one agent of this machine. The protocol is imported when the first one comes: most mounts have none."""
+    serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
+    asked = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
+    if asked["space"]:
+        await spaces.require_space(app.replica, asked["space"])
+    await sock.welcome(stream)
+    await serving.over_stream(app, stream, **asked)
+
+
+async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
+    """Serve HTTP beside the mount."""
+    serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
+    address = serving.Address.parse(served.address)
+    server = serving.http_server(app, address, allow_hosts=served.names)
+    await server.run(task_status=task_status)
 
 
 async def _watch_signals(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

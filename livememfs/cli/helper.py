@@ -35,6 +35,7 @@ VALUES = (
     "fsync",
     "poll_interval",
     "drain_timeout",
+    "web",
 )
 """Options with a value, each the one of `livememfs mount` with hyphens."""
 FLAGS = ("allow_other", "noexec")

@@ -23,6 +23,7 @@ from livememfs.cli import (
     history,
     index,
     install,
+    mcp,
     memories,
     mount,
     note,
@@ -33,7 +34,9 @@ from livememfs.cli import (
     service,
     space,
     status,
+    token,
     umount,
+    web,
 )
 from livememfs.errors import LiveMemError
 
@@ -64,6 +67,9 @@ app.command("digest")(digest.digest)
 app.command("history")(history.history)
 app.command("undo")(history.undo)
 app.command("gc")(gc.gc)
+app.command("mcp")(mcp.mcp)
+app.command("web")(web.web)
+app.add_typer(token.app, name="token")
 app.command("install")(install.install)
 app.command("uninstall")(install.uninstall)
 app.add_typer(service.app, name="service")

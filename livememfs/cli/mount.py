@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from livememfs import config, log
 from livememfs.cli import daemon, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, run
 from livememfs.cli.notify import ServiceManager
+from livememfs.cli.web import AllowHost
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, MountError, UsageError
 from livememfs.fuse import mount as fuse_mount
@@ -61,6 +63,13 @@ def mount(
     drain_timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
     ] = None,
+    web: Annotated[
+        str | None, typer.Option("--web", metavar="ADDRESS", help="Serve the live page and MCP there.")
+    ] = None,
+    allow_host: AllowHost = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Allow what this token does.  [default: everything]")
+    ] = None,
     as_json: JsonFlag = False,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     log_file: Annotated[str, typer.Option(hidden=True)] = "",
@@ -80,13 +89,15 @@ def mount(
         "fsync": fsync,
         "poll_interval": poll_interval,
         "drain_timeout": drain_timeout,
+        "token": token,
     }
     path = resolve(mountpoint)
     table = daemon.Table(source, noexec)
+    served = daemon.Served(web, tuple(allow_host or ()))
     if foreground:
-        _foreground(choice, more, path, daemon.Readiness(ready_fd), log_file, table)
+        _foreground(choice, more, path, served, daemon.Readiness(ready_fd), log_file, table)
     else:
-        _background(choice, more, path, as_json, table)
+        _background(choice, more, path, served, as_json, table)
 
 
 def resolve(mountpoint: Path) -> Path:
@@ -104,6 +115,7 @@ def _foreground(
     choice: Choice,
     more: dict[str, Any],
     path: Path,
+    served: daemon.Served,
     readiness: daemon.Readiness,
     log_file: str,
     table: daemon.Table,
@@ -112,7 +124,8 @@ def _foreground(
     try:
         settings = choice.load(**more)
         log.configure(settings.log_level, json=settings.log_json)
-        run(daemon.run_daemon, settings, path, readiness, log_file, manager, table)
+        serving = partial(daemon.run_daemon, manager=manager, table=table)
+        run(serving, settings, path, readiness, log_file, served)
     except LiveMemError as error:
         readiness.failed(error)
         raise
@@ -121,7 +134,9 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool, table: daemon.Table) -> None:
+def _background(
+    choice: Choice, more: dict[str, Any], path: Path, served: daemon.Served, as_json: bool, table: daemon.Table
+) -> None:
     settings = choice.load(**more)
     fuse_mount.check_mountpoint(path)
     log_file = _open_log(path)
@@ -137,8 +152,10 @@ def _background(choice: Choice, more: dict[str, Any], path: Path, as_json: bool,
         if more[name] is not None
         for word in (f"--{name.replace('_', '-')}", str(more[name]))
     ]
+    options += served.options()
+    secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
     with output.busy(f"mounting {path}"):
-        _start([*options, "--log-file", str(log_file), str(path)], log_file, settings.op_timeout + GRACE)
+        _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
     if as_json:
         output.print_json(mounts.find(path))
     else:
@@ -157,8 +174,11 @@ def _open_log(path: Path) -> Path:
     return log_file
 
 
-def _start(options: list[str], log_file: Path, timeout: float) -> None:
-    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure."""
+def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> None:
+    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure.
+
+    `secret` goes by the environment: everybody can read the arguments of a process.
+    """
     reader, writer = os.pipe()
     arguments = [sys.executable, "-m", "livememfs", "mount", "--foreground", "--ready-fd", str(writer), *options]
     with log_file.open("ab") as stderr:
@@ -169,6 +189,7 @@ def _start(options: list[str], log_file: Path, timeout: float) -> None:
             stderr=stderr,
             pass_fds=(writer,),
             start_new_session=True,  # a Ctrl-C or a closed terminal is not for the daemon
+            env=config.environment() | secret,
             cwd="/",  # it must not keep anybody's directory busy
         )
     os.close(writer)

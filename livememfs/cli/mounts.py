@@ -49,6 +49,11 @@ class Record:
         name = hashlib.sha256(self.mountpoint.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         return folder() / f"{name}.json"
 
+    @property
+    def socket(self) -> Path:
+        """Where its daemon serves agents of this machine."""
+        return self.path.with_suffix(".sock")
+
     def write(self) -> None:
         """Keep it, whole or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -170,7 +170,10 @@ def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:
     for option in asked.command.params:
         if _is_given(asked, option):
             value = asked.params[option.name]
-            words += [option.opts[0]] if value is True else [option.opts[0], _word(value)]
+            many = value if isinstance(value, (list, tuple)) else [value]
+            words += (
+                [option.opts[0]] if value is True else [word for one in many for word in (option.opts[0], _word(one))]
+            )
     file, is_named = config.file_of(config.environment(), choice.config)
     if is_named:
         words += ["--config", _word(file)]

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from livememfs.tree.root import Root
 
 _RENAME_NOREPLACE = 1
+_ON_FILES = frozenset({"read", "write", "flush", "fsync", "release"})
+_PASSIVE = frozenset({"statfs", "flush", "release", "releasedir", "fsyncdir"})
+"""What must work however little somebody may do: it ends something."""
+_CHANGING = frozenset(
+    {"mkdir", "symlink", "mknod", "link", "unlink", "rmdir", "rename", "setattr", "setxattr", "removexattr", "create",
+     "write"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,17 +64,18 @@ class _OpenDirectory:
 
 
 class Operations(pyfuse3.Operations):
-    """One mount. `op_timeout` is the longest time one request may take, in seconds."""
+    """One mount. `op_timeout` is the longest time one request may take, in seconds. `limited`: by a token."""
 
     supports_dot_lookup = False
     enable_writeback_cache = False
     enable_acl = False
 
-    def __init__(self, root: Root, errorlog: ErrorLog, op_timeout: float) -> None:
+    def __init__(self, root: Root, errorlog: ErrorLog, op_timeout: float, *, limited: bool = False) -> None:
         super().__init__()
         self.root = root
         self.errors = errorlog
         self.op_timeout = op_timeout
+        self.limited = limited
         self.requests = self.bugs = 0
         self._inodes = Inodes(root)
         self._files: dict[int, _OpenFile] = {}
@@ -80,6 +88,20 @@ class Operations(pyfuse3.Operations):
         """Make the thread that tells this mount's kernel of changes. Its owner starts and stops it."""
         self.notifier = Notifier(self.root, mountpoint, self._inodes.known)
         return self.notifier
+
+    def permit(self, operation: str, args: tuple[Any, ...]) -> None:
+        """Have the tree decide whether the mount's token allows a request. NotFound, ReadOnly, Forbidden."""
+        own = operation == "setattr" and self.notifier is not None and self.notifier.is_own(args[-1].pid)
+        if operation in _PASSIVE or own:
+            return
+        if operation in _ON_FILES:
+            node: Node = self._files[args[0]].node
+        elif operation == "readdir":
+            node = self._directories[args[0]].node
+        else:
+            node = self._inodes.node(args[0])
+        opens_to_write = operation == "open" and bool(args[1] & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
+        self.root.permit(node, writing=opens_to_write or operation in _CHANGING)
 
     def statistics(self) -> AdapterStatistics:
         """Counters, cheap."""

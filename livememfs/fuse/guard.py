@@ -55,6 +55,8 @@ def handler(
         try:
             # What `fail_after` does, without the two generators it is made of: this is the way of every request.
             with trio.CancelScope(deadline=trio.current_time() + self.op_timeout) as deadline:
+                if self.limited:
+                    self.permit(name, args)
                 return await function(self, *args, **kwargs)
             if deadline.cancelled_caught:
                 raise trio.TooSlowError

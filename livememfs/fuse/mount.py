@@ -58,19 +58,21 @@ async def serve(
     allow_other: bool,
     op_timeout: float,
     on_ready: Callable[[], None],
+    limited: bool = False,
     source: str = "",
     noexec: bool = False,
 ) -> None:
     """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError.
 
-    `source` is what the table of mounts has for a device, by which `/etc/fstab` is told what is mounted already.
+    `limited`: what a token allows is asked of the tree with each request. `source` is what the table of mounts has for
+    a device, by which `/etc/fstab` is told what is mounted already.
     """
     options = {*pyfuse3.default_options, f"fsname={_in_options(source or 'livememfs')}", "subtype=livememfs"}
     if noexec:
         options.add("noexec")
     if allow_other:
         options.add("allow_other")
-    operations = Operations(root, root.context.errors, op_timeout)
+    operations = Operations(root, root.context.errors, op_timeout, limited=limited)
     notifier = operations.notify_with(mountpoint)
     try:
         pyfuse3.init(operations, str(mountpoint), options)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from types import UnionType
-from typing import Any, Literal
+from typing import Any
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
@@ -19,6 +18,7 @@ from livememfs.errors import BadRequest
 from livememfs.pipelines import memories
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.objects import OnPrivate, unheard
+from livememfs.pipelines.parameters import Parameter, checked, schema
 from livememfs.recall.query import Query, parse
 from livememfs.recall.record import Record
 from livememfs.recall.service import Answer, Recall
@@ -33,7 +33,6 @@ SHOWN_CHARACTERS = 2_000
 """Of one memory; the rest can be read in its file."""
 
 Answered = dict[str, Any]
-_KINDS: Mapping[str, type | UnionType] = {"string": str, "integer": int, "number": int | float}
 
 
 @dataclass(frozen=True)
@@ -166,33 +165,6 @@ def _refused(desk: Desk, collection: str, detail: str) -> BadRequest:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """What a tool takes; `kind` is JSON's word for it, and an `array` is one of strings."""
-
-    name: str
-    says: str
-    kind: Literal["string", "integer", "number", "array"] = "string"
-    required: bool = False
-    one_of: tuple[str, ...] = ()
-    least: float | None = None
-    most: float | None = None
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of a value."""
-        found: dict[str, Any] = {"type": self.kind, "description": self.says}
-        found |= {"items": {"type": "string"}} if self.kind == "array" else {}
-        found |= {"enum": list(self.one_of)} if self.one_of else {}
-        found |= {"minimum": self.least} if self.least is not None else {}
-        return found | ({"maximum": self.most} if self.most is not None else {})
-
-    def takes(self, value: Any) -> bool:
-        """Whether a value is of the kind."""
-        if self.kind == "array":
-            return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-        return isinstance(value, _KINDS[self.kind]) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True)
 class Tool:
     """One of the seven: its name, one sentence for a model, what it takes, and the work."""
 
@@ -203,26 +175,11 @@ class Tool:
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments."""
-        return {
-            "type": "object",
-            "properties": {one.name: one.schema() for one in self.parameters},
-            "required": [one.name for one in self.parameters if one.required],
-            "additionalProperties": False,
-        }
+        return {**schema(self.parameters), "additionalProperties": False}
 
     async def call(self, desk: Desk, arguments: Mapping[str, Any]) -> Answered:
         """Do it with what a model has given, where null is nothing. BadRequest, and what the work raises."""
-        given = {name: value for name, value in arguments.items() if value is not None}
-        known = {one.name: one for one in self.parameters}
-        wrong = [f"{name} is none of its parameters" for name in given if name not in known]
-        wrong += [f"{one.name} is missing" for one in self.parameters if one.required and one.name not in given]
-        wrong += [
-            f"{name} is no {known[name].kind}" for name in given if name in known and not known[name].takes(given[name])
-        ]
-        if wrong:
-            advice = f"{self.name} takes {', '.join(known)}"
-            raise BadRequest(path=f"{desk.space}: {self.name}", detail="; ".join(wrong), advice=advice)
-        return await self.work(desk, **given)
+        return await self.work(desk, **checked(self.name, self.parameters, arguments, path=desk.space))
 
 
 def _query(says: str) -> Parameter:

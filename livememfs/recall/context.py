@@ -226,6 +226,11 @@ class ContextPages:
         lines.append(f"Read one: `observations/ID.md` of this space; #{uid} is `observations/{names[at]}`.")
         return basic("\n".join(lines) + "\n")
 
+    async def latest(self, space: str, budget: int) -> str:
+        """The timeline of what was observed last, of about `budget` tokens; empty when nothing was."""
+        found = fitting(await self._newest(space), budget)
+        return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+
     def statistics(self) -> dict[str, int]:
         """Pages asked for, made, and given as they were because the bucket could not be asked."""
         return dict(self._counts)

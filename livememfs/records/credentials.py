@@ -162,6 +162,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("groq-key", "Groq API key", tokens("gsk_", tail="[A-Za-z0-9]{40,}")),
     Kind("xai-key", "xAI API key", tokens("xai-", tail="[A-Za-z0-9]{60,}")),
     Kind("perplexity-key", "Perplexity API key", tokens("pplx-", tail="[A-Za-z0-9]{40,}")),
+    Kind("livememfs-token", "token of livememfs or Live Memory", tokens("lm_", tail=_WORD + "{32,}")),
     Kind("replicate-token", "Replicate API token", tokens("r8_", tail="[A-Za-z0-9]{30,}")),
     Kind("google-api-key", "Google API key, Firebase's included", tokens("AIza", tail=_WORD + "{35,}")),
     Kind(

@@ -182,6 +182,11 @@ def lease_key(space: str) -> str:
     return f"{SYSTEM}/leases/{space}.json"
 
 
+def tokens_key() -> str:
+    """`_system/tokens.json`: the registry of tokens (data model 3.1)."""
+    return f"{SYSTEM}/tokens.json"
+
+
 def parked_prefix() -> str:
     """`_system/events/`, with the slash: events that were not observed when their machine's mount ended."""
     return f"{SYSTEM}/events/"

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from livememfs.records.access import EVERYTHING, Access
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -34,6 +36,11 @@ STATE = ".livememfs"
 def unused(_space: str, _memory_id: str) -> tuple[int, datetime | None]:
     """How often a memory was used, and when last, where nobody counts."""
     return 0, None
+
+
+def everything() -> Access:
+    """What may be done where no token limits it."""
+    return EVERYTHING
 
 
 @dataclass(slots=True)
@@ -62,7 +69,7 @@ class Context:
 
     `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`. `written` holds
     the files that somebody writes to, `unsaved` those whose close failed: directories know their files only as long as
-    somebody does. `uses(space, id)` tells how often a memory was used, and when last.
+    somebody does. `uses(space, id)` tells how often a memory was used, and when last; `access()` what may be done here.
     """
 
     replica: Replica
@@ -80,6 +87,7 @@ class Context:
     observer: Observer | None = None
     hooks: HookAnswers | None = None
     uses: Callable[[str, str], tuple[int, datetime | None]] = unused
+    access: Callable[[], Access] = everything
     host: str = "localhost"
     owner: str = ""
     max_file_size: int = 1 << 26

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 KEPT = 1_000
 
 
+Sees = Callable[[str], bool]
+
+
 @dataclass(frozen=True)
 class ErrorLogStatistics:
     """Lines written since the mount, and how many of them are kept."""
@@ -32,41 +36,45 @@ class ErrorLogStatistics:
     kept: int
 
 
+def all_of_them(_: str) -> bool:
+    """Where nobody is kept from seeing a path."""
+    return True
+
+
 class ErrorLog:
     """Lines for `.livememfs/`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._errors: deque[str] = deque(maxlen=KEPT)
-        self._conflicts: deque[str] = deque(maxlen=KEPT)
+        self._errors: deque[tuple[str, str]] = deque(maxlen=KEPT)
+        self._conflicts: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self._count = self._conflict_count = 0
 
     def record(self, operation: str, path: str, error: LiveMemError) -> None:
         """One refusal or failure."""
         self._count += 1
-        self._errors.append(
-            _line(
-                time=iso(self._clock.now()),
-                path=path,
-                operation=operation,
-                errno=errno.errorcode.get(error.errno, str(error.errno)),
-                what=str(error),
-                what_to_do=error.advice(),
-            )
+        line = _line(
+            time=iso(self._clock.now()),
+            path=path,
+            operation=operation,
+            errno=errno.errorcode.get(error.errno, str(error.errno)),
+            what=str(error),
+            what_to_do=error.advice(),
         )
+        self._errors.append((path, line))
 
     def conflict(self, path: str, copy: str, reason: str) -> None:
         """Both sides were kept: ours is now under `copy`."""
         self._conflict_count += 1
-        self._conflicts.append(_line(time=iso(self._clock.now()), path=path, copy=copy, what=reason))
+        self._conflicts.append((path, _line(time=iso(self._clock.now()), path=path, copy=copy, what=reason)))
 
-    def errors(self) -> bytes:
-        """The text of `errors.ndjson`."""
-        return _encoded(self._errors)
+    def errors(self, sees: Sees = all_of_them) -> bytes:
+        """The text of `errors.ndjson`, as far as somebody `sees(path)`."""
+        return _encoded(line for path, line in self._errors if sees(path))
 
-    def conflicts(self) -> bytes:
-        """The text of `conflicts.ndjson`."""
-        return _encoded(self._conflicts)
+    def conflicts(self, sees: Sees = all_of_them) -> bytes:
+        """The text of `conflicts.ndjson`, as far as somebody `sees(path)`."""
+        return _encoded(line for path, line in self._conflicts if sees(path))
 
     def statistics(self) -> ErrorLogStatistics:
         """Counters, cheap."""

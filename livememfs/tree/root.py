@@ -78,7 +78,7 @@ class Root(PlainDirectory):
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
 
     def shows(self, name: str) -> bool:
-        return super().shows(name) and name not in SPECIAL
+        return super().shows(name) and name not in SPECIAL and self.context.access().sees(name)
 
     async def child(self, name: str) -> Node:
         if name == STATE:
@@ -89,7 +89,7 @@ class Root(PlainDirectory):
         listing = await self.context.replica.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
             listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
-        if name == keys.BACKUPS and name in listing.folders:
+        if name == keys.BACKUPS and name in listing.folders and self.context.access().admin:
             return self._backups
         if name not in listing.folders or not self.shows(name):
             self._spaces.pop(name, None)
@@ -136,14 +136,35 @@ class Root(PlainDirectory):
 
         names = [name for name in {*listing.folders, *listing.objects} if self.shows(name)]
         await for_each(names, look, at_once=LISTED_AT_ONCE)
-        if keys.BACKUPS in listing.folders:
+        if keys.BACKUPS in listing.folders and self.context.access().admin:
             found[keys.BACKUPS] = self._backups
         return sorted(found.items())
+
+    def permit(self, node: Node, *, writing: bool) -> None:
+        """Whether a token lets somebody use a node that the kernel knows already.
+
+        NotFound for what is not there for it any more, ReadOnly for a change that it does not allow, Forbidden for one
+        that is good no more.
+        """
+        access = self.context.access()
+        if not access.may("read"):
+            raise errors.Forbidden(path=node.path or "/", name=access.name or "the token", permission="read")
+        top = node
+        while top.parent is not None and top.parent is not self:
+            top = top.parent
+        hidden = not access.admin if top is self._backups else not access.sees(top.name)
+        if top not in (self, self.state, self._search) and hidden:
+            raise errors.NotFound(path=node.path)
+        if writing and not node.only_asks and not access.may("write"):
+            raise errors.ReadOnly("the token of this mount may only read", path=node.path or "/")
 
     # --- changing ---------------------------------------------------------------------------------------------
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         check_space_name(name)
+        access = self.context.access()
+        if not access.sees(name):
+            raise errors.Forbidden(path=name, name=access.name, permission="write")
         await self._expect_free(name)
         try:
             await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
@@ -245,19 +266,27 @@ class Root(PlainDirectory):
 def _state_directory(root: Root, context: Context) -> ComputedDirectory:
     """`.livememfs/`: how the mount is doing."""
 
+    def sees(path: str) -> bool:
+        access = context.access()
+        return access.everywhere or access.sees(path.partition("/")[0])
+
     async def status() -> bytes:
-        return (json.dumps(context.status(), ensure_ascii=False, indent=2, default=str) + "\n").encode()
+        shown = context.status()
+        if not context.access().everywhere:
+            shown = {**shown, "stuck": [one for one in shown.get("stuck", ()) if sees(one["key"])], "last_error": ""}
+        return (json.dumps(shown, ensure_ascii=False, indent=2, default=str) + "\n").encode()
 
     async def failed() -> bytes:
-        return context.errors.errors()
+        return context.errors.errors(sees)
 
     async def conflicts() -> bytes:
-        return context.errors.conflicts()
+        return context.errors.conflicts(sees)
 
     async def changes() -> bytes:
         lines = [
             {"key": change.key, "kind": change.kind, "etag": change.etag, "origin": change.origin}
             for change in context.replica.changes.recent
+            if sees(change.key)
         ]
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
 

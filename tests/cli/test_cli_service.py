@@ -146,7 +146,12 @@ def test_what_only_the_configuration_file_says_is_left_to_it(
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [(["--agnet", "x"], "--agnet"), (["--foreground"], "nothing for a unit"), (["--cache-size", "big"], "cache-size")],
+    [
+        (["--agnet", "x"], "--agnet"),
+        (["--foreground"], "nothing for a unit"),
+        (["--cache-size", "big"], "cache-size"),
+        (["--token", "sesame"], "--token is a secret"),
+    ],
 )
 def test_options_that_mount_would_not_take_are_refused(
     cli: Cli, tmp_path: Path, options: list[str], sentence: str
@@ -155,6 +160,15 @@ def test_options_that_mount_would_not_take_are_refused(
 
     assert (ended.code, units(tmp_path)) == (2, [])
     assert sentence in ended.err
+    assert "sesame" not in ended.err
+
+
+def test_options_that_are_given_several_times_stay_so(cli: Cli, tmp_path: Path) -> None:
+    served = ["--web", "127.0.0.1:8123", "--allow-host", "one", "--allow-host", "two"]
+
+    text = cli("service", "install", str(tmp_path / "mnt"), *served, "--dry-run").out
+
+    assert words(text)[3 : 3 + len(served)] == served
 
 
 # --- whose it is -------------------------------------------------------------------------------------------------

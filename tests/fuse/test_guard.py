@@ -25,6 +25,12 @@ class Mount:
         self.errors = ErrorLog(ManualClock())
         self.op_timeout = TIMEOUT
         self.requests = self.bugs = 0
+        self.limited = False
+        self.refusal: errors.LiveMemError | None = None
+
+    def permit(self, operation: str, args: tuple[Any, ...]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
 
     def path_of(self, operation: str, args: tuple[Any, ...]) -> str:
         return f"alpha/{args[0]}" if args else ""
@@ -194,3 +200,26 @@ async def test_a_failed_call_says_nothing_of_its_cause_to_the_next_one(mount: Mo
 
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [
+        (errors.ReadOnly("it may only read", path="x"), errno.EROFS),
+        (errors.NotFound(path="x"), errno.ENOENT),
+        (errors.Forbidden(path="x", name="me", permission="read"), errno.EACCES),
+    ],
+)
+async def test_what_a_token_does_not_allow_never_reaches_the_handler(
+    mount: Mount, refusal: errors.LiveMemError, code: int
+) -> None:
+    mount.limited, mount.refusal = True, refusal
+
+    assert await failing(mount, AssertionError("the handler was called")) == code
+    assert mount.bugs == 0
+
+
+async def test_a_mount_without_a_token_asks_nobody(mount: Mount) -> None:
+    mount.refusal = errors.NotFound(path="x")
+
+    assert await mount.write("x.md", "answer") == "answer"

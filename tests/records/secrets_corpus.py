@@ -47,6 +47,7 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
     "groq-key": ("gs" + "k_" + some(52), "gs" + "k_" + some(52), "gsk_build_root"),
     "xai-key": ("xa" + "i-" + some(80), "xa" + "i-" + some(80), "xai-methods-for-everyone"),
     "perplexity-key": ("pp" + "lx-" + some(48), "pp" + "lx-" + some(48), "pplx-online"),
+    "livememfs-token": ("l" + "m_" + some(43), "l" + "m_" + some(43), "lm_head_dim"),
     "replicate-token": ("r" + "8_" + some(37), "r" + "8_" + some(37), "r8_unorm"),
     "google-api-key": ("AI" + "za" + some(35), "AI" + "za" + some(35), "AIzawa is a name"),
     "google-oauth": ("GOC" + "SPX-" + some(28), "GOC" + "SPX-" + some(28), "ya29. is a prefix"),

@@ -1,0 +1,55 @@
+"""From an app to what it serves: the MCP server and the HTTP server around it.
+
+Owns which parts of an app they are made of. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+from starlette.routing import BaseRoute
+
+from livememfs.app import App
+from livememfs.serve import local
+from livememfs.serve.http import Address, HttpServer, application, names_of, session_manager
+from livememfs.serve.mcp import McpServer
+from livememfs.serve.toolbox import chosen
+from livememfs.serve.tools import TOOLS
+
+
+def mcp_server(app: App, *, tools: str = "all", agent: str = "", space: str = "") -> McpServer:
+    """The MCP server of a bucket, for whoever this process serves. BadRequest for a tool that is none."""
+    return McpServer(
+        app.tree,
+        app.tokens,
+        tools=chosen(TOOLS, tools),
+        local=app.gate.still,
+        agent=agent or app.settings.agent,
+        space=space,
+        timeout=app.settings.op_timeout,
+    )
+
+
+def http_server(
+    app: App, address: Address, *, allow_hosts: Sequence[str] = (), tools: str = "all", pages: bool = True
+) -> HttpServer:
+    """Everything over HTTP. Each request has a token of its own. UsageError for an address without a name."""
+    mcp = mcp_server(app, tools=tools)
+    manager = session_manager(mcp)
+    status = app.tree.context.status
+    shown: list[BaseRoute] = []
+    if pages:
+        pass
+    served = application(app.tokens, status, hosts=names_of(address, allow_hosts), mcp=manager, pages=shown)
+    return HttpServer(served, address, mcp, manager)
+
+
+async def over_stream(app: App, stream: trio.SocketStream, *, tools: str, agent: str, space: str) -> None:
+    """MCP over one connection, with what this process may do. BadRequest."""
+    await local.over_stream(mcp_server(app, tools=tools, agent=agent, space=space), stream)
+
+
+async def over_stdio(app: App, *, tools: str, agent: str, space: str) -> None:
+    """MCP for whoever started this process. BadRequest."""
+    await local.over_stdio(mcp_server(app, tools=tools, agent=agent, space=space))

@@ -1,0 +1,73 @@
+"""`livememfs mcp`: the MCP server, for an agent that starts it, or over HTTP.
+
+Owns where the bucket comes from: the settings, or, where a space of a mount is named by its path, that mount's daemon,
+which has index, cache and credentials already. Standard output belongs to the protocol. Main thread only.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from livememfs.app import open_app
+from livememfs.cli import mounts, web
+from livememfs.cli.common import Choice, command, quiet_log, run
+from livememfs.cli.mount import resolve
+from livememfs.config import Settings
+from livememfs.errors import MountError
+from livememfs.pipelines import spaces
+from livememfs.serve import sock
+
+
+@command
+def mcp(
+    choice: Choice,
+    space: Annotated[
+        str, typer.Option("--space", metavar="SPACE", help="The space meant where none is named; PATH in a mount.")
+    ] = "",
+    tools: Annotated[str, typer.Option(metavar="SET", help="all, core, or names with commas.")] = "all",
+    agent: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Who writes.  [default: what the client calls itself]", show_default=False),
+    ] = "",
+    http: Annotated[
+        str | None, typer.Option("--http", metavar="ADDRESS", help="Listen there, for clients with tokens.")
+    ] = None,
+    allow_host: web.AllowHost = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Allow what this token does.  [default: everything]")
+    ] = None,
+) -> None:
+    """Serve MCP to the agent that starts this, or over HTTP.
+
+    `--space /path/to/mount/SPACE` goes through the daemon of that mount.
+    """
+    settings = choice.load(token=token)
+    if http is not None:
+        web.listen(settings, http, allow_host or [], tools, pages=False)
+        return
+    quiet_log(settings)
+    if "/" in space:
+        _through_mount(Path(space), tools, agent)
+    else:
+        run(_stdio, settings, space, tools, agent)
+
+
+async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None:
+    from livememfs.app.serving import over_stdio  # the protocol takes long to import; other commands do without
+
+    async with open_app(settings, serving=True) as app:
+        if space:
+            await spaces.require_space(app.replica, space)
+        await over_stdio(app, tools=tools, agent=agent, space=space)
+
+
+def _through_mount(path: Path, tools: str, agent: str) -> None:
+    """Pass on what is said to the daemon of a mount. MountError."""
+    place = resolve(path)
+    record = mounts.find(place.parent)
+    if record is None or not record.is_alive:
+        raise MountError(f"nothing is mounted on {place.parent}; mount it, or name the space without a path")
+    sock.relay(sock.connect(record.socket, {"space": place.name, "tools": tools, "agent": agent}))

@@ -1,0 +1,178 @@
+"""`livememfs token`: who may use a bucket over HTTP, or with a mount that is limited.
+
+Owns what is printed: a token's secret once, when it is made, and never again. Main thread only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Annotated, TypeVar
+
+import typer
+
+from livememfs.app import App, open_app
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.config import Settings
+from livememfs.errors import UsageError
+from livememfs.records.access import PERMISSIONS
+from livememfs.records.times import iso
+from livememfs.records.token import HASH, Token
+
+app = typer.Typer(help="Tokens for MCP and the live page over HTTP, and for limited mounts.", no_args_is_help=True)
+
+T = TypeVar("T")
+SHOWN_DIGITS = 12
+_LASTS = re.compile(r"([0-9]{1,6})([mhdwy])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+DAYS_A_YEAR = 365
+
+Which = Annotated[
+    str, typer.Argument(metavar="TOKEN", help="Its name, or the beginning of its hash.", show_default=False)
+]
+
+
+@app.command()
+@command
+def create(
+    choice: Choice,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, or whose it is.", show_default=False)],
+    permissions: Annotated[
+        str, typer.Option("--permissions", metavar="LIST", help="read, write, admin; each includes those before it.")
+    ] = "read",
+    space: Annotated[
+        list[str] | None, typer.Option("--space", metavar="SPACE", help="Only this space; repeat.  [default: all]")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="TIME", help="How long it lasts: 12h, 30d, 1y.  [default: ever]")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a token and show it, this once."""
+    wanted = [one.strip() for one in permissions.split(",") if one.strip()]
+    secret, token = _do(choice, lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires)))
+    if as_json:
+        output.print_json({"token": secret, **token.to_json()})
+        return
+    output.say(secret)
+    output.note(f"token {name}: {_rights(token)}; it is shown this once, and cannot be shown again")
+
+
+@app.command("list")
+@command
+def list_tokens(choice: Choice, as_json: JsonFlag = False) -> None:
+    """List all tokens, without what they are."""
+
+    async def work(app: App) -> tuple[list[Token], datetime]:
+        return list(await app.tokens.list()), app.clock.now()
+
+    found, now = _do(choice, work)
+    if as_json:
+        output.print_json([{**one.to_json(), "state": one.state(now)} for one in found])
+    elif not found:
+        output.say("there is no token yet; `livememfs token create NAME` makes one")
+    else:
+        rows = [_row(one, now) for one in found]
+        output.table(["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"], rows)
+
+
+def _row(token: Token, now: datetime) -> list[str]:
+    return [
+        token.name,
+        token.state(now),
+        ",".join(token.permissions),
+        ",".join(token.spaces) or "all",
+        iso(token.expires_at) if token.expires_at else "never",
+        iso(token.last_used_at) if token.last_used_at else "never",
+        token.hash.removeprefix(HASH)[:SHOWN_DIGITS],
+    ]
+
+
+def _rights(token: Token) -> str:
+    spaces = ", ".join(token.spaces) or "all spaces"
+    return f"{', '.join(token.permissions)} in {spaces}" + (
+        f", until {iso(token.expires_at)}" if token.expires_at else ""
+    )
+
+
+@app.command()
+@command
+def revoke(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
+    """Make a token worth nothing; it stays in the list."""
+    _tell("revoked", _do(choice, lambda app: app.tokens.revoke(token)), as_json)
+
+
+@app.command()
+@command
+def delete(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
+    """Take a token out of the list."""
+    _tell("deleted", _do(choice, lambda app: app.tokens.delete(token)), as_json)
+
+
+@app.command()
+@command
+def update(
+    choice: Choice,
+    token: Which,
+    permissions: Annotated[str | None, typer.Option("--permissions", metavar="LIST", help="What it may do.")] = None,
+    space: Annotated[
+        list[str] | None, typer.Option("--space", metavar="SPACE", help="Only this space; repeat.")
+    ] = None,
+    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="All spaces.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Change what a token may do."""
+    if space and all_spaces:
+        raise UsageError("--space and --all-spaces exclude each other")
+    wanted = [one.strip() for one in permissions.split(",") if one.strip()] if permissions is not None else None
+    spaces = [] if all_spaces else space
+    if wanted is None and spaces is None:
+        raise UsageError(f"say what changes: --permissions {','.join(PERMISSIONS)}, --space, or --all-spaces")
+    changed = _do(choice, lambda app: app.tokens.update(token, permissions=wanted, spaces=spaces))
+    _tell("changed", changed, as_json)
+
+
+@app.command()
+@command
+def purge(
+    choice: Choice,
+    revoked: Annotated[bool, typer.Option("--revoked", help="Revoked ones as well.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take tokens that have expired out of the list."""
+    gone = _do(choice, lambda app: app.tokens.purge(revoked=revoked))
+    if as_json:
+        output.print_json([one.to_json() for one in gone])
+    else:
+        output.say(f"{output.plural(len(gone), 'token')} removed{''.join(f', {one.name}' for one in gone)}")
+
+
+def _tell(done: str, token: Token, as_json: bool) -> None:
+    if as_json:
+        output.print_json(token.to_json())
+    else:
+        output.say(f"token {token.name} is {done}: {_rights(token)}")
+
+
+def _do(choice: Choice, work: Callable[[App], Awaitable[T]]) -> T:
+    settings = choice.load()
+    quiet_log(settings)
+
+    async def with_app(settings: Settings) -> T:
+        async with open_app(settings) as app:
+            return await work(app)
+
+    return run(with_app, settings)
+
+
+def _lasts(text: str | None) -> timedelta | None:
+    """A time as people write it. UsageError."""
+    if text is None:
+        return None
+    match = _LASTS.fullmatch(text.strip().lower())
+    if match is None:
+        raise UsageError(f"--expires is a number and a unit, like 12h, 30d or 1y, not {text!r}")
+    count = int(match[1])
+    return timedelta(days=count * DAYS_A_YEAR) if match[2] == "y" else timedelta(**{_UNITS[match[2]]: count})

@@ -1,0 +1,1 @@
+"""What is served to programs and browsers: MCP, the live page, and who may use them."""

@@ -1,0 +1,286 @@
+"""The tools for backups, tokens and the service itself.
+
+Owns what each answers; a token's secret is in one answer, that of its making. Refuses to decide who may call it: the
+toolbox does, and where a backup's space stands inside of an argument, `_space_of`. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import trio
+
+from livememfs import __version__
+from livememfs.errors import BadRequest, LiveMemError, Unreachable
+from livememfs.pipelines import backups
+from livememfs.pipelines.parameters import Parameter
+from livememfs.records.access import PERMISSIONS, Permission
+from livememfs.records.times import iso
+from livememfs.records.token import Token
+from livememfs.serve.space_tools import archive
+from livememfs.serve.toolbox import Answered, Call, Tool, check_path, check_space
+
+HEALTH_SECONDS = 10.0
+MOST_DAYS = 36_500
+
+
+# --- backups -------------------------------------------------------------------------------------------------------
+
+
+async def backup_create(call: Call, space_id: str) -> Answered:
+    """Copy a space aside."""
+    made = await backups.create(call.replica, call.clock, space_id, automatic=False)
+    return {"backup_id": f"{space_id}/{made.stamp}", "objects": made.objects, "bytes": made.bytes}
+
+
+async def backup_list(call: Call, space_id: str = "") -> Answered:
+    """The backups of one space or of all that the caller sees, the oldest first."""
+    found = await backups.list_backups(call.replica, space_id or None)
+    return {"backups": [_shown(one) for one in found if call.access.sees(one.space)]}
+
+
+def _shown(one: backups.Backup) -> dict[str, Any]:
+    about = {"objects": one.objects, "bytes": one.bytes, "automatic": one.automatic, "complete": one.complete}
+    return {"backup_id": f"{one.space}/{one.stamp}", **about}
+
+
+def _space_of(call: Call, backup_id: str, needs: Permission) -> tuple[str, str]:
+    """The space and the stamp that a backup's id names. The caller may do it in that space. BadRequest, NotFound."""
+    space, slash, stamp = backup_id.partition("/")
+    if not slash or "/" in stamp:
+        raise BadRequest(path="backup_id", detail=f"{backup_id[:80]!a} is no SPACE/STAMP")
+    call.access.require(check_space(space), needs)
+    return space, check_path(stamp, "backup_id")
+
+
+async def backup_restore(
+    call: Call, backup_id: str, confirm: bool = False, to: str = "", replace: bool = False
+) -> Answered:
+    """Make a space as a backup was."""
+    space, stamp = _space_of(call, backup_id, "admin")
+    _confirmed(confirm, backup_id)
+    if to:
+        call.access.require(check_space(to), "admin")
+    leases = call.context.consolidations.leases
+    done = await backups.restore(call.replica, call.clock, leases, space, stamp, to=to or None, replace=replace)
+    saved = {"saved_as": f"{done.target}/{done.saved}"} if done.saved else {}
+    return {"space_id": done.target, "objects": done.objects, **saved}
+
+
+async def backup_download(call: Call, backup_id: str) -> Answered:
+    """A backup as an archive in base64."""
+    space, stamp = _space_of(call, backup_id, "read")
+    found = await backups.find(call.replica, space, stamp, whole=True)
+    return await archive(call, found.prefix, "_backups/", f"livememfs backup download {space} {stamp}")
+
+
+async def backup_delete(call: Call, backup_id: str, confirm: bool = False) -> Answered:
+    """Remove a backup."""
+    space, stamp = _space_of(call, backup_id, "admin")
+    _confirmed(confirm, backup_id)
+    return {"objects": await backups.delete(call.replica, space, stamp)}
+
+
+def _confirmed(confirm: bool, path: str) -> None:
+    if not confirm:
+        raise BadRequest(path=path, detail="nothing was done: confirm is not true")
+
+
+# --- the service ---------------------------------------------------------------------------------------------------
+
+
+async def system_health(call: Call) -> Answered:
+    """Whether the bucket answers, and what waits for it."""
+    begun = trio.current_time()
+    reason = ""
+    try:
+        with trio.fail_after(min(HEALTH_SECONDS, call.timeout)):
+            await call.replica.listing("", fresh=True)
+    except trio.TooSlowError:
+        reason = "the bucket does not answer"
+    except LiveMemError as error:
+        reason = str(error) if call.access.everywhere else str(Unreachable("the bucket does not answer"))
+    pending = call.replica.statistics().journal.pending
+    store = {"ok": not reason, "latency_ms": round((trio.current_time() - begun) * 1_000), "reason": reason}
+    return {"status": "degraded" if reason else "ok", "store": store, "pending": pending}
+
+
+def about_of(names: Callable[[], Sequence[str]]) -> Tool:
+    """`system_about`, which knows the other tools."""
+
+    async def system_about(call: Call) -> Answered:
+        return {
+            "name": "livememfs",
+            "version": __version__,
+            "model": str(call.context.status().get("model", "")),
+            "agent": call.agent,
+            "permissions": [one for one in PERMISSIONS if call.access.may(one)],
+            "tools": list(names()),
+        }
+
+    returns: dict[str, Any] = {"version": "string", "permissions": "array", "tools": "array"}
+    return Tool("system_about", "Tell version, permissions, tools.", (), returns, system_about, about="")
+
+
+# --- tokens --------------------------------------------------------------------------------------------------------
+
+
+async def admin_create_token(
+    call: Call, name: str, permissions: Sequence[str], space_ids: Sequence[str] = (), expires_in_days: float = 0
+) -> Answered:
+    """Make a token."""
+    lasts = timedelta(days=expires_in_days) if expires_in_days else None
+    secret, token = await call.tokens.create(name, permissions, space_ids, lasts)
+    return {"token": secret, **token_shown(token, call.clock.now())}
+
+
+async def admin_list_tokens(call: Call) -> Answered:
+    """All tokens, without what they are."""
+    now = call.clock.now()
+    return {"tokens": [token_shown(one, now) for one in await call.tokens.list()]}
+
+
+async def admin_update_token(
+    call: Call, token: str, permissions: Sequence[str] | None = None, space_ids: Sequence[str] | None = None
+) -> Answered:
+    """Change what a token may do."""
+    changed = await call.tokens.update(token, permissions=permissions, spaces=space_ids)
+    return token_shown(changed, call.clock.now())
+
+
+async def admin_revoke_token(call: Call, token: str) -> Answered:
+    """Make a token worth nothing."""
+    return token_shown(await call.tokens.revoke(token), call.clock.now())
+
+
+async def admin_delete_token(call: Call, token: str) -> Answered:
+    """Take a token out of the list."""
+    return token_shown(await call.tokens.delete(token), call.clock.now())
+
+
+async def admin_purge_tokens(call: Call, revoked: bool = False) -> Answered:
+    """Take out those that have expired."""
+    return {"removed": [one.name for one in await call.tokens.purge(revoked=revoked)]}
+
+
+def token_shown(token: Token, now: datetime) -> dict[str, Any]:
+    """What may be told of a token."""
+    return {
+        "name": token.name,
+        "hash": token.hash,
+        "state": token.state(now),
+        "permissions": list(token.permissions),
+        "space_ids": list(token.spaces),
+        "created_at": iso(token.created_at) if token.created_at else None,
+        "expires_at": iso(token.expires_at) if token.expires_at else None,
+        "last_used_at": iso(token.last_used_at) if token.last_used_at else None,
+    }
+
+
+# --- as they are offered -------------------------------------------------------------------------------------------
+
+_BACKUP = Parameter("backup_id", "SPACE/STAMP", required=True)
+_CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
+_SPACES = Parameter("space_ids", "none: all", "array")
+_WHICH = Parameter("token", "name or hash", required=True)
+_SPACE = Parameter("space_id")
+_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS, required=True)
+_NEW_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS)
+
+TOOLS = (
+    Tool(
+        "backup_create",
+        "Back a space up.",
+        (Parameter("space_id", required=True),),
+        {"backup_id": "string"},
+        backup_create,
+        needs="write",
+        effect="adds",
+    ),
+    Tool("backup_list", "List backups.", (_SPACE,), {"backups": "array"}, backup_list),
+    Tool(
+        "backup_restore",
+        "Make a space as a backup was; replace one that is there.",
+        (_BACKUP, _CONFIRM, Parameter("to", "another space"), Parameter("replace", kind="boolean")),
+        {"space_id": "string", "objects": "integer"},
+        backup_restore,
+        about="",
+        effect="destroys",
+    ),
+    Tool(
+        "backup_download",
+        "Get a backup as .tar.gz.",
+        (_BACKUP,),
+        {"archive_base64": "string"},
+        backup_download,
+        about="",
+    ),
+    Tool(
+        "backup_delete",
+        "Remove a backup.",
+        (_BACKUP, _CONFIRM),
+        {"objects": "integer"},
+        backup_delete,
+        about="",
+        effect="destroys",
+    ),
+    Tool("system_health", "Tell whether the store answers.", (), {"status": "string"}, system_health, about=""),
+    Tool(
+        "admin_create_token",
+        "Make a token; it is shown this once.",
+        (
+            Parameter("name", required=True),
+            _RIGHTS,
+            _SPACES,
+            Parameter("expires_in_days", kind="number", least=0, most=MOST_DAYS),
+        ),
+        {"token": "string", "hash": "string"},
+        admin_create_token,
+        needs="admin",
+        about="",
+        effect="adds",
+    ),
+    Tool("admin_list_tokens", "List tokens.", (), {"tokens": "array"}, admin_list_tokens, needs="admin", about=""),
+    Tool(
+        "admin_update_token",
+        "Change a token's rights.",
+        (_WHICH, _NEW_RIGHTS, _SPACES),
+        {"hash": "string"},
+        admin_update_token,
+        needs="admin",
+        about="",
+        effect="changes",
+    ),
+    Tool(
+        "admin_revoke_token",
+        "Make a token worthless for good.",
+        (_WHICH,),
+        {"hash": "string"},
+        admin_revoke_token,
+        needs="admin",
+        about="",
+        effect="destroys",
+    ),
+    Tool(
+        "admin_delete_token",
+        "Remove a token.",
+        (_WHICH,),
+        {"hash": "string"},
+        admin_delete_token,
+        needs="admin",
+        about="",
+        effect="destroys",
+    ),
+    Tool(
+        "admin_purge_tokens",
+        "Remove expired tokens.",
+        (Parameter("revoked", "revoked ones too", "boolean"),),
+        {"removed": "array"},
+        admin_purge_tokens,
+        needs="admin",
+        about="",
+        effect="destroys",
+    ),
+)

@@ -1,0 +1,266 @@
+"""Who may come in over HTTP: around everything that is served, so that no route has a check of its own to forget.
+
+Owns the order: is the request for this server (its `Host`, against DNS rebinding), does it come from a page of another
+site (`Origin`, `Sec-Fetch-Site`), whose is it (a token, as `Authorization: Bearer` or in a cookie), is it of a size
+that anybody may send, and are there too many at once. Puts what the caller may do into the request's state as
+`access`, and how to ask for it again as `still`. Refuses to log, to show or to pass on a token. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+import structlog
+import trio
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, RedirectResponse, Response
+
+from livememfs.errors import LiveMemError, NotSignedIn
+from livememfs.records.access import Access
+from livememfs.records.token import MAX_SECRET, hash_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from livememfs.pipelines.tokens import Tokens
+
+log = structlog.get_logger("livememfs.serve")
+
+COOKIE = "livememfs_token"
+LARGEST_BODY = 4 << 20
+MOST_AT_ONCE = 256
+"""Requests under way, streams of events included; more are sent away and may come again."""
+BODY_SECONDS = 30.0
+"""How long a request may take to arrive."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+NO_STORE = (b"cache-control", b"no-store")
+
+
+@dataclass(frozen=True)
+class GuardStatistics:
+    """Requests let in, sent away for want of a token, for coming from elsewhere, and for size or number; under way."""
+
+    served: int
+    unknown: int
+    foreign: int
+    too_much: int
+    under_way: int
+
+
+class _Refused(Exception):
+    """A request that is answered here."""
+
+    def __init__(self, status: int, reason: str, advice: str = "") -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.advice = status, reason, advice
+
+
+class Guard:
+    """Around `app`. `hosts` are the names this server goes by; `open_paths` need no token, a last `/` means below.
+
+    `sign_in` is where browsers without a token are sent; empty: nowhere.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens,
+        *,
+        hosts: Iterable[str] = LOOPBACK,
+        open_paths: Sequence[str] = (),
+        sign_in: str = "",
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
+        self._open = tuple(open_paths)
+        self._sign_in = sign_in
+        self._served = self._unknown = self._foreign = self._too_much = self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request. Nothing but HTTP is served."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # which refuses a websocket
+        try:
+            await self._let_in(scope, receive, _with_headers(send))
+        except _Refused as refused:
+            await self._answer(scope, refused)(scope, receive, _with_headers(send))
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        self._check_host(headers)
+        self._check_origin(scope, headers)
+        await self._check_token(scope, headers)
+        if self._under_way >= MOST_AT_ONCE:
+            self._too_much += 1
+            raise _Refused(503, "there are too many requests at once", "try again in a moment")
+        self._under_way += 1
+        try:
+            body = await self._whole(headers, receive)
+            self._served += 1
+            await self._app(scope, _again(body, receive), send)
+        finally:
+            self._under_way -= 1
+
+    # --- where it comes from ----------------------------------------------------------------------------------
+
+    def _check_host(self, headers: Headers) -> None:
+        """A page of another site whose name was made to point here sends that name."""
+        given = headers.getlist("host")
+        if len(given) != 1 or _name(given[0]) not in self._hosts:
+            self._foreign += 1
+            raise _Refused(421, "this server does not go by that name", "livememfs web --allow-host NAME adds one")
+
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        """What a page of another site asks for; following a link from there is no such thing."""
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        if origin is not None:
+            foreign = urlsplit(origin).netloc.lower() != headers["host"].lower() or not _is_web(origin)
+        else:
+            follows_link = headers.get("sec-fetch-mode") == "navigate" and scope["method"] in ("GET", "HEAD")
+            foreign = site not in ("none", "same-origin") and not follows_link
+        if foreign:
+            self._foreign += 1
+            raise _Refused(403, "pages of other sites may not use this server")
+
+    # --- whose it is ------------------------------------------------------------------------------------------
+
+    async def _check_token(self, scope: Scope, headers: Headers) -> None:
+        secret = _secret(headers)
+        access = None
+        if secret:
+            try:
+                access = await self._tokens.access(secret)
+            except LiveMemError as error:
+                log.info("tokens cannot be looked up", reason=str(error))
+                raise _Refused(503, "the store does not answer, so nobody can be let in", error.advice()) from None
+        if access is None and not self._is_open(scope["path"]):
+            self._unknown += 1
+            missing = NotSignedIn()
+            raise _Refused(401, str(missing), missing.advice())
+        state = scope.setdefault("state", {})
+        state["access"] = access
+        state["holder"] = hash_of(secret) if access is not None else ""
+        state["still"] = self._still(state["holder"])
+
+    def _still(self, digest: str) -> Callable[[], Awaitable[Access | None]]:
+        """How something that goes on for long asks whether the caller still may."""
+
+        async def still() -> Access | None:
+            try:
+                return await self._tokens.access_of(digest)
+            except LiveMemError:
+                return None
+
+        return still
+
+    def _is_open(self, path: str) -> bool:
+        return any(path.startswith(one) if one.endswith("/") and one != "/" else path == one for one in self._open)
+
+    # --- how much it is ---------------------------------------------------------------------------------------
+
+    async def _whole(self, headers: Headers, receive: Receive) -> bytes:
+        """The body, of which there may be only so much, and only so slowly."""
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > LARGEST_BODY:
+            raise self._too_large()
+        body = bytearray()
+        with trio.move_on_after(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _Refused(400, "the request has no end")
+                body += message.get("body", b"")
+                if len(body) > LARGEST_BODY:
+                    raise self._too_large()
+                if not message.get("more_body", False):
+                    return bytes(body)
+        raise _Refused(408, "the request took too long to arrive")
+
+    def _too_large(self) -> _Refused:
+        self._too_much += 1
+        return _Refused(413, f"a request has at most {LARGEST_BODY >> 20} MB")
+
+    # --- answering --------------------------------------------------------------------------------------------
+
+    def _answer(self, scope: Scope, refused: _Refused) -> Response:
+        headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
+        accepts = Headers(scope=scope).get("accept", "")
+        if refused.status == 401 and self._sign_in and scope["method"] == "GET" and "text/html" in accepts:
+            return RedirectResponse(f"{self._sign_in}?next={quote(local_path(scope['path']))}", 303)
+        body = {"error": refused.reason} | ({"what_to_do": refused.advice} if refused.advice else {})
+        return JSONResponse(body, refused.status, headers)
+
+    def statistics(self) -> GuardStatistics:
+        """Counters, cheap."""
+        return GuardStatistics(self._served, self._unknown, self._foreign, self._too_much, self._under_way)
+
+
+def local_path(path: str) -> str:
+    """A path to go on to on this server; `/` for one that a browser could take for another server's."""
+    return path if path.startswith("/") and path[1:2] not in ("/", "\\") and path.isprintable() else "/"
+
+
+def _name(host: str) -> str:
+    """The name in a `Host` header, without its port."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower() if "@" not in host else ""
+    except ValueError:
+        return ""
+
+
+def _is_web(origin: str) -> bool:
+    return urlsplit(origin).scheme in ("http", "https")
+
+
+def _secret(headers: Headers) -> str:
+    """The token that a request brings. One in the header goes before the cookie, also when it is no good."""
+    given = headers.get("authorization")
+    if given is not None:
+        kind, _, secret = given.partition(" ")
+        return secret.strip()[:MAX_SECRET] if kind.lower() == "bearer" else ""
+    try:
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return morsel.value[:MAX_SECRET] if morsel is not None else ""
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The messages of a request whose body was read."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _with_headers(send: Send) -> Send:
+    """Adds what every answer says, where it does not say so itself."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            known = {name.lower() for name, _ in headers}
+            added = [one for one in (*HEADERS, NO_STORE) if one[0] not in known]
+            message = {**message, "headers": [*headers, *added]}
+        await send(message)
+
+    return sending

@@ -1,0 +1,195 @@
+"""Serving over HTTP: MCP at `/mcp`, figures at `/metrics`, a sign of life at `/healthz`, and the pages beside them.
+
+Owns what stands where, and the server itself: where it listens, for how long it waits for clients, how it ends. The
+guard stands around all of it. Refuses to listen beyond this machine without a name to be called by. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+import structlog
+import trio
+from hypercorn.config import Config
+from hypercorn.trio import serve as hypercorn_serve
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from livememfs.errors import Forbidden, UsageError
+from livememfs.serve.guard import LOOPBACK, Guard
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from livememfs.pipelines.tokens import Tokens
+    from livememfs.serve.mcp import McpServer
+
+log = structlog.get_logger("livememfs.serve")
+
+DEFAULT_PORT = 8765
+MCP, METRICS, HEALTH = "/mcp", "/metrics", "/healthz"
+IDLE_SECONDS = 30
+GRACE_SECONDS = 3.0
+MCP_SESSIONS = 1_000
+WAITING_CONNECTIONS = 512
+LOGIN, STATIC = "/login", "/static/"
+OPEN = (HEALTH, LOGIN, STATIC)
+"""What needs no token: it tells nothing."""
+
+Status = Callable[[], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen. Port 0: any that is free."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, port: int = DEFAULT_PORT) -> Address:
+        """`HOST:PORT`, `HOST`, `PORT` or `[IPv6]:PORT`. UsageError."""
+        host, colon, digits = text.rpartition(":")
+        if not colon and text.isdecimal():
+            host, digits = LOOPBACK[0], text
+        elif not colon or text.endswith("]"):
+            host, digits = text, str(port)
+        host = host.strip("[]") or LOOPBACK[0]
+        if not digits.isdecimal() or int(digits) > 65_535 or any(one in host for one in " /@"):
+            raise UsageError(f"{text!r} is no address to listen at, such as 127.0.0.1:{DEFAULT_PORT}")
+        return cls(host, int(digits))
+
+    @property
+    def here_only(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def names_of(address: Address, others: Sequence[str]) -> tuple[str, ...]:
+    """The names a server goes by. UsageError for one that the world can reach and that has none."""
+    if address.here_only:
+        return (*LOOPBACK, address.host, *others)
+    everywhere = address.host in ("0.0.0.0", "::")
+    if everywhere and not others:
+        raise UsageError(f"listening at {address.host} needs --allow-host NAME: by which name it will be called")
+    return (*others, *(() if everywhere else (address.host,)))
+
+
+def application(
+    tokens: Tokens,
+    status: Status,
+    *,
+    hosts: Sequence[str],
+    mcp: StreamableHTTPSessionManager | None = None,
+    pages: Sequence[BaseRoute] = (),
+) -> Guard:
+    """Everything that is served, with the guard around it."""
+    routes: list[BaseRoute] = [
+        Route(METRICS, partial(_metrics, status), methods=["GET"]),
+        Route(HEALTH, partial(_healthz, status), methods=["GET"]),
+        *([Route(MCP, _Mcp(mcp), methods=["GET", "POST", "DELETE"])] if mcp is not None else []),
+        *pages,
+    ]
+    return Guard(Starlette(routes=routes), tokens, hosts=hosts, open_paths=OPEN, sign_in=LOGIN if pages else "")
+
+
+class _Mcp:
+    """The SDK's endpoint, for the token that opened a session alone."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+        from mcp.server.auth.provider import AccessToken
+
+        access = scope["state"]["access"]
+        # By this the SDK knows whose a session is: another token cannot go on with it.
+        about = AccessToken(token="", client_id=access.name, scopes=[], subject=scope["state"]["holder"])
+        await self._manager.handle_request({**scope, "user": AuthenticatedUser(about)}, receive, send)
+
+
+async def _metrics(status: Status, request: Request) -> Response:
+    """Figures for Prometheus, for whoever sees the whole bucket."""
+    from livememfs.serve.metrics import CONTENT_TYPE, render
+
+    access = request.state.access
+    if not access.everywhere:
+        refused = Forbidden(path="the bucket", name=access.name, permission="read")
+        return JSONResponse({"error": str(refused), "what_to_do": refused.advice()}, 403)
+    return Response(render(status()), media_type=CONTENT_TYPE)
+
+
+async def _healthz(status: Status, _: Request) -> Response:
+    """Whether it works, in a word: whoever asks has shown no token."""
+    from livememfs.serve.metrics import healthy
+
+    well, about = healthy(status())
+    return JSONResponse(about, 200 if well else 503)
+
+
+class HttpServer:
+    """One server. `run` serves until `stop`, or until it is cancelled."""
+
+    def __init__(self, app: ASGIApp, address: Address, mcp: McpServer | None, manager: Any = None) -> None:
+        self._app, self._address, self._mcp, self._manager = app, address, mcp, manager
+        self._stopping = trio.Event()
+        self.url = ""
+
+    async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve; says where when it listens. UsageError when it cannot."""
+        config = Config()
+        config.bind = [str(self._address)]
+        config.errorlog = config.accesslog = None
+        config.include_server_header = False
+        config.keep_alive_timeout = IDLE_SECONDS
+        config.graceful_timeout = GRACE_SECONDS
+        config.backlog = WAITING_CONNECTIONS
+        async with AsyncExitStack() as stack:
+            if self._manager is not None:
+                await stack.enter_async_context(self._manager.run())
+            nursery = await stack.enter_async_context(trio.open_nursery())
+            if self._mcp is not None:
+                nursery.start_soon(self._mcp.run)
+            binds = await self._listen(nursery, config)
+            self.url = binds[0]
+            log.info("serving", url=self.url)
+            task_status.started(self.url)
+            await self._stopping.wait()
+            nursery.cancel_scope.cancel()
+
+    async def _listen(self, nursery: trio.Nursery, config: Config) -> list[str]:
+        app: Any = self._app  # whose type hypercorn spells in its own words
+        serving = partial(hypercorn_serve, app, config, shutdown_trigger=self._stopping.wait, mode="asgi")
+        try:
+            found: list[str] = await nursery.start(serving)
+        except* OSError as group:
+            reason = group.exceptions[0]
+            text = getattr(reason, "strerror", None) or str(reason)
+            raise UsageError(f"it is not possible to listen at {self._address}: {text}") from None
+        return found
+
+    def stop(self) -> None:
+        """End it: nobody new is let in."""
+        self._stopping.set()
+
+
+def session_manager(mcp: McpServer) -> StreamableHTTPSessionManager:
+    """The SDK's keeper of sessions over HTTP."""
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    return StreamableHTTPSessionManager(mcp.sdk, max_sessions=MCP_SESSIONS)

@@ -1,0 +1,90 @@
+"""MCP to one process on this machine: over standard input and output, or over a connection to a mount's socket.
+
+Owns lines of JSON in both directions. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import trio
+from mcp import types
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+    from livememfs.serve.mcp import McpServer
+
+LONGEST_LINE = 8 << 20
+CHUNK = 1 << 16
+
+
+async def over_stdio(server: McpServer) -> None:
+    """Serve whoever started this process, until they close its standard input."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.run)
+        async with stdio_server() as (received, sent):
+            await server.sdk.run(received, sent, server.sdk.create_initialization_options())
+        nursery.cancel_scope.cancel()
+
+
+async def over_stream(server: McpServer, stream: trio.SocketStream) -> None:
+    """Serve one client, until it goes."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.run)
+        async with _messages(stream) as (received, sent):
+            await server.sdk.run(received, sent, server.sdk.create_initialization_options())
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _messages(stream: trio.SocketStream) -> AsyncIterator[tuple[Any, Any]]:
+    """The streams that the SDK takes, over one connection."""
+    into: MemoryObjectSendStream[SessionMessage | Exception]
+    received: MemoryObjectReceiveStream[SessionMessage | Exception]
+    sent: MemoryObjectSendStream[SessionMessage]
+    out: MemoryObjectReceiveStream[SessionMessage]
+    into, received = anyio.create_memory_object_stream(0)
+    sent, out = anyio.create_memory_object_stream(0)
+
+    async def read() -> None:
+        async with into:
+            async for line in _lines(stream):
+                try:
+                    await into.send(SessionMessage(types.JSONRPCMessage.model_validate_json(line)))
+                except ValueError as error:
+                    await into.send(error)
+
+    async def write() -> None:
+        async with out:
+            async for message in out:
+                text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+                await stream.send_all(text.encode() + b"\n")
+
+    async def quietly(work: Any) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError, anyio.ClosedResourceError):
+            await work()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(quietly, read)
+        nursery.start_soon(quietly, write)
+        yield received, sent
+        nursery.cancel_scope.cancel()
+
+
+async def _lines(stream: trio.SocketStream) -> AsyncIterator[bytes]:
+    """Whole lines; one that never ends, ends the connection."""
+    waiting = bytearray()
+    while chunk := await stream.receive_some(CHUNK):
+        waiting += chunk
+        while (at := waiting.find(b"\n")) >= 0:
+            line = bytes(waiting[:at])
+            del waiting[: at + 1]
+            yield line
+        if len(waiting) > LONGEST_LINE:
+            return

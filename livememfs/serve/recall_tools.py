@@ -1,0 +1,264 @@
+"""The tools that find and remember: what was observed (claude-mem 5.3), and memories (companion-memory).
+
+Owns what each answers. A search never fails for a reason of the index's own: its `notes` say what is missing. Refuses
+to decide who may call it: the toolbox does, and where no project is named, all that the caller sees is searched. Trio
+thread only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from livememfs.errors import BadRequest, NotFound, NotText, ObjectMissing
+from livememfs.pipelines import spaces, tools
+from livememfs.pipelines.parameters import Parameter
+from livememfs.pipelines.tools import Desk
+from livememfs.recall.query import parse
+from livememfs.recall.service import Recall
+from livememfs.records import keys
+from livememfs.records.observation import Observation
+from livememfs.records.session import SUMMARY_FIELDS, Summary
+from livememfs.records.times import iso
+from livememfs.serve.toolbox import SPACE, Answered, Call, Tool, Work
+
+MOST_FOUND = 50
+MOST_IDS = 50
+MOST_AROUND = 50
+TIMELINE = 2_000
+"""Estimated tokens of a timeline without an anchor."""
+_ID = re.compile(r"#?[0-9A-Za-z_-]{1,100}")
+
+
+# --- what was observed ---------------------------------------------------------------------------------------------
+
+
+async def search_memory(
+    call: Call,
+    query: str,
+    project: str = "",
+    type: str = "",
+    concepts: Sequence[str] = (),
+    files: Sequence[str] = (),
+    limit: int = 10,
+) -> Answered:
+    """Search everything that is kept, by words and by meaning."""
+    from livememfs.recall.page import snippet  # with the index, which needs numpy
+
+    asked = parse(query, now=call.clock.now())
+    for key, values in (("type", [type] if type else []), ("concept", concepts), ("file", files)):
+        asked = asked.narrowed(key, *values) if values else asked
+    asked = replace(asked, limit=min(asked.limit or limit, MOST_FOUND))
+    if project:
+        await spaces.require_space(call.replica, project)
+        seen: Sequence[str] = (project,)
+    else:
+        seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
+    answer = await _recall(call).ask(asked, tuple(seen), anew=True)
+    found = [
+        {
+            "path": hit.record.key,
+            "id": keys.ending(hit.record.key.rpartition("/")[2]),
+            "kind": hit.record.kind,
+            "type": hit.record.type,
+            "title": hit.record.title,
+            "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
+            "score": round(hit.score, 4),
+            "text": snippet(hit.record, hit.piece, answer.query),
+        }
+        for hit in answer.found.hits
+    ]
+    return {"results": found, "notes": [*answer.query.doubts, *answer.notes, *answer.found.remarks]}
+
+
+def _recall(call: Call) -> Recall:
+    if call.context.recall is None:
+        raise NotFound(path="search")
+    return call.context.recall
+
+
+async def timeline(call: Call, project: str, anchor: str = "") -> Answered:
+    """What was observed around an observation, or last."""
+    await spaces.require_space(call.replica, project)
+    pages = call.context.pages
+    if pages is None:
+        raise NotFound(path=f"{project}/{keys.OBSERVATIONS}")
+    if not anchor:
+        return {"timeline": await pages.latest(project, TIMELINE)}
+    text = await pages.around(project, _one_id(anchor))
+    if text is None:
+        raise NotFound(path=f"{project}/{keys.OBSERVATIONS}/{anchor}")
+    return {"timeline": text}
+
+
+async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answered:
+    """Observations in full, in the order asked for."""
+    await spaces.require_space(call.replica, project)
+    if len(ids) > MOST_IDS:
+        raise BadRequest(path="ids", detail=f"at most {MOST_IDS} at once")
+    wanted = [_one_id(one) for one in ids]
+    prefix = keys.observations_prefix(project)
+    level = await call.replica.listing(prefix)
+    named: dict[str, str] = {}
+    for name in level.objects:
+        named[name.removesuffix(".md")] = named[keys.ending(name)] = prefix + name
+    found = await call.replica.read_many([named[one] for one in wanted if one in named])
+    shown, missing = [], []
+    for one in wanted:
+        stored = found.get(named.get(one, ""))
+        try:
+            data = stored.data if stored is not None else None
+            read = Observation.parse(data, path=one, name=named[one].rpartition("/")[2]) if data is not None else None
+        except NotText:
+            read = None
+        if read is None:
+            missing.append(one)
+        else:
+            shown.append(_observation(read))
+    return {"observations": shown, "missing": missing}
+
+
+def _one_id(text: str) -> str:
+    """The id of an observation as it was given. BadRequest."""
+    if not _ID.fullmatch(text):
+        raise BadRequest(path="id", detail=f"{text[:40]!a} is no id of an observation")
+    return text.removeprefix("#").removesuffix(".md")
+
+
+def _observation(one: Observation) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "session": one.session,
+        "created_at": iso(one.created_at),
+        "type": one.type,
+        "title": one.title,
+        "subtitle": one.subtitle,
+        "narrative": one.narrative.strip("\n"),
+        "facts": list(one.facts),
+        "concepts": list(one.concepts),
+        "files_read": list(one.files_read),
+        "files_modified": list(one.files_modified),
+    }
+
+
+async def get_session_summary(call: Call, session_id: str, project: str) -> Answered:
+    """What a session came to."""
+    await spaces.require_space(call.replica, project)
+    key = keys.session_key(project, keys.session_slug(session_id), keys.SUMMARY)
+    try:
+        found = Summary.parse((await call.replica.read(key)).data, path=key)
+    except ObjectMissing:
+        raise NotFound(path=f"summary of session {session_id[:80]!a} in {project}") from None
+    said = {name: text for name in SUMMARY_FIELDS if (text := getattr(found, name))}
+    return {"session_id": session_id, "created_at": iso(found.created_at), **said}
+
+
+async def get_project_context(call: Call, project: str) -> Answered:
+    """What to know of a project before working in it."""
+    await spaces.require_space(call.replica, project)
+    pages = call.context.pages
+    return {"context": await pages.page(project) if pages is not None else ""}
+
+
+# --- memories ------------------------------------------------------------------------------------------------------
+
+
+def _at_a_desk(tool: tools.Tool) -> Work:
+    async def work(call: Call, space_id: str, **given: Any) -> Answered:
+        agent, recall = call.agent, _recall(call)
+        desk = Desk(call.replica, call.clock, recall, space_id, agent, call.warn)
+        return await tool.work(desk, **given)
+
+    return work
+
+
+def _short(tool: tools.Tool) -> tuple[Parameter, ...]:
+    """A tool's parameters without what their names say: the list of all tools is read with every request."""
+    return (SPACE, *(replace(one, says=_SAID.get(one.name, "")) for one in tool.parameters))
+
+
+_SAID = {"ttl": "7d, 1h; none: lasts", "subjects": "whom it is about"}
+_PURPOSES = {
+    "search_memories": "Search facts about people and projects.",
+    "get_recent_memories": "List the newest facts.",
+    "store_memory": "Remember one lasting fact; no small talk.",
+    "search_self": "Search what you know about yourself.",
+    "store_self": "Remember something about yourself.",
+    "search_goals": "Search what you would like.",
+    "store_goal": "Remember something you would like.",
+}
+_CORE = frozenset({"search_memories", "store_memory"})
+
+
+def _memory_tool(tool: tools.Tool) -> Tool:
+    stores = tool.name.startswith("store_")
+    return Tool(
+        tool.name,
+        _PURPOSES[tool.name],
+        _short(tool),
+        {"id": "string"} if stores else {"memories": "array"},
+        _at_a_desk(tool),
+        needs="write" if stores else "read",
+        effect="adds" if stores else "reads",
+        core=tool.name in _CORE,
+    )
+
+
+_PROJECT = Parameter("project", required=True)
+
+TOOLS = (
+    Tool(
+        "search_memory",
+        "Search notes, bank, memories and observations by meaning.",
+        (
+            Parameter("query", required=True),
+            Parameter("project", "a space; none: all"),
+            Parameter("type"),
+            Parameter("concepts", kind="array"),
+            Parameter("files", kind="array"),
+            Parameter("limit", kind="integer", least=1, most=MOST_FOUND),
+        ),
+        {"results": "array"},
+        search_memory,
+        about="project",
+        core=True,
+    ),
+    Tool(
+        "timeline",
+        "Show what was observed last, or around an id.",
+        (_PROJECT, Parameter("anchor")),
+        {"timeline": "string"},
+        timeline,
+        about="project",
+    ),
+    Tool(
+        "get_observations",
+        "Read observations in full.",
+        (Parameter("ids", kind="array", required=True), _PROJECT),
+        {"observations": "array", "missing": "array"},
+        get_observations,
+        about="project",
+        core=True,
+    ),
+    Tool(
+        "get_session_summary",
+        "Read what a session came to.",
+        (Parameter("session_id", required=True), _PROJECT),
+        {"request": "string", "completed": "string", "next_steps": "string"},
+        get_session_summary,
+        about="project",
+    ),
+    Tool(
+        "get_project_context",
+        "Load what to know before working.",
+        (_PROJECT,),
+        {"context": "string"},
+        get_project_context,
+        about="project",
+        core=True,
+    ),
+    *(_memory_tool(one) for one in tools.TOOLS),
+)

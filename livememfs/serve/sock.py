@@ -1,0 +1,162 @@
+"""A socket of a mount, by which an agent's process shares its daemon: index, cache and credentials stay in one place.
+
+Owns the socket: that nobody but this user can open it, that its path is never too long for the system, and the first
+line of each connection, which says what is wanted. Refuses to know what is spoken afterwards. `connect` and `relay` may
+be called from any thread, the rest from the trio thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+import trio
+
+from livememfs.errors import LiveMemError, MountError
+
+log = structlog.get_logger("livememfs.serve")
+
+MOST_CLIENTS = 64
+FIRST_LINE = 4_096
+FIRST_SECONDS, ANSWER_SECONDS = 10.0, 60.0
+CHUNK = 1 << 16
+
+Client = Callable[[trio.SocketStream, Mapping[str, Any]], Awaitable[None]]
+"""Serves one connection, given what its first line says."""
+
+
+async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Serve whoever of this user's processes connects, until cancelled. MountError."""
+    listener = _listener(path)
+    room = trio.CapacityLimiter(MOST_CLIENTS)
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(trio.serve_listeners, partial(_one, client, room), [listener]))
+            task_status.started()
+    finally:
+        _remove(path)
+
+
+def _listener(path: Path) -> trio.SocketListener:
+    _remove(path)  # of a daemon that is no more: a mount point has one
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    old = os.umask(0o177)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _short(path) as short:
+            made.bind(short)
+        made.listen(MOST_CLIENTS)
+    except OSError as error:
+        made.close()
+        raise MountError(f"the socket {path} cannot be made: {error.strerror}") from None
+    finally:
+        os.umask(old)
+    return trio.SocketListener(trio.socket.from_stdlib_socket(made))
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+@contextmanager
+def _short(path: Path) -> Iterator[str]:
+    """The same path in few characters: the system takes only 107 of a socket's."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+async def _one(client: Client, room: trio.CapacityLimiter, stream: trio.SocketStream) -> None:
+    """One connection. However it ends, the others go on."""
+    async with room:
+        try:
+            wanted = await _first_line(stream)
+            if wanted is not None:
+                await client(stream, wanted)
+        except LiveMemError as error:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await stream.send_all(json.dumps({"error": str(error)}).encode() + b"\n")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return
+        except Exception:
+            log.exception("a client of the mount's socket failed")
+
+
+async def welcome(stream: trio.SocketStream) -> None:
+    """Tell a client that it gets what it wants."""
+    await stream.send_all(b"{}\n")
+
+
+async def _first_line(stream: trio.SocketStream) -> Mapping[str, Any] | None:
+    """What a client wants; None for one that does not say so. Byte by byte: what follows is not for us."""
+    line = bytearray()
+    with trio.move_on_after(FIRST_SECONDS):
+        while len(line) < FIRST_LINE:
+            byte = await stream.receive_some(1)
+            if not byte or byte == b"\n":
+                break
+            line += byte
+    with suppress(ValueError):
+        value = json.loads(line)
+        return value if isinstance(value, dict) else None
+    return None
+
+
+# --- the other end ----------------------------------------------------------------------------------------------
+
+
+def connect(path: Path, wanted: Mapping[str, Any]) -> socket.socket:
+    """A connection to a mount's daemon. MountError when nobody listens, or for what it refuses."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _short(path) as short:
+            made.connect(short)
+        made.settimeout(ANSWER_SECONDS)
+        made.sendall(json.dumps(wanted).encode() + b"\n")
+        answer = bytearray()
+        while not answer.endswith(b"\n"):
+            byte = made.recv(1)  # what follows is the protocol's
+            if not byte:
+                raise OSError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+            answer += byte
+        made.settimeout(None)
+        reason = json.loads(answer).get("error", "")
+    except (OSError, ValueError) as error:
+        made.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MountError(f"the daemon of the mount does not answer: {reason}") from None
+    if reason:
+        made.close()
+        raise MountError(f"the daemon of the mount refuses: {reason}")
+    return made
+
+
+def relay(connection: socket.socket, source: int = 0, target: int = 1) -> None:
+    """Pass bytes on between a connection and two descriptors, until the daemon ends it. Blocking.
+
+    Threads, since standard input and output may be shared with a process that does not expect them not to block.
+    """
+
+    def send() -> None:
+        with suppress(OSError):
+            while data := os.read(source, CHUNK):
+                connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+
+    threading.Thread(target=send, daemon=True).start()
+    with suppress(OSError):
+        while data := connection.recv(CHUNK):
+            while data:
+                data = data[os.write(target, data) :]

@@ -1,0 +1,15 @@
+"""All tools of the MCP server, in the order in which they are offered. Owns the list alone; any thread."""
+
+from __future__ import annotations
+
+from livememfs.serve import bucket_tools, folder, recall_tools, space_tools
+from livememfs.serve.bucket_tools import about_of
+from livememfs.serve.toolbox import Tool
+
+TOOLS: tuple[Tool, ...] = (
+    *space_tools.TOOLS,
+    *recall_tools.TOOLS,
+    folder.TOOL,
+    *bucket_tools.TOOLS,
+    about_of(lambda: [one.name for one in TOOLS]),
+)
