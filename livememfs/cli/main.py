@@ -15,6 +15,7 @@ import typer
 from livememfs import __version__
 from livememfs.cli import (
     backup,
+    completion,
     consolidate,
     demo,
     digest,
@@ -55,6 +56,7 @@ app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("selftest")(selftest.selftest)
 app.command("demo")(demo.demo)
+app.command("completion")(completion.completion)
 app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
@@ -90,8 +92,9 @@ def livememfs(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
+    completion.prepare()
     try:
-        app(args=arguments, prog_name="livememfs")
+        app(args=arguments, prog_name=completion.PROGRAM)
     except LiveMemError as error:
         output.complain(error)
         sys.exit(error.exit_code)

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 import trio
 import typer
 
-from livememfs.cli import mounts, output
+from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.mount import resolve
 from livememfs.errors import MountError
@@ -57,7 +57,14 @@ class Skipped(Exception):
 def selftest(
     choice: Choice,
     mountpoint: Annotated[
-        Path, typer.Argument(parser=Path, metavar="MOUNT", help="Where it is mounted.", show_default=False)
+        Path,
+        typer.Argument(
+            parser=Path,
+            autocompletion=completion.mountpoints,
+            metavar="MOUNT",
+            help="Where it is mounted.",
+            show_default=False,
+        ),
     ],
     llm: Annotated[bool, typer.Option("--llm", help="Let a configured model be asked, which may cost.")] = False,
     timeout: Annotated[
