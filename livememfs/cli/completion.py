@@ -58,15 +58,15 @@ def prepare() -> None:
 
 
 def spaces(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of spaces: those of the folder that is the store, else of the mounts of this machine."""
+    """Names of spaces: those of the folder that is the store, and of the user's mounts."""
     given = context.params
     try:
         settings = Choice(store=given.get("store"), bucket=given.get("bucket"), config=given.get("config")).load()
     except LiveMemError:
         return []
     found = set() if settings.s3_bucket_name else _of_folder(settings)
-    for path in mounts.kernel_mounts():
-        found |= _of_mount(Path(path))
+    for record in mounts.records():
+        found |= _of_mount(Path(record.mountpoint)) if record.is_alive else set()
     return sorted(name for name in found if name.startswith(incomplete))
 
 

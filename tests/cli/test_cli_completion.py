@@ -13,6 +13,7 @@ import pytest
 from commandline import Cli
 
 from livememfs.cli import completion, mounts
+from livememfs.cli.mounts import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,15 +81,15 @@ def test_mount_points_are_those_of_the_kernel_and_of_records(monkeypatch: pytest
     assert completion.mountpoints("/mnt") == ["/mnt/a", "/mnt/b"]
 
 
-def test_spaces_of_mounts_are_offered_and_what_is_no_space_is_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_spaces_of_the_users_mounts_are_offered_and_what_is_no_space_is_not(tmp_path: Path) -> None:
     for name in ("project", "search", ".livememfs", "_backups"):
         (tmp_path / "mnt" / name).mkdir(parents=True)
-    monkeypatch.setattr(mounts, "kernel_mounts", lambda: [str(tmp_path / "mnt"), str(tmp_path / "gone")])
+    for place, pid in (("mnt", os.getpid()), ("gone", os.getpid()), ("dead", 0)):
+        started = mounts.start_time(pid) or 1
+        Record(mountpoint=str(tmp_path / place), pid=pid, started=started, since="", store="").write()
+    (tmp_path / "dead" / "other").mkdir(parents=True)
 
-    assert completion._of_mount(tmp_path / "mnt") == {"project"}
-    assert completion._of_mount(tmp_path / "gone") == set()
+    assert offered("space", "info", "") == ["project"]
 
 
 def test_a_mount_that_hangs_keeps_no_shell_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from livememfs.store.capabilities import Capabilities
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.llm import Scripted, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("nothing_mounted")
+
 
 def named(found: list[dict[str, str]], name: str) -> dict[str, str]:
     """The check with that name."""

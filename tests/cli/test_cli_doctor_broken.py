@@ -18,6 +18,8 @@ from livememfs.cli.checks import Check, around, machine, next_step
 from livememfs.cli.mounts import Record
 from livememfs.testing.llm import Scripted, ScriptedLLM
 
+pytestmark = pytest.mark.usefixtures("nothing_mounted")
+
 
 @pytest.fixture(autouse=True)
 def words_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

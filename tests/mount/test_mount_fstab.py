@@ -49,11 +49,11 @@ def test_a_line_of_fstab_mounts_and_umount_unmounts(home: Path) -> None:
         sed -i 's/nofail/nofail,user,_netdev,x-systemd.automount,agent=ann/' fstab
         mkdir 'my mnt'
         mount -T fstab "$PWD/my mnt"
-        grep 'fuse.livememfs' /proc/self/mounts > table
+        grep -F " $PWD/my" /proc/self/mounts > table
         mkdir 'my mnt/project'
         echo 'We chose S3.' > 'my mnt/project/live/decision-store.md'
         mount -a -T fstab
-        [ "$(grep -c fuse.livememfs /proc/self/mounts)" = 1 ]
+        [ "$(grep -cF " $PWD/my" /proc/self/mounts)" = 1 ]
         cat 'my mnt/.livememfs/journal.wait'
         umount 'my mnt'
         """,

@@ -23,7 +23,10 @@ ANSWER_SECONDS = 5.0
 
 async def checks(project: Path) -> list[Check]:
     """Mounts first, then the agents of a project."""
-    state = {path: await _state(path) for path in sorted(mounts.kernel_mounts())}
+    own = {record.mountpoint for record in mounts.records()}
+    # The user's own first: others' are for others to clear away.
+    known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
+    state = {path: await _state(path) for path in known}
     return [_mounts(state), await _hooks(project, [path for path, one in state.items() if not one])]
 
 
@@ -50,7 +53,7 @@ def _mounts(state: dict[str, str]) -> Check:
     gone = [one for one in mounts.records() if one.mountpoint not in state and not one.is_alive]
     found = [*broken.values(), *(f"{one.mountpoint} ended badly{_reason(one)}" for one in gone)]
     if not found:
-        return Check("mounts", "ok", ", ".join(state) or "none")
+        return Check("mounts", "ok", ", ".join(sorted(state)) or "none")
     path = next(iter([*broken, *(one.mountpoint for one in gone)]))
     lazy = " --lazy" if broken.get(path, "").endswith("does not answer") else ""
     forget = "clears it away; what was accepted is uploaded by the next mount of the same bucket"
