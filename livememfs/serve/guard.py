@@ -8,6 +8,7 @@ that anybody may send, and are there too many at once. Puts what the caller may 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -36,6 +37,7 @@ MOST_AT_ONCE = 256
 """Requests under way, streams of events included; more are sent away and may come again."""
 BODY_SECONDS = 30.0
 """How long a request may take to arrive."""
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -214,11 +216,9 @@ def local_path(path: str) -> str:
 
 
 def _name(host: str) -> str:
-    """The name in a `Host` header, without its port."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower() if "@" not in host else ""
-    except ValueError:
-        return ""
+    """The name in a `Host` header, without its port; empty for what is none."""
+    match = _HOST.fullmatch(host)
+    return match[1].strip("[]").lower() if match else ""
 
 
 def _is_web(origin: str) -> bool:

@@ -6,6 +6,8 @@ guard stands around all of it. Refuses to listen beyond this machine without a n
 
 from __future__ import annotations
 
+import logging
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import structlog
 import trio
 from hypercorn.config import Config
@@ -22,12 +25,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from livememfs.errors import Forbidden, UsageError
-from livememfs.serve.guard import LOOPBACK, Guard
+from livememfs.serve.guard import LOOPBACK, Guard, GuardStatistics
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
     from livememfs.pipelines.tokens import Tokens
     from livememfs.serve.mcp import McpServer
@@ -145,51 +148,65 @@ async def _healthz(status: Status, _: Request) -> Response:
 class HttpServer:
     """One server. `run` serves until `stop`, or until it is cancelled."""
 
-    def __init__(self, app: ASGIApp, address: Address, mcp: McpServer | None, manager: Any = None) -> None:
+    def __init__(self, app: Guard, address: Address, mcp: McpServer | None, manager: Any = None) -> None:
         self._app, self._address, self._mcp, self._manager = app, address, mcp, manager
         self._stopping = trio.Event()
         self.url = ""
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve; says where when it listens. UsageError when it cannot."""
+        listening = self._bind()
         config = Config()
-        config.bind = [str(self._address)]
+        config.bind = [f"fd://{listening.fileno()}"]
         config.errorlog = config.accesslog = None
         config.include_server_header = False
         config.keep_alive_timeout = IDLE_SECONDS
         config.graceful_timeout = GRACE_SECONDS
         config.backlog = WAITING_CONNECTIONS
+        host, port = listening.getsockname()[:2]
+        self.url = f"http://{Address(host, port)}"
         async with AsyncExitStack() as stack:
             if self._manager is not None:
                 await stack.enter_async_context(self._manager.run())
             nursery = await stack.enter_async_context(trio.open_nursery())
             if self._mcp is not None:
                 nursery.start_soon(self._mcp.run)
-            binds = await self._listen(nursery, config)
-            self.url = binds[0]
+            app: Any = self._app  # whose type hypercorn spells in its own words
+            serving = partial(hypercorn_serve, app, config, shutdown_trigger=self._stopping.wait, mode="asgi")
+            listening.detach()  # it is the server's to close now
+            await nursery.start(serving)
             log.info("serving", url=self.url)
             task_status.started(self.url)
             await self._stopping.wait()
             nursery.cancel_scope.cancel()
 
-    async def _listen(self, nursery: trio.Nursery, config: Config) -> list[str]:
-        app: Any = self._app  # whose type hypercorn spells in its own words
-        serving = partial(hypercorn_serve, app, config, shutdown_trigger=self._stopping.wait, mode="asgi")
+    def _bind(self) -> socket.socket:
+        """The socket to listen on. UsageError when it cannot be had."""
+        family = socket.AF_INET6 if ":" in self._address.host else socket.AF_INET
         try:
-            found: list[str] = await nursery.start(serving)
-        except* OSError as group:
-            reason = group.exceptions[0]
-            text = getattr(reason, "strerror", None) or str(reason)
-            raise UsageError(f"it is not possible to listen at {self._address}: {text}") from None
-        return found
+            return socket.create_server((self._address.host, self._address.port), family=family)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise UsageError(f"it is not possible to listen at {self._address}: {reason}") from None
 
     def stop(self) -> None:
         """End it: nobody new is let in."""
         self._stopping.set()
+
+    def statistics(self) -> GuardStatistics:
+        """Counters of the guard, cheap."""
+        return self._app.statistics()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether what the SDK logs is worth a line: it takes a client's leaving for an error, with a traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
 
 
 def session_manager(mcp: McpServer) -> StreamableHTTPSessionManager:
     """The SDK's keeper of sessions over HTTP."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+    logging.getLogger("mcp.server.streamable_http").addFilter(_is_news)
     return StreamableHTTPSessionManager(mcp.sdk, max_sessions=MCP_SESSIONS)

@@ -1,0 +1,39 @@
+"""A client of the official SDK, as the tests of what is served use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from mcp import ClientSession
+from mcp.types import CallToolResult
+
+SPACE = "alpha"
+
+
+class Client:
+    """A client of the SDK, which checks each answer against the tool's schema."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+
+    async def raw(self, name: str, /, **arguments: Any) -> CallToolResult:
+        """Call a tool."""
+        return await self.session.call_tool(name, arguments)
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """The answer of a tool that must not fail."""
+        result = await self.raw(name, **arguments)
+        assert not result.isError, result.content[0].text  # type: ignore[union-attr]  # failures are texts
+        assert result.structuredContent is not None
+        return result.structuredContent
+
+    async def refused(self, name: str, /, **arguments: Any) -> str:
+        """What a tool says that must refuse."""
+        result = await self.raw(name, **arguments)
+        assert result.isError, result.structuredContent
+        return str(result.content[0].text)  # type: ignore[union-attr]  # as above
+
+
+OpenClient = Callable[..., AbstractAsyncContextManager[Client]]

@@ -1,0 +1,58 @@
+"""A bucket in a folder with what serves it, and clients of the official SDK."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from clients import SPACE, Client, OpenClient
+from mcp.shared.memory import create_connected_server_and_client_session
+
+from livememfs.app import App, open_app
+from livememfs.app.serving import mcp_server
+from livememfs.config import Settings
+from livememfs.pipelines import spaces
+from livememfs.records.access import EVERYTHING, Access
+from livememfs.serve.mcp import McpServer
+from livememfs.serve.toolbox import chosen
+from livememfs.serve.tools import TOOLS
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A folder as the bucket, words alone for searching, nothing of this machine."""
+    return Settings(
+        store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), embed_model="none", host="here", listing_ttl=0.0
+    )
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[App]:
+    """The bucket with one space, `alpha`."""
+    async with open_app(settings, serving=True) as opened:
+        await spaces.create(opened.replica, opened.clock, SPACE)
+        yield opened
+
+
+@pytest.fixture
+def open_client(app: App) -> OpenClient:
+    """`async with open_client(access) as client`: a client that may do what `access` says."""
+
+    @asynccontextmanager
+    async def opened(access: Access = EVERYTHING, *, tools: str = "all", space: str = "") -> AsyncIterator[Client]:
+        async def still() -> Access:
+            return access
+
+        server = McpServer(app.tree, app.tokens, tools=chosen(TOOLS, tools), local=still, space=space)
+        async with create_connected_server_and_client_session(server.sdk) as session:
+            yield Client(session)
+
+    return opened
+
+
+@pytest.fixture
+def server(app: App) -> McpServer:
+    """The server as the command would build it."""
+    return mcp_server(app)

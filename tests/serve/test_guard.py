@@ -1,0 +1,384 @@
+"""Who is let in over HTTP: the guard, asked without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from livememfs.errors import Unreachable, UsageError
+from livememfs.records.access import Access
+from livememfs.records.token import hash_of
+from livememfs.serve.guard import BODY_SECONDS, COOKIE, LARGEST_BODY, MOST_AT_ONCE, Guard, local_path
+from livememfs.serve.http import Address, names_of
+
+SECRET = "lm_" + "s" * 43
+READER = Access("reader", frozenset({"read"}))
+HOST = {"host": "127.0.0.1:8765"}
+BEARER = {"authorization": f"Bearer {SECRET}"}
+
+
+class Registry:
+    """Knows one token."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.error: Exception | None = None
+        self.good = True
+
+    async def access(self, secret: str) -> Access | None:
+        self.asked.append(secret)
+        if self.error is not None:
+            raise self.error
+        return READER if secret == SECRET and self.good else None
+
+    async def access_of(self, digest: str) -> Access | None:
+        return READER if digest == hash_of(SECRET) and self.good else None
+
+
+@dataclass
+class Inside:
+    """What is served: takes note of what reaches it."""
+
+    scopes: list[Mapping[str, Any]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    hold: trio.Event | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        self.bodies.append((await receive()).get("body", b""))
+        if self.hold is not None:
+            await self.hold.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"inside"})
+
+
+class Door:
+    """A guard with what is behind it."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.registry, self.inside = Registry(), Inside()
+        self.guard = Guard(self.inside, self.registry, **settings)  # type: ignore[arg-type]  # it only asks
+
+    async def ask(
+        self,
+        headers: Mapping[str, str] | list[tuple[str, str]],
+        *,
+        path: str = "/mcp",
+        method: str = "POST",
+        body: AsyncIterator[bytes] | bytes = b"{}",
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of the answer."""
+        sent: list[Mapping[str, Any]] = []
+        pairs = list(headers.items()) if isinstance(headers, Mapping) else headers
+        raw = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in pairs]
+        scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b"", "state": {}}
+
+        async def send(message: Mapping[str, Any]) -> None:
+            sent.append(message)
+
+        await self.guard(scope, _receiving(body), send)  # type: ignore[arg-type]  # a scope is a mutable mapping
+        answer = {name.decode().lower(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], answer, b"".join(part.get("body", b"") for part in sent[1:])
+
+
+def _receiving(body: AsyncIterator[bytes] | bytes) -> Any:
+    async def receive() -> dict[str, Any]:
+        if isinstance(body, bytes):
+            return {"type": "http.request", "body": body, "more_body": False}
+        chunk = await anext(body, b"")
+        return {"type": "http.request", "body": chunk, "more_body": bool(chunk)}
+
+    return receive
+
+
+@pytest.fixture
+def door() -> Door:
+    return Door(open_paths=("/healthz", "/login", "/static/"), sign_in="/login")
+
+
+# --- whose it is -----------------------------------------------------------------------------------------------------
+
+
+async def test_with_a_token_one_is_let_in_and_what_it_allows_is_passed_on(door: Door) -> None:
+    status, headers, body = await door.ask({**HOST, **BEARER})
+
+    assert (status, body) == (200, b"inside")
+    state = door.inside.scopes[0]["state"]
+    assert state["access"] == READER
+    assert state["holder"] == hash_of(SECRET)
+    assert await state["still"]() == READER
+    door.registry.good = False
+    assert await state["still"]() is None
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer lm_wrong"},
+        {"authorization": f"Basic {SECRET}"},
+        {"authorization": "Bearer"},
+        {"authorization": SECRET},
+        {"cookie": f"other={SECRET}"},
+        {"cookie": f"{COOKIE}=lm_wrong"},
+        {"cookie": "\x01;=;;"},
+        {"authorization": "Bearer lm_wrong", "cookie": f"{COOKIE}={SECRET}"},
+        {"x-api-key": SECRET},
+    ],
+)
+async def test_without_a_good_token_nothing_is_served(door: Door, headers: dict[str, str]) -> None:
+    status, answer, body = await door.ask({**HOST, **headers})
+
+    assert status == 401
+    assert answer["www-authenticate"] == "Bearer"
+    assert json.loads(body)["error"] == "a valid token is needed"
+    assert SECRET not in body.decode()
+    assert door.inside.scopes == []
+
+
+async def test_the_cookie_of_the_live_page_is_as_good_as_the_header(door: Door) -> None:
+    assert (await door.ask({**HOST, "cookie": f"theme=dark; {COOKIE}={SECRET}"}))[0] == 200
+
+
+async def test_a_browser_is_sent_to_sign_in_and_comes_back_to_this_server_only(door: Door) -> None:
+    page = {**HOST, "accept": "text/html,*/*"}
+    status, answer, _ = await door.ask(page, path="/s/alpha/", method="GET")
+    assert (status, answer["location"]) == (303, "/login?next=/s/alpha/")
+    assert (await door.ask(page, path="//evil.example/", method="GET"))[1]["location"] == "/login?next=/"
+    assert (await door.ask(page, path="/s/alpha/", method="POST"))[0] == 401
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/login", "/static/app.css"])
+async def test_what_tells_nothing_is_open_and_knows_nobody(door: Door, path: str) -> None:
+    assert (await door.ask(HOST, path=path, method="GET"))[0] == 200
+    assert door.inside.scopes[0]["state"]["access"] is None
+
+
+@pytest.mark.parametrize("path", ["/", "/static", "/loginx", "/login/", "/healthz/../mcp", "/STATIC/x", "//healthz"])
+async def test_what_only_looks_open_is_not(door: Door, path: str) -> None:
+    assert (await door.ask(HOST, path=path, method="POST"))[0] == 401
+
+
+async def test_while_nobody_can_look_a_token_up_nobody_comes_in(door: Door) -> None:
+    door.registry.error = Unreachable("down")
+
+    status, _, body = await door.ask({**HOST, **BEARER})
+    assert status == 503
+    assert SECRET not in body.decode()
+    assert door.inside.scopes == []
+
+
+async def test_a_secret_of_any_length_costs_no_more_than_a_long_one(door: Door) -> None:
+    await door.ask({**HOST, "authorization": "Bearer " + "x" * 1_000_000})
+
+    assert len(door.registry.asked[0]) == 512
+
+
+async def test_nothing_but_http_is_served(door: Door) -> None:
+    sent: list[Any] = []
+
+    async def never(*message: Any) -> Any:
+        sent.append(message)
+
+    await door.guard({"type": "websocket", "path": "/", "headers": []}, never, never)
+    assert (sent, door.inside.scopes) == ([], [])
+
+
+# --- where it comes from ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "localhost@evil", "evil.example#localhost",
+     "[::1", "127.0.0.1:8765, evil.example", "2130706433", "0.0.0.0", "localhost.:8765"],
+)  # fmt: skip
+async def test_a_name_that_was_made_to_point_here_is_not_ours(door: Door, host: str) -> None:
+    """DNS rebinding: the browser of a victim sends the attacker's name."""
+    assert (await door.ask({"host": host, **BEARER}))[0] == 421
+    assert (await door.ask({"host": host}, path="/healthz", method="GET"))[0] == 421
+    assert (door.inside.scopes, door.registry.asked) == ([], [])
+
+
+@pytest.mark.parametrize("headers", [[], [("host", "localhost"), ("host", "evil.example")]])
+async def test_without_one_name_nothing_is_served(door: Door, headers: list[tuple[str, str]]) -> None:
+    assert (await door.ask([*headers, *BEARER.items()]))[0] == 421
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost", "LOCALHOST:8765", "[::1]:8765", "memory.example"])
+async def test_the_names_of_a_server_are_those_it_was_given(host: str) -> None:
+    door = Door(hosts=("127.0.0.1", "localhost", "::1", "Memory.Example"))
+
+    assert (await door.ask({"host": host, **BEARER}))[0] == 200
+
+
+FOREIGN = (
+    {"origin": "https://evil.example"},
+    {"origin": "null"},
+    {"origin": "http://127.0.0.1:9999"},
+    {"origin": "http://localhost:8765"},
+    {"origin": "file://"},
+    {"origin": "chrome-extension://127.0.0.1:8765"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+)
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+@pytest.mark.parametrize(("method", "path"), [("POST", "/mcp"), ("GET", "/events"), ("DELETE", "/mcp")])
+async def test_pages_of_other_sites_can_neither_post_nor_listen(
+    door: Door, headers: dict[str, str], method: str, path: str
+) -> None:
+    """Even with the cookie, which a page on another port of this machine would get sent."""
+    asked = {**HOST, "cookie": f"{COOKIE}={SECRET}", **headers}
+
+    assert (await door.ask(asked, method=method, path=path))[0] == 403
+    assert (door.inside.scopes, door.registry.asked) == ([], [])
+
+
+async def test_our_own_pages_and_programs_can(door: Door) -> None:
+    for headers in (
+        {"origin": "http://127.0.0.1:8765"},
+        {"sec-fetch-site": "same-origin"},
+        {"sec-fetch-site": "none"},
+        {"origin": "http://127.0.0.1:8765", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"},
+        {},
+    ):
+        assert (await door.ask({**HOST, **BEARER, **headers}))[0] == 200
+
+
+async def test_a_link_may_be_followed_from_elsewhere_and_a_form_may_not(door: Door) -> None:
+    link = {**HOST, **BEARER, "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+
+    assert (await door.ask(link, method="GET"))[0] == 200
+    assert (await door.ask(link, method="POST"))[0] == 403
+
+
+# --- how much it is --------------------------------------------------------------------------------------------------
+
+
+class Megabytes:
+    """A body that arrives by the megabyte."""
+
+    def __init__(self, count: int) -> None:
+        self.left, self.taken = count, 0
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self.left:
+            raise StopAsyncIteration
+        self.left, self.taken = self.left - 1, self.taken + 1
+        return b"x" * (1 << 20)
+
+
+async def test_ten_megabytes_are_too_much_however_they_come(door: Door) -> None:
+    told, untold = Megabytes(10), Megabytes(10)
+    assert (await door.ask({**HOST, **BEARER, "content-length": str(10 << 20)}, body=told))[0] == 413
+    assert told.taken == 0
+    assert (await door.ask({**HOST, **BEARER}, body=untold))[0] == 413
+    assert untold.taken == (LARGEST_BODY >> 20) + 1
+    assert (await door.ask({**HOST, **BEARER, "content-length": "-1"}))[0] == 413
+    assert door.inside.scopes == []
+
+
+async def test_who_is_not_let_in_is_not_listened_to(door: Door) -> None:
+    body = Megabytes(10)
+
+    assert (await door.ask(HOST, body=body))[0] == 401
+    assert body.taken == 0
+
+
+async def test_a_body_that_fits_arrives_whole(door: Door) -> None:
+    assert (await door.ask({**HOST, **BEARER}, body=Megabytes(3)))[0] == 200
+    assert door.inside.bodies == [b"x" * (3 << 20)]
+
+
+class Endless(Megabytes):
+    """A byte a second."""
+
+    async def __anext__(self) -> bytes:
+        await trio.sleep(1)
+        return b"x"
+
+
+async def test_a_request_that_never_ends_is_not_waited_for(door: Door, autojump_clock: object) -> None:
+    begun = trio.current_time()
+
+    assert (await door.ask({**HOST, **BEARER}, body=Endless(1)))[0] == 408
+    assert trio.current_time() - begun <= BODY_SECONDS + 1
+    assert door.guard.statistics().under_way == 0
+
+
+async def test_more_than_so_many_at_once_are_sent_away_and_may_come_again(door: Door) -> None:
+    door.inside.hold = trio.Event()
+    answers: list[int] = []
+
+    async def one() -> None:
+        answers.append((await door.ask({**HOST, **BEARER}))[0])
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(MOST_AT_ONCE + 7):
+            nursery.start_soon(one)
+        await trio.testing.wait_all_tasks_blocked()
+        assert answers == [503] * 7
+        door.inside.hold.set()
+    assert sorted(answers) == [200] * MOST_AT_ONCE + [503] * 7
+    assert (await door.ask({**HOST, **BEARER}))[0] == 200
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "here_only"),
+    [
+        ("127.0.0.1:1", "127.0.0.1", 1, True),
+        ("9000", "127.0.0.1", 9000, True),
+        (":9000", "127.0.0.1", 9000, True),
+        ("localhost", "localhost", 8765, True),
+        ("[::1]:80", "::1", 80, True),
+        ("[::1]", "::1", 8765, True),
+        ("0.0.0.0:80", "0.0.0.0", 80, False),
+        ("memory.example:80", "memory.example", 80, False),
+    ],
+)
+def test_where_to_listen_is_read_as_people_write_it(text: str, host: str, port: int, here_only: bool) -> None:
+    found = Address.parse(text)
+
+    assert (found.host, found.port, found.here_only) == (host, port, here_only)
+
+
+@pytest.mark.parametrize("text", ["", "x:y", "127.0.0.1:70000", "a b:1", "http://x:1", "me@x:1"])
+def test_what_is_no_address_is_said(text: str) -> None:
+    if text:
+        with pytest.raises(UsageError):
+            Address.parse(text)
+    else:
+        assert Address.parse(text).here_only
+
+
+def test_a_server_for_the_world_needs_a_name() -> None:
+    with pytest.raises(UsageError, match="--allow-host"):
+        names_of(Address("0.0.0.0", 80), ())
+    assert names_of(Address("0.0.0.0", 80), ("memory.example",)) == ("memory.example",)
+    assert "localhost" not in names_of(Address("192.0.2.1", 80), ())
+
+
+@given(st.text(max_size=20))
+def test_where_one_goes_on_to_is_always_here(path: str) -> None:
+    found = local_path(path)
+
+    assert found.startswith("/")
+    assert found[1:2] not in ("/", "\\")

@@ -1,0 +1,347 @@
+"""What the tools of the MCP server answer, driven by the official SDK's client."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import tarfile
+from typing import Any
+
+import pytest
+from clients import SPACE, OpenClient
+
+from livememfs.app import App
+from livememfs.pipelines import spaces
+from livememfs.records import keys
+from livememfs.records.access import PERMISSIONS, Access
+from livememfs.records.observation import Observation
+from livememfs.records.session import Summary
+from livememfs.serve.mcp import described
+from livememfs.serve.tools import TOOLS
+from livememfs.testing.clock import START
+
+CHARACTERS_A_TOKEN = 4.0
+"""Of such JSON. A tokenizer of today counts 4.4, so what is held to here is held to there."""
+READER = Access("reader", frozenset({"read"}), (SPACE,))
+WRITER = Access("writer", frozenset({"read", "write"}), (SPACE,))
+EVERY_STEP = {one.name for one in TOOLS}
+
+
+def tokens(*, core: bool = False, space: str = "") -> float:
+    """About what the list of tools costs a model with each request."""
+    shown = [
+        described(one, space).model_dump(by_alias=True, exclude_none=True) for one in TOOLS if one.core or not core
+    ]
+    return len(json.dumps({"tools": shown}, separators=(",", ":"))) / CHARACTERS_A_TOKEN
+
+
+def test_the_whole_list_costs_less_than_four_thousand_tokens_and_the_core_less_than_twelve_hundred() -> None:
+    figures = {"all": tokens(), "core": tokens(core=True), "of one space": tokens(space=SPACE)}
+    print(figures)
+
+    assert figures["all"] < 4_000
+    assert figures["core"] < 1_200
+    assert figures["of one space"] < figures["all"]
+
+
+def test_the_names_are_those_of_the_specifications() -> None:
+    assert {
+        "space_create", "space_list", "space_info", "space_rules", "space_summary", "space_export", "space_delete",
+        "live_note", "live_read", "live_search", "bank_read", "bank_read_all", "bank_list", "bank_consolidate",
+        "backup_create", "backup_list", "backup_restore", "backup_download", "backup_delete",
+        "system_health", "system_about",
+        "search_memory", "timeline", "get_observations", "get_session_summary", "get_project_context",
+        "search_memories", "get_recent_memories", "store_memory", "search_self", "store_self", "search_goals",
+        "store_goal",
+    } <= {one.name for one in TOOLS}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: str(tool.name))
+def test_each_says_in_a_sentence_what_it_is_for_and_what_it_does_to_what_is_kept(tool: Any) -> None:
+    shown = described(tool)
+
+    assert 10 < len(tool.purpose) < 100
+    assert tool.purpose.endswith(".")
+    assert shown.inputSchema["type"] == shown.outputSchema["type"] == "object"  # type: ignore[index]  # it has one
+    reads = shown.annotations is not None and shown.annotations.readOnlyHint is True
+    assert reads is (tool.effect == "reads")
+    assert tool.needs != "read" or reads or tool.name in ("backup_restore", "backup_delete", "memory")
+
+
+# --- in order --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_space_from_its_making_to_its_end(open_client: OpenClient) -> None:
+    async with open_client() as client:
+        assert (await client.call("space_create", space_id="beta", description="d", rules="# Rules\n\n### a.md\n"))[
+            "space_id"
+        ] == "beta"
+        note = await client.call("live_note", space_id="beta", content="we chose S3", category="decision", tags=["db"])
+        read = await client.call("live_read", space_id="beta")
+        assert read["total"] == 1
+        assert read["notes"][0]["filename"] == note["filename"]
+        assert {name: read["notes"][0][name] for name in ("category", "tags", "content", "agent")} == {
+            "category": "decision",
+            "tags": ["db"],
+            "content": "we chose S3",
+            "agent": "mcp",
+        }
+        rehearsed = await client.call("bank_consolidate", space_id="beta", dry_run=True)
+        assert (rehearsed["state"], "we chose S3" in rehearsed["diff"]) == ("ok", True)
+        assert (await client.call("bank_list", space_id="beta"))["files"] == []
+        done = await client.call("bank_consolidate", space_id="beta")
+        assert (done["state"], done["notes_processed"]) == ("ok", 1)
+        assert (await client.call("live_read", space_id="beta"))["notes"] == []
+        files = (await client.call("bank_list", space_id="beta"))["files"]
+        assert [one["filename"] for one in files] == ["a.md"]
+        assert "we chose S3" in (await client.call("bank_read", space_id="beta", filename="a.md"))["content"]
+        everything = (await client.call("bank_read_all", space_id="beta"))["files"]
+        assert [one["filename"] for one in everything] == ["a.md"]
+        found = await client.call("search_memory", query="which store was chosen: S3", project="beta")
+        assert any("S3" in one["text"] for one in found["results"])
+        backup = (await client.call("backup_create", space_id="beta"))["backup_id"]
+        assert backup in [one["backup_id"] for one in (await client.call("backup_list", space_id="beta"))["backups"]]
+        assert "confirm" in await client.refused("space_delete", space_id="beta", confirm=False)
+        await client.call("space_delete", space_id="beta", confirm=True)
+        assert "there is no beta" in await client.refused("bank_list", space_id="beta")
+        await client.call("backup_restore", backup_id=backup, confirm=True)
+        assert "we chose S3" in (await client.call("bank_read", space_id="beta", filename="a.md"))["content"]
+        await client.call("backup_delete", backup_id=backup, confirm=True)
+        await client.call("space_delete", space_id="beta", confirm=True)
+        assert [one["space_id"] for one in (await client.call("space_list"))["spaces"]] == [SPACE]
+
+
+async def test_what_a_space_is_told_as(open_client: OpenClient) -> None:
+    async with open_client() as client:
+        await client.call("live_note", space_id=SPACE, content="one")
+        info = await client.call("space_info", space_id=SPACE)
+        assert (info["live"]["notes"], info["bank"]["files"], info["rules"]) == (1, 0, False)
+        assert "there is no alpha/_rules.md" in await client.refused("space_rules", space_id=SPACE)
+        await client.call("bank_consolidate", space_id=SPACE)
+        assert "activeContext.md" in (await client.call("space_rules", space_id=SPACE))["rules"]
+        summary = await client.call("space_summary", space_id=SPACE)
+        assert len(summary["bank"]) == 6
+        assert summary["notes"] == []
+        archive = await client.call("space_export", space_id=SPACE)
+        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive["archive_base64"]))) as tar:
+            names = tar.getnames()
+        assert f"{SPACE}/_meta.json" in names
+        assert archive["objects"] == len(names)
+
+
+async def test_notes_are_read_newest_first_and_filtered(open_client: OpenClient, app: App) -> None:
+    async with open_client() as client:
+        for number, (agent, category) in enumerate([("a", "todo"), ("b", "todo"), ("a", "issue")]):
+            text = f'---\ntimestamp: "2026-02-20T14:0{number}:00Z"\n---\nnote Nr{number}'
+            await client.call("live_note", space_id=SPACE, content=text, agent=agent, category=category)
+
+        async def read(**given: Any) -> list[str]:
+            return [one["content"] for one in (await client.call("live_read", space_id=SPACE, **given))["notes"]]
+
+        assert await read() == ["note Nr2", "note Nr1", "note Nr0"]
+        assert await read(limit=1) == ["note Nr2"]
+        assert await read(agent="a") == ["note Nr2", "note Nr0"]
+        assert await read(category="todo") == ["note Nr1", "note Nr0"]
+        assert await read(since="2026-02-20T14:01:00Z") == ["note Nr2", "note Nr1"]
+        assert "no time" in await client.refused("live_read", space_id=SPACE, since="yesterday")
+        found = await client.call("live_search", space_id=SPACE, query="NOTE nr1")
+        assert [one["content"] for one in found["notes"]] == ["note Nr1"]
+
+
+async def test_memories_are_stored_and_found(open_client: OpenClient) -> None:
+    async with open_client() as client:
+        await client.call("store_memory", space_id=SPACE, content="David lives in Toulouse", subjects=["david"])
+        await client.call("store_self", space_id=SPACE, content="I can read the lobby", category="capability")
+        await client.call("store_goal", space_id=SPACE, content="I would like to search", category="understanding")
+
+        for name, query, found in (
+            ("search_memories", "where does David live", "David lives in Toulouse"),
+            ("search_self", "lobby", "I can read the lobby"),
+            ("search_goals", "search", "I would like to search"),
+        ):
+            answer = await client.call(name, space_id=SPACE, query=query)
+            assert [one["text"] for one in answer["memories"]] == [found]
+        recent = await client.call("get_recent_memories", space_id=SPACE, limit=1)
+        assert len(recent["memories"]) == 1
+
+
+async def test_what_was_observed_is_read_back(open_client: OpenClient, app: App) -> None:
+    seen = Observation("0a1b2c3d", "s-1", START, "bugfix", "A race is fixed", facts=("lock added",), narrative="why\n")
+    other = Observation("0a1b2c3e", "s-1", START, "decision", "Use a lock")
+    for one in (seen, other):
+        await app.replica.put(keys.observations_prefix(SPACE) + one.name, one.render())
+    summary = Summary("s-1", START, request="fix it", completed="fixed")
+    await app.replica.put(keys.session_key(SPACE, "s-1", keys.SUMMARY), summary.render())
+
+    async with open_client() as client:
+        found = await client.call("get_observations", project=SPACE, ids=["#0a1b2c3d", "ffffffff"])
+        assert [(one["title"], one["facts"]) for one in found["observations"]] == [("A race is fixed", ["lock added"])]
+        assert found["missing"] == ["ffffffff"]
+        around = (await client.call("timeline", project=SPACE, anchor="0a1b2c3d"))["timeline"]
+        assert "A race is fixed" in around
+        assert "Use a lock" in around
+        assert "Use a lock" in (await client.call("timeline", project=SPACE))["timeline"]
+        told = await client.call("get_session_summary", project=SPACE, session_id="s-1")
+        assert (told["request"], told["completed"]) == ("fix it", "fixed")
+        assert "no summary" in await client.refused("get_session_summary", project=SPACE, session_id="s-2")
+        assert "A race is fixed" in (await client.call("get_project_context", project=SPACE))["context"]
+        narrowed = await client.call("search_memory", query="race", project=SPACE, type="bugfix", limit=5)
+        assert [one["id"] for one in narrowed["results"]] == ["0a1b2c3d"]
+
+
+async def test_tokens_are_made_shown_once_and_taken_away(open_client: OpenClient, app: App) -> None:
+    async with open_client() as client:
+        made = await client.call("admin_create_token", name="me", permissions=["write"], expires_in_days=1.5)
+        assert await app.tokens.access(made["token"]) == Access("me", frozenset({"read", "write"}))
+        listed = await client.call("admin_list_tokens")
+        assert made["token"] not in json.dumps(listed)
+        assert [(one["name"], one["state"]) for one in listed["tokens"]] == [("me", "active")]
+        changed = await client.call("admin_update_token", token="me", permissions=["read"], space_ids=[SPACE])
+        assert (changed["permissions"], changed["space_ids"]) == (["read"], [SPACE])
+        assert (await client.call("admin_revoke_token", token=made["hash"]))["state"] == "revoked"
+        assert await app.tokens.access(made["token"]) is None
+        assert (await client.call("admin_purge_tokens", revoked=True))["removed"] == ["me"]
+        again = await client.call("admin_create_token", name="me", permissions=["read"])
+        assert (await client.call("admin_delete_token", token=again["hash"]))["name"] == "me"
+
+
+async def test_how_the_service_is(open_client: OpenClient) -> None:
+    async with open_client(WRITER) as client:
+        assert (await client.call("system_health"))["status"] == "ok"
+        about = await client.call("system_about")
+        assert about["permissions"] == ["read", "write"]
+        assert about["agent"] == "writer"
+        assert set(about["tools"]) == EVERY_STEP
+
+
+# --- who may ---------------------------------------------------------------------------------------------------------
+
+
+def needed(tool: Any) -> dict[str, Any]:
+    """Arguments that are right in form."""
+    values: dict[str, Any] = {
+        "string": "x",
+        "integer": 1,
+        "number": 1,
+        "boolean": True,
+        "array": ["x"],
+        "integers": [1],
+    }
+    known = {"space_id": SPACE, "project": SPACE, "backup_id": f"{SPACE}/2026-01-01T00-00-00", "path": "/memories/x"}
+    given = {
+        one.name: known.get(one.name) or (one.one_of[0] if one.one_of else values[one.kind])
+        for one in tool.parameters
+        if one.required
+    }
+    given |= {"permissions": ["read"]} if "permissions" in given else {}
+    return given
+
+
+WRITING = sorted(one.name for one in TOOLS if one.needs == "write")
+ADMIN = [*sorted(one.name for one in TOOLS if one.needs == "admin"), "backup_delete", "backup_restore"]
+
+
+@pytest.mark.parametrize("name", sorted({*WRITING, *ADMIN}))
+async def test_who_may_only_read_changes_nothing(open_client: OpenClient, app: App, name: str) -> None:
+    tool = next(one for one in TOOLS if one.name == name)
+    before = {info.key: info.etag for info in await app.replica.walk("")}
+
+    async with open_client(READER) as client:
+        assert "has no permission to" in await client.refused(name, **needed(tool))
+    assert {info.key: info.etag for info in await app.replica.walk("")} == before
+
+
+@pytest.mark.parametrize("name", sorted(set(ADMIN)))
+async def test_what_is_for_administrators_is_refused_to_others(open_client: OpenClient, name: str) -> None:
+    tool = next(one for one in TOOLS if one.name == name)
+
+    async with open_client(WRITER) as client:
+        assert "has no permission to admin" in await client.refused(name, **needed(tool))
+
+
+@pytest.mark.parametrize("name", sorted(one.name for one in TOOLS if one.name.startswith("admin_")))
+async def test_an_administrator_of_one_space_has_no_hand_in_tokens(open_client: OpenClient, name: str) -> None:
+    tool = next(one for one in TOOLS if one.name == name)
+
+    async with open_client(Access("chief", frozenset(PERMISSIONS), (SPACE,))) as client:
+        assert "has no permission to admin in the bucket" in await client.refused(name, **needed(tool))
+
+
+async def test_a_space_outside_is_not_there(open_client: OpenClient, app: App) -> None:
+    """For every tool that is about a space, and in every list."""
+    await spaces.create(app.replica, app.clock, "beta")
+    everything = Access("chief", frozenset(PERMISSIONS), (SPACE,))
+
+    async with open_client(everything) as client:
+        for tool in TOOLS:
+            given = needed(tool)
+            if tool.about and tool.about in given:
+                assert "there is no beta" in await client.refused(tool.name, **{**given, tool.about: "beta"}), tool.name
+        await client.call("backup_create", space_id=SPACE)
+        assert [one["space_id"] for one in (await client.call("space_list"))["spaces"]] == [SPACE]
+        assert "there is no beta" in await client.refused("backup_restore", backup_id="beta/x", confirm=True)
+        own = (await client.call("backup_list"))["backups"][0]["backup_id"]
+        assert "there is no beta" in await client.refused("backup_restore", backup_id=own, confirm=True, to="beta")
+        assert "there is no gamma" in await client.refused("space_create", space_id="gamma")
+
+
+async def test_searching_everywhere_finds_only_what_one_sees(open_client: OpenClient, app: App) -> None:
+    async with open_client() as client:
+        await client.call("space_create", space_id="beta")
+        for space in (SPACE, "beta"):
+            await client.call("live_note", space_id=space, content=f"the zebra of {space}")
+        both = await client.call("search_memory", query="zebra")
+        assert sorted(one["text"] for one in both["results"]) == ["the zebra of alpha", "the zebra of beta"]
+    async with open_client(READER) as client:
+        found = await client.call("search_memory", query="zebra")
+        assert [one["text"] for one in found["results"]] == ["the zebra of alpha"]
+
+
+# --- how -------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_wrong_with_arguments_is_said_in_words(open_client: OpenClient) -> None:
+    async with open_client() as client:
+        assert "content is missing" in await client.refused("live_note", space_id=SPACE)
+        assert "limit is 1 to 500, not 0" in await client.refused("live_read", space_id=SPACE, limit=0)
+        assert "query is no string" in await client.refused("live_search", space_id=SPACE, query=3)
+        assert "wrong is none of its parameters" in await client.refused("space_list", wrong=1)
+        assert "category is one of observation" in await client.refused(
+            "live_note", space_id=SPACE, content="x", category="joke"
+        )
+        assert "there is no tool 'rm'" in await client.refused("rm")
+
+
+async def test_a_credential_in_a_note_is_replaced_and_the_writer_is_told(open_client: OpenClient, app: App) -> None:
+    secret = "ghp_" + "a1B2" * 9
+
+    async with open_client() as client:
+        answer = await client.call("live_note", space_id=SPACE, content=f"the key is {secret}")
+        assert "github-token" in answer["warnings"][0]
+        assert "[redacted: github-token]" in (await client.call("live_read", space_id=SPACE))["notes"][0]["content"]
+    for info in await app.replica.walk(""):
+        assert secret.encode() not in (await app.replica.read(info.key)).data
+
+
+async def test_where_a_space_is_meant_it_need_not_be_named(open_client: OpenClient) -> None:
+    async with open_client(space=SPACE, tools="core") as client:
+        listed = {one.name: one.inputSchema for one in (await client.session.list_tools()).tools}
+        assert "space_id" not in json.dumps(listed)
+        await client.call("live_note", content="short")
+        assert (await client.call("live_read"))["total"] == 1
+        assert (await client.call("search_memory", query="short"))["results"]
+        assert "there is no tool 'space_delete'" in await client.refused("space_delete", confirm=True)
+
+
+async def test_a_failure_of_ours_shows_nothing_of_the_inside(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, expect_log: Any
+) -> None:
+    expect_log("a tool failed")
+
+    async def broken(*_: object) -> None:
+        raise RuntimeError("/etc/secret-path")
+
+    monkeypatch.setattr(spaces, "list_spaces", broken)
+    async with open_client() as client:
+        assert await client.refused("space_list") == "something went wrong inside livememfs; its log says what"
