@@ -141,7 +141,9 @@ def _mount_asked(context: typer.Context, words: list[str]) -> Any:
         if option.name in NOT_FOR_UNITS:
             raise UsageError(f"{option.opts[0]} is nothing for a unit")
         if SECRET.search(option.name):
-            raise UsageError(f"{option.opts[0]} is a secret; it belongs into {_environment_file()}, not into a unit")
+            raise UsageError(
+                f"{option.opts[0]} is a secret; it belongs into {unit.service_environment()}, not into a unit"
+            )
     if not str(resolve(asked.params["mountpoint"])).isprintable():
         raise UsageError("the mount point of a unit has only characters that can be printed")
     return asked
@@ -192,7 +194,7 @@ def _unit(place: Path, options: list[str], settings: Settings) -> Unit:
     return Unit(
         mountpoint=str(place),
         command=[*start, "mount", "--foreground", *options, str(place)],
-        environment=unit.file_named(str(_environment_file()), str(Path.home())),
+        environment=unit.file_named(str(unit.service_environment()), str(Path.home())),
         start_timeout=settings.op_timeout + GRACE + STOP_GRACE,
         stop_timeout=settings.drain_timeout + STOP_GRACE,
     )
@@ -207,10 +209,6 @@ def _folder() -> Path:
 
 def _path_of(place: Path) -> Path:
     return _folder() / unit.name_of(str(place))
-
-
-def _environment_file() -> Path:
-    return platformdirs.user_config_path("livememfs") / "env"
 
 
 def _read(path: Path) -> str | None:
@@ -271,7 +269,7 @@ def _tell_of_secrets(choice: Choice, settings: Settings) -> None:
     only_here = [
         one.variable for one in sources if one.source.startswith("environment") and one.variable not in by_option
     ]
-    file = _environment_file()
+    file = unit.service_environment()
     if only_here:
         named = ", ".join(only_here)
         output.note(f"the unit does not see this shell's {named}: write NAME=value lines to {file}, and `chmod 600` it")

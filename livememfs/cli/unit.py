@@ -1,7 +1,7 @@
 """The text of a systemd user unit that mounts, and its name.
 
 Owns what is written and how systemd wants it quoted, and by which line a unit is known to be ours. Secrets are not in
-it: they stand in a file that it only names. Pure.
+it: they stand in a file that it only names. Any thread.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
+
+import platformdirs
 
 MARK = "# Written by `livememfs service install`; `livememfs service uninstall` removes it."
 PLACE = "X-Livememfs-Mountpoint="
@@ -69,6 +72,11 @@ class Unit:
             start=f"{self.start_timeout:g}",
             stop=f"{self.stop_timeout:g}",
         )
+
+
+def service_environment() -> Path:
+    """The file of the user's with variables that a unit must not hold."""
+    return platformdirs.user_config_path("livememfs") / "env"
 
 
 def name_of(mountpoint: str) -> str:

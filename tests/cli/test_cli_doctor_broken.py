@@ -72,6 +72,15 @@ def test_a_configuration_file_with_secrets_that_others_can_read(cli: Cli, tmp_pa
     assert cli("doctor", "--json", "--config", str(file)).json["next"] == "livememfs mount DIRECTORY"
 
 
+def test_a_services_secrets_that_others_can_read(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "config" / "livememfs" / "env"
+    file.parent.mkdir(parents=True)
+    file.write_text("S3_SECRET_ACCESS_KEY=sesame\n")
+    file.chmod(0o640)
+
+    assert advice(cli("doctor", "--json"), "warn", "secrets") == f"chmod 600 {file}"
+
+
 # --- the machine -------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ import pytest
 from cloud import Bucket
 from machine import Mount, StartMount, detach, sh
 
-from livememfs.testing.llm import ScriptedLLM
+from livememfs.testing.llm import Scripted, ScriptedLLM
 
 WORDS_ALONE = {"LIVEMEMFS_EMBED_MODEL": "none"}  # without the model for meanings, which takes a second to load
 
@@ -167,7 +167,7 @@ def test_an_interrupt_removes_the_space_all_the_same(
     start_mount: StartMount, folder: Path, number: signal.Signals
 ) -> None:
     """Interrupted while a model is asked that does not answer."""
-    with ScriptedLLM(responder=lambda _: (time.sleep(5), "")[1]) as llm:
+    with ScriptedLLM(Scripted(hold=True)) as llm:
         asks = {"LLMAAS_API_URL": llm.url, "LLMAAS_API_KEY": "k", "LLMAAS_MODEL": "scripted"}
         mount = start_mount({"LIVEMEMFS_STORE": str(folder), **WORDS_ALONE, **asks, "LIVEMEMFS_DRAIN_TIMEOUT": "10"})
         with subprocess.Popen(command(mount.path, "--llm")[8:], env=mount.environment) as process:
@@ -177,6 +177,7 @@ def test_an_interrupt_removes_the_space_all_the_same(
             process.send_signal(number)
             assert process.wait(20) == 130
         assert nothing_left(mount)
+        llm.release()
 
 
 # --- the model ---------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from livememfs import config
 from livememfs.cache.replica import DISK_RESERVE
 from livememfs.cli import mounts, output
 from livememfs.cli.checks import Check
+from livememfs.cli.unit import service_environment
 from livememfs.config import Settings
 
 NEARLY_FULL = 8 * DISK_RESERVE
@@ -113,17 +114,21 @@ def _own_folders(settings: Settings | None) -> Check:
 
 
 def _secrets_file(config_file: Path | None) -> Check:
-    """Whether others can read the configuration file, if there are secrets in it."""
+    """Whether others can read the configuration file, or that of a service, if there are secrets in it."""
     path, _ = config.file_of(config.environment(), config_file)
-    try:
-        shared = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRGRP | stat.S_IROTH)
-        keys = {line.partition("=")[0].strip() for line in path.read_text(errors="replace").splitlines()}
-    except OSError:
-        return Check("secrets", "ok", "no configuration file")
-    named = sorted(keys & config.secret_settings())
-    if named and shared:
-        return Check("secrets", "warn", f"others can read {path}, with {named[0]}", f"chmod 600 {path}")
-    return Check("secrets", "ok", f"{path} is for nobody else" if named else f"none in {path}")
+    secret = config.secret_settings()
+    names = {variable: name for name, variable in config.setting_names().items()}
+    for file in (path, service_environment()):
+        try:
+            is_shared = stat.S_IMODE(file.stat().st_mode) & (stat.S_IRGRP | stat.S_IROTH)
+            lines = file.read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        keys = (line.partition("=")[0].strip() for line in lines)
+        named = [key for key in keys if names.get(key, key) in secret]
+        if named and is_shared:
+            return Check("secrets", "warn", f"others can read {file}, with {named[0]}", f"chmod 600 {file}")
+    return Check("secrets", "ok", "none that others can read")
 
 
 # --- the disk ----------------------------------------------------------------------------------------------------
