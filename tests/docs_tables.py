@@ -18,12 +18,14 @@ from livememfs.cli.main import app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 from livememfs.records.credentials import KINDS
+from livememfs.serve.tools import TOOLS
 from livememfs.tree import registry
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 OPERATIONS = DOCS / "operations.md"
 TREE = DOCS / "tree.md"
-PAGES = (OPERATIONS, TREE)
+MCP = DOCS / "mcp.md"
+PAGES = (OPERATIONS, TREE, MCP)
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -76,7 +78,22 @@ def kinds_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def tools_table() -> str:
+    """Every tool of the MCP server: what it takes, whom it is for."""
+    lines = ["| tool | what it does | takes | needs | core |", "|---|---|---|---|---|"]
+    for tool in TOOLS:
+        takes = ", ".join(f"`{one.name}`" if one.required else f"[`{one.name}`]" for one in tool.parameters)
+        core = "yes" if tool.core else ""
+        lines.append(f"| `{tool.name}` | {tool.purpose} | {takes} | {NEEDS.get(tool.name, tool.needs)} | {core} |")
+    return "\n".join(lines) + "\n"
+
+
+NEEDS = {"backup_restore": "admin", "backup_delete": "admin", "memory": "read; to change: write"}
+"""Where it is not for the tool as a whole to say."""
+
+
 TABLES = {
+    "tools": tools_table,
     "settings": settings_table,
     "errors": errors_table,
     "commands": commands_table,

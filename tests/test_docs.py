@@ -36,6 +36,12 @@ def test_the_tables_of_operations_are_those_of_the_code() -> None:
     assert docs_tables.render(OPERATIONS) == OPERATIONS, "run: python tests/docs_tables.py"
 
 
+def test_the_table_of_tools_is_that_of_the_code() -> None:
+    page = docs_tables.MCP.read_text()
+
+    assert docs_tables.render(page) == page, "run: python tests/docs_tables.py"
+
+
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_every_setting_is_documented_with_its_variable(name: str) -> None:
     assert f"| `{setting_names()[name]}` | `{name}` |" in OPERATIONS
