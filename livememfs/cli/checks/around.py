@@ -18,7 +18,7 @@ from livememfs.cli import mounts
 from livememfs.cli.checks import Check
 from livememfs.records import keys
 
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 3.0
 
 
 async def checks(project: Path) -> list[Check]:
