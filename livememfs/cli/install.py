@@ -40,7 +40,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ch
 @command
 def install(
     choice: Choice,
-    context: typer.Context,
     tool: ToolName,
     space: Annotated[
         str,
@@ -68,8 +67,6 @@ def install(
     quiet_log(choice.load())
     if shared and tool is not Tool.CLAUDE_CODE:
         raise UsageError(f"--shared is for claude-code; {tool} has one file for hooks")
-    if mcp and not _has_mcp(context):
-        raise UsageError("--mcp: this version of livememfs has no `mcp` command that the server could be started with")
     where = resolve(mount) if mount is not None else _the_mount()
     path = where / check_space_name(space)
     _look_for(where, path)
@@ -150,11 +147,6 @@ def _context(space: Path) -> str | None:
         return (space / CONTEXT).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-
-
-def _has_mcp(context: typer.Context) -> bool:
-    """Whether this program has the command that an agent would start the MCP server with."""
-    return "mcp" in getattr(context.find_root().command, "commands", {})
 
 
 # --- what is done about it ---------------------------------------------------------------------------------------

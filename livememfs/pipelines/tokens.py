@@ -41,7 +41,8 @@ from livememfs.store.base import IfAbsent, IfMatch
 
 log = structlog.get_logger("livememfs.pipelines")
 
-FRESH = 2.0
+FRESH, UNKNOWN = 2.0, 0.5
+"""For how long the registry is believed, and for how long that it does not know a secret: it may be a new token's."""
 STALE = 300.0
 USED_EVERY = 60.0
 """Seconds between two times that a use is written down."""
@@ -86,6 +87,8 @@ class Tokens:
         """What whoever has a secret may do; None when it opens nothing. StoreError when nobody can tell."""
         self._asked += 1
         token = (await self._registry()).find(secret)
+        if token is None:
+            token = (await self._registry(UNKNOWN)).find(secret)
         return self._worth(token)
 
     async def access_of(self, digest: str) -> Access | None:
@@ -101,12 +104,12 @@ class Tokens:
         self._note_use(token, now)
         return token.access()
 
-    async def _registry(self) -> Registry:
-        """What is known, read again when it is old."""
-        if self._known is not None and self._age() <= FRESH:
+    async def _registry(self, fresh: float = FRESH) -> Registry:
+        """What is known, read again when it is older than `fresh` seconds."""
+        if self._known is not None and self._age() <= fresh:
             return self._known
         async with self._reading:
-            if self._known is not None and self._age() <= FRESH:
+            if self._known is not None and self._age() <= fresh:
                 return self._known  # whoever read meanwhile read for us
             try:
                 return (await self._read())[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from commandline import Cli
 from livememfs.agents.install import record
 from livememfs.cli import install as command
 from livememfs.cli import mounts
-from livememfs.cli.main import app, main
+from livememfs.cli.main import main
 from livememfs.cli.mounts import Record
 
 Mounted = Callable[..., Path]
@@ -46,15 +46,6 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "there").mkdir()
     monkeypatch.chdir(tmp_path / "there")
     return tmp_path / "there"
-
-
-@pytest.fixture
-def with_mcp() -> Iterator[None]:
-    """A version of the program that has the command `mcp`."""
-    before = list(app.registered_commands)
-    app.command("mcp")(lambda: None)
-    yield
-    app.registered_commands[:] = before
 
 
 def files(path: Path) -> dict[str, bytes]:
@@ -267,23 +258,7 @@ def test_shared_hooks_go_where_others_see_them(cli: Cli, mounted: Mounted, there
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_server_that_cannot_be_started_is_not_installed(
-    cli: Cli, mounted: Mounted, there: Path, monkeypatch: pytest.MonkeyPatch, tool: str
-) -> None:
-    mounted("mnt", "project")
-    monkeypatch.setattr(app, "registered_commands", [one for one in app.registered_commands if one.name != "mcp"])
-
-    ended = cli("install", tool, "--space", "project", "--mcp", "--yes")
-
-    assert ended.code == 2
-    assert "has no `mcp` command" in ended.err
-    assert list(there.iterdir()) == []
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_the_server_is_installed_as_soon_as_there_is_one(
-    cli: Cli, mounted: Mounted, there: Path, with_mcp: None, tool: str
-) -> None:
+def test_the_server_is_installed_when_it_is_wanted(cli: Cli, mounted: Mounted, there: Path, tool: str) -> None:
     mounted("mnt", "project")
 
     assert cli("install", tool, "--space", "project", "--mcp", "--yes").code == 0

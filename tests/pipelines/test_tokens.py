@@ -23,7 +23,7 @@ from livememfs.errors import (
 )
 from livememfs.pipelines.gate import AGAIN, Gate
 from livememfs.pipelines.lease import Leases
-from livememfs.pipelines.tokens import FRESH, STALE, USED_EVERY, Tokens
+from livememfs.pipelines.tokens import FRESH, STALE, UNKNOWN, USED_EVERY, Tokens
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.store.base import Condition, ObjectInfo
@@ -113,6 +113,30 @@ async def test_a_token_ends_at_its_second(town: Town, tokens: Tokens) -> None:
     assert await tokens.access(secret) is not None
     town.clock.advance(1)
     assert await tokens.access(secret) is None
+
+
+async def test_a_token_that_was_made_elsewhere_is_good_almost_at_once(
+    town: Town, tokens: Tokens, autojump_clock: object
+) -> None:
+    other = town.host()
+    assert await other.access("lm_nobodys") is None
+    secret, _ = await tokens.create("cline", ["read"])
+
+    await town.later(UNKNOWN + 0.1)
+    assert await other.access(secret) is not None
+
+
+async def test_who_tries_many_secrets_costs_two_reads_a_second(
+    town: Town, tokens: Tokens, autojump_clock: object
+) -> None:
+    await tokens.create("cline", ["read"])
+    before = town.stores[0].counts["get"]
+
+    for number in range(100):
+        assert await tokens.access(f"lm_{number}") is None
+        await town.later(0.1)
+
+    assert 15 <= town.stores[0].counts["get"] - before <= 21
 
 
 @pytest.mark.parametrize("away", ["revoke", "delete"])
