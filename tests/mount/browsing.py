@@ -58,7 +58,7 @@ def chromium() -> Iterator[Browser]:
 
 @cache
 def pictures() -> Path:
-    """Where screenshots are kept: never in the checkout."""
+    """Where screenshots are kept: never in the checkout, and beyond the end of the tests."""
     given = os.environ.get("LIVEMEMFS_TEST_ARTEFACTS")
     folder = Path(given) if given else Path(tempfile.mkdtemp(prefix="livememfs-pages-", dir=tempfile.gettempdir()))
     folder.mkdir(parents=True, exist_ok=True)

@@ -59,13 +59,15 @@ MISSING = (
     "/s/alpha/bank/decisions.md?view=changes&from=99",
     "/s/alpha/bank/decisions.md?view=changes&to=../1",
     "/s/alpha/sessions/nobody",
-    "/s/alpha/sessions/..",
+    "/s/alpha/sessions/%2e%2e",
     "/s/alpha/observations/ffffffff",
     "/s/alpha/memory/bank/decisions.md",
     "/s/alpha/memory/memories/..%2f_meta.json",
     f"/s/alpha/memory/memories/{MEMORY}x",
     "/s/_system/",
     "/static/other.js",
+    "/nothing",
+    "/s/",
     "/static/..%2fsite.py",
 )
 
@@ -131,6 +133,11 @@ async def test_no_page_is_shown_without_an_access(site: Site) -> None:
         text = await Browser(site, None).get(address, 401)
         assert "A valid token is needed" in text
     await Browser(site, None).post("/s/alpha/consolidation", 401, action="run")
+
+
+async def test_a_space_without_its_slash_leads_to_the_space(site: Site) -> None:
+    assert (await Browser(site).ask("GET", "/s/alpha")).headers["location"] == "/s/alpha/"
+    await Browser(site).get("/s/nobody", 404)
 
 
 async def test_files_of_the_page_are_named_by_their_content_and_kept(browser: Browser) -> None:

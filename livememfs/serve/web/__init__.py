@@ -35,6 +35,7 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
     ("/", overview.spaces, GET),
     ("/events", stream.events, GET),
     ("/search", search.everywhere, GET),
+    ("/s/{space}", live.home, GET),
     ("/s/{space}/", live.notes, GET),
     ("/s/{space}/note/{name}", live.note, GET),
     ("/s/{space}/bank/", bank.files, GET),
@@ -47,12 +48,15 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
     ("/s/{space}/memory/{collection}/{name}", live.memory, GET),
     ("/s/{space}/consolidation", runs.show, GET),
     ("/s/{space}/consolidation", runs.ask, POST),
-    ("/s/{rest:path}", not_found, GET),
+    ("/{rest:path}", not_found, GET),
 )
 
 
 def routes(root: Root, sign_in: SignIn, timeout: float = 30.0) -> list[BaseRoute]:
-    """The routes of the page. `timeout`: seconds that any answer but the stream of events may take."""
+    """The routes of the page; they come after all others, since the last of them is for every address there is not.
+
+    `timeout`: seconds that any answer but the stream of events may take.
+    """
     return routes_of(Site(root, sign_in, timeout))
 
 

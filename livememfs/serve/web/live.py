@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
+from starlette.responses import RedirectResponse
 
 from livememfs import errors
 from livememfs.concurrency import for_each
@@ -20,7 +21,7 @@ from livememfs.records.memory import Memory
 from livememfs.records.note import Note
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import in_pages, note_names
-from livememfs.serve.web.render import page
+from livememfs.serve.web.render import page, part
 from livememfs.serve.web.who import access_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Card:
     cut: bool
     written: str
     whole: str = ""
+
+
+async def home(site: Site, request: Request) -> Response:
+    """A space without the slash."""
+    return RedirectResponse(f"/s/{part((await site.space(request)).space)}/", 303)
 
 
 async def notes(site: Site, request: Request) -> Response:
