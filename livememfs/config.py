@@ -225,11 +225,10 @@ class Settings(BaseModel):
 
         Raises SettingsError with one sentence that says what is wrong and what was perhaps meant.
         """
-        explicit = config_file or (Path(environ["LIVEMEMFS_CONFIG"]) if environ.get("LIVEMEMFS_CONFIG") else None)
-        path = explicit or platformdirs.user_config_path("livememfs") / "config.toml"
+        path, is_named = file_of(environ, config_file)
         values = {
             **_from_standard(environ),
-            **_from_file(path, must_exist=explicit is not None),
+            **_from_file(path, must_exist=is_named),
             **_from_environment(environ),
             **{name: value for name, value in (overrides or {}).items() if value is not None},
         }
@@ -250,6 +249,17 @@ def user_name() -> str:
 def environment() -> dict[str, str]:
     """The process's environment, copied once."""
     return dict(os.environ)
+
+
+def file_of(environ: Mapping[str, str], explicit: Path | None = None) -> tuple[Path, bool]:
+    """The configuration file, and whether somebody named it: then it must be there."""
+    named = explicit or (Path(environ["LIVEMEMFS_CONFIG"]) if environ.get("LIVEMEMFS_CONFIG") else None)
+    return named or platformdirs.user_config_path("livememfs") / "config.toml", named is not None
+
+
+def secret_settings() -> frozenset[str]:
+    """The settings whose values are shown to nobody."""
+    return frozenset(name for name, field in Settings.model_fields.items() if field.repr is False)
 
 
 def setting_names() -> dict[str, str]:

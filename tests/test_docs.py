@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import docs_tables
 import pytest
+import typer.main
 
-from livememfs.cli.main import main
+from livememfs.cli.main import app, main
 from livememfs.config import Settings, setting_names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +67,41 @@ def test_commands_in_documents_exist(document: Path) -> None:
     named = {word for part in code for word in re.findall(r"(?:^|[\s/`;&|])livememfs ([a-z]+)", part)}
 
     assert named <= known, named - known
+
+
+def command_lines(text: str) -> list[list[str]]:
+    """The commands of livememfs in blocks of shell, each as its words; one with `...` is no whole command."""
+    found = []
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        for line in block.splitlines():
+            for part in re.split(r"\s(?:&&|\||;)\s", line):
+                words = shlex.split(part, comments=True) if "livememfs" in part and "..." not in part else []
+                while words and re.match(r"[A-Z_]+=", words[0]):
+                    words.pop(0)
+                if words and words[0].rpartition("/")[2] == "livememfs":
+                    found.append(words[1:])
+    return found
+
+
+LINES = [(document.name, line) for document in DOCUMENTS for line in command_lines(document.read_text())]
+
+
+@pytest.mark.parametrize(
+    ("document", "line"), LINES, ids=lambda value: value if isinstance(value, str) else " ".join(value)
+)
+def test_command_lines_in_documents_are_understood(document: str, line: list[str]) -> None:
+    """Command, arguments and options are such that the parser takes them; nothing is run."""
+    command: Any = typer.main.get_command(app)
+    name, rest = "livememfs", list(line)
+    while hasattr(command, "commands"):
+        name = rest.pop(0)
+        assert name in command.commands
+        command = command.commands[name]
+    command.make_context(name, rest)
+
+
+def test_there_are_command_lines_to_look_at() -> None:
+    assert len(LINES) > 40
 
 
 # --- dependencies.md, README.md ----------------------------------------------------------------------------------

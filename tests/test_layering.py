@@ -41,6 +41,7 @@ ONLY_IN = {
     "hypercorn": ("livememfs/serve/http.py",),
     "mcp": ("livememfs/serve/",),
     "starlette": ("livememfs/serve/", "livememfs/app/serving.py"),
+    "prometheus_client": ("livememfs/serve/metrics.py",),
     "markdown_it": ("livememfs/records/headings.py", "livememfs/serve/web/markdown.py"),
     "nh3": ("livememfs/serve/web/markdown.py",),
     "jinja2": ("livememfs/serve/web/render.py",),

@@ -272,7 +272,11 @@ def _assemble(
     since = iso(clock.now())
 
     def status() -> dict[str, Any]:
-        return {"since": since, "mountpoint": str(mountpoint or ""), **_status(app)}
+        return {"since": since, "mountpoint": str(mountpoint or ""), **_status(app, model)}
+
+    async def metrics() -> bytes:
+        # In a thread, since the first who asks has the library loaded, and nobody else is to wait for that.
+        return await trio.to_thread.run_sync(_figures, status())
 
     expiry = Expiry(replica, clock)
     tokens = Tokens(replica, clock, consolidations.leases)
@@ -286,6 +290,7 @@ def _assemble(
         agent_of=lambda pid: gate.access().name or agent_of(pid, settings.agent or user),
         access=gate.access,
         status=status,
+        metrics=metrics,
         recall=recall,
         expiry=expiry,
         prehook=prehook,
@@ -325,7 +330,13 @@ def _scheduler(settings: Settings, context: Context) -> Scheduler | None:
     )
 
 
-def _status(app: App) -> dict[str, Any]:
+def _figures(status: dict[str, Any]) -> bytes:
+    from livememfs.serve.metrics import render
+
+    return render(status)
+
+
+def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
     """What `status.json` shows: one word first, then who, then every figure there is."""
     replica = app.replica.statistics()
     tree = app.tree.statistics()
@@ -350,6 +361,7 @@ def _status(app: App) -> dict[str, Any]:
             "tree": asdict(tree),
             "consolidations": asdict(app.consolidations.statistics()),
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
+            "model": asdict(model.statistics()) if model is not None else None,
             "recall": asdict(app.recall.statistics()),
             "prehook": app.prehook.statistics(),
             "uses": asdict(app.uses.statistics()),

@@ -24,6 +24,7 @@ import trio
 
 from livememfs.app import App, open_app
 from livememfs.cli import mounts
+from livememfs.cli.notify import ServiceManager
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, TimedOut
@@ -68,6 +69,14 @@ class Readiness:
 
 
 @dataclass(frozen=True)
+class Table:
+    """What a line of `/etc/fstab` has the kernel know of a mount: its source, and whether nothing is executed."""
+
+    source: str = ""
+    noexec: bool = False
+
+
+@dataclass(frozen=True)
 class Served:
     """What a daemon serves over HTTP: where (None: nothing), and by which names it is called."""
 
@@ -81,6 +90,8 @@ class Served:
 
 
 NOTHING_SERVED = Served()
+NOBODY = ServiceManager()
+NO_TABLE = Table()
 
 
 async def check_store(store: Store, timeout: float) -> None:
@@ -108,7 +119,14 @@ async def meet(app: App, timeout: float) -> None:
 
 
 async def run_daemon(
-    settings: Settings, mountpoint: Path, readiness: Readiness, log_file: str, served: Served = NOTHING_SERVED
+    settings: Settings,
+    mountpoint: Path,
+    readiness: Readiness,
+    log_file: str,
+    served: Served = NOTHING_SERVED,
+    *,
+    manager: ServiceManager = NOBODY,
+    table: Table = NO_TABLE,
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
@@ -118,13 +136,18 @@ async def run_daemon(
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     record: mounts.Record | None = None
+
+    def draining(left: int) -> None:
+        manager.draining(left)
+        if record is not None:
+            record.draining(left)
+
     try:
-        async with open_app(
-            settings, mountpoint=mountpoint, on_drain=lambda left: record.draining(left) if record else None
-        ) as app:
+        async with open_app(settings, mountpoint=mountpoint, on_drain=draining) as app:
             await meet(app, settings.op_timeout)
             record = describe(app, mountpoint, log_file)
-            await _serve(app, mountpoint, served, record, _announce(record, readiness))
+            await _serve(app, mountpoint, served, record, _announce(record, readiness, manager), table)
+            manager.stopping()
     except BaseException as error:
         if record is not None:
             record.ended(str(error) or type(error).__name__)
@@ -145,17 +168,18 @@ def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:
     )
 
 
-def _announce(record: mounts.Record, readiness: Readiness) -> Callable[[], None]:
+def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManager) -> Callable[[], None]:
     def announce() -> None:
         record.write()
         log.info("mounted", mountpoint=record.mountpoint, store=record.store)
         readiness.ready()
+        manager.ready(f"{record.store} is mounted on {record.mountpoint}")
 
     return announce
 
 
 async def _serve(
-    app: App, mountpoint: Path, served: Served, record: mounts.Record, on_ready: Callable[[], None]
+    app: App, mountpoint: Path, served: Served, record: mounts.Record, on_ready: Callable[[], None], table: Table
 ) -> None:
     """Serve until the kernel lets go, by `umount` or by a signal."""
     settings = app.settings
@@ -170,6 +194,8 @@ async def _serve(
             allow_other=settings.allow_other,
             op_timeout=settings.op_timeout,
             on_ready=on_ready,
+            source=table.source,
+            noexec=table.noexec,
             limited=app.gate.limited,
         )
         nursery.cancel_scope.cancel()

@@ -1,17 +1,19 @@
-"""`livememfs doctor`: what works, what does not, what to do about it, and where each setting came from.
+"""`livememfs doctor`: what works, what does not, the one thing to do next, and where each setting came from.
 
-Owns the report. Secrets are shown as set or not set, never themselves. Main thread only.
+Owns the report and the order of the checks: first what others stand on, last what nobody can change on this machine.
+Secrets are shown as set or not set, never themselves. Main thread only.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import typer
 
 from livememfs import config
-from livememfs.cli import checks, output
-from livememfs.cli.checks import Check
+from livememfs.cli import mounts, output
+from livememfs.cli.checks import Check, around, machine, models, next_step, store
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
@@ -30,7 +32,7 @@ class Setting:
 
 @command
 def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Check machine, store, models, search and settings.
+    """Check machine, store, models, agents and settings, and say the one thing to do next.
 
     Exits 1 when something has to change.
     """
@@ -38,25 +40,37 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     try:
         settings = choice.load()
     except SettingsError as error:
-        found = [Check("settings", "fail", str(error), error.advice() or "see docs/operations.md")]
+        found = [Check("settings", "fail", str(error))]  # which says what to do
     else:
         quiet_log(settings)
         found = [Check("settings", "ok", "understood")]
-    found = [*checks.machine(settings), *found]
-    if settings is not None:
-        with output.busy("asking the store and the models"):
-            found += run(_remote, settings)
+    found += machine.checks(settings, choice.config)
+    with output.busy("asking the mounts, the store and the models"):
+        found += run(_others, settings)
+    then = next_step(found) or _what_now()
     sources = setting_sources(choice, settings) if settings is not None else []
     if as_json:
-        output.print_json({"checks": [asdict(one) for one in found], "settings": [asdict(one) for one in sources]})
+        about = {"checks": [asdict(one) for one in found], "settings": [asdict(one) for one in sources]}
+        output.print_json({**about, "next": then})
     else:
         _show(found, sources)
+        output.say("", f"next: {then}")
     if any(one.verdict == "fail" for one in found):
         raise typer.Exit(1)
 
 
-async def _remote(settings: Settings) -> list[Check]:
-    return [*await checks.store(settings), *await checks.model(settings), *await checks.search(settings)]
+async def _others(settings: Settings | None) -> list[Check]:
+    """Everything that has to be asked for; without settings only what is on this machine."""
+    mounted, hooks = await around.checks(Path.cwd())
+    if settings is None:
+        return [mounted, hooks]
+    found = [mounted, *await store.checks(settings), *await models.checks(settings), hooks]
+    return sorted(found, key=lambda one: one.name == store.PROMISES)
+
+
+def _what_now() -> str:
+    """What comes next when all is well."""
+    return "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
 
 
 def _show(found: list[Check], sources: list[Setting]) -> None:

@@ -15,7 +15,7 @@ import typer
 from livememfs.agents.install import plan, tools
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import Tool
-from livememfs.cli import mounts, output
+from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
 from livememfs.cli.mount import resolve
 from livememfs.errors import NotFound, UsageError
@@ -42,7 +42,12 @@ def install(
     choice: Choice,
     context: typer.Context,
     tool: ToolName,
-    space: Annotated[str, typer.Option("--space", metavar="SPACE", help="The space to use.", show_default=False)],
+    space: Annotated[
+        str,
+        typer.Option(
+            "--space", metavar="SPACE", help="The space to use.", show_default=False, autocompletion=completion.spaces
+        ),
+    ],
     mount: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where it is mounted.", show_default="the one mount there is"),

@@ -15,6 +15,7 @@ import typer
 from livememfs import __version__
 from livememfs.cli import (
     backup,
+    completion,
     consolidate,
     demo,
     digest,
@@ -30,6 +31,8 @@ from livememfs.cli import (
     output,
     recall,
     search,
+    selftest,
+    service,
     space,
     status,
     token,
@@ -51,7 +54,9 @@ app.command("mount")(mount.mount)
 app.command("umount")(umount.umount)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
+app.command("selftest")(selftest.selftest)
 app.command("demo")(demo.demo)
+app.command("completion")(completion.completion)
 app.add_typer(space.app, name="space")
 app.add_typer(backup.app, name="backup")
 app.command("note")(note.note)
@@ -69,6 +74,7 @@ app.command("web")(web.web)
 app.add_typer(token.app, name="token")
 app.command("install")(install.install)
 app.command("uninstall")(install.uninstall)
+app.add_typer(service.app, name="service")
 
 
 def _version(wanted: bool) -> None:
@@ -86,8 +92,9 @@ def livememfs(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
+    completion.prepare()
     try:
-        app(args=arguments, prog_name="livememfs")
+        app(args=arguments, prog_name=completion.PROGRAM)
     except LiveMemError as error:
         output.complain(error)
         sys.exit(error.exit_code)

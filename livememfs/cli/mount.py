@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ import typer
 from livememfs import config, log
 from livememfs.cli import daemon, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.cli.notify import ServiceManager
 from livememfs.cli.web import AllowHost
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, MountError, UsageError
@@ -71,6 +73,8 @@ def mount(
     as_json: JsonFlag = False,
     ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
     log_file: Annotated[str, typer.Option(hidden=True)] = "",
+    source: Annotated[str, typer.Option(hidden=True)] = "",
+    noexec: Annotated[bool, typer.Option("--noexec", hidden=True)] = False,
 ) -> None:
     """Mount the memory on MOUNTPOINT.
 
@@ -88,16 +92,20 @@ def mount(
         "token": token,
     }
     path = resolve(mountpoint)
+    table = daemon.Table(source, noexec)
     served = daemon.Served(web, tuple(allow_host or ()))
     if foreground:
-        _foreground(choice, more, path, served, daemon.Readiness(ready_fd), log_file)
+        _foreground(choice, more, path, served, daemon.Readiness(ready_fd), log_file, table)
     else:
-        _background(choice, more, path, served, as_json)
+        _background(choice, more, path, served, as_json, table)
 
 
 def resolve(mountpoint: Path) -> Path:
-    """The absolute path that the kernel will show; works on a mount whose daemon died, too."""
-    return mountpoint.expanduser().resolve()
+    """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
+    path = Path.cwd() / mountpoint.expanduser()
+    if path.name not in ("", ".."):
+        path = path.parent.resolve() / path.name
+    return path if str(path) in mounts.kernel_mounts() else path.resolve()
 
 
 # --- in the foreground -------------------------------------------------------------------------------------------
@@ -110,11 +118,14 @@ def _foreground(
     served: daemon.Served,
     readiness: daemon.Readiness,
     log_file: str,
+    table: daemon.Table,
 ) -> None:
+    manager = ServiceManager.of(config.environment())
     try:
         settings = choice.load(**more)
         log.configure(settings.log_level, json=settings.log_json)
-        run(daemon.run_daemon, settings, path, readiness, log_file, served)
+        serving = partial(daemon.run_daemon, manager=manager, table=table)
+        run(serving, settings, path, readiness, log_file, served)
     except LiveMemError as error:
         readiness.failed(error)
         raise
@@ -123,7 +134,9 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(choice: Choice, more: dict[str, Any], path: Path, served: daemon.Served, as_json: bool) -> None:
+def _background(
+    choice: Choice, more: dict[str, Any], path: Path, served: daemon.Served, as_json: bool, table: daemon.Table
+) -> None:
     settings = choice.load(**more)
     fuse_mount.check_mountpoint(path)
     log_file = _open_log(path)
@@ -131,6 +144,8 @@ def _background(choice: Choice, more: dict[str, Any], path: Path, served: daemon
     options += ["--agent", settings.agent] if settings.agent else []
     options += ["--allow-other"] if settings.allow_other else []
     options += ["--op-timeout", str(settings.op_timeout)]
+    options += ["--source", table.source] if table.source else []
+    options += ["--noexec"] if table.noexec else []
     options += [
         word
         for name in ("cache", "cache_size", "fsync", "poll_interval", "drain_timeout")

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from livememfs.app import open_app
-from livememfs.cli import output
+from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN
 from livememfs.cli.space import naming_the_space
@@ -29,7 +29,10 @@ from livememfs.tree.writer import session_of
 @command
 def recall(
     choice: Choice,
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="Whose memories.", show_default=False)],
+    space: Annotated[
+        str,
+        typer.Argument(metavar="SPACE", help="Whose memories.", show_default=False, autocompletion=completion.spaces),
+    ],
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="The message; else what comes on standard input.")
     ] = None,

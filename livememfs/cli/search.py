@@ -13,7 +13,7 @@ import typer
 
 from livememfs.app import open_app
 from livememfs.cache.replica import Replica
-from livememfs.cli import output
+from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
@@ -31,7 +31,10 @@ def search(
     choice: Choice,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.", show_default=False)],
     space: Annotated[
-        list[str] | None, typer.Option("--space", metavar="SPACE", help="Only in this space; repeat for more.")
+        list[str] | None,
+        typer.Option(
+            "--space", metavar="SPACE", help="Only in this space; repeat for more.", autocompletion=completion.spaces
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="At most so many hits.", show_default=False)] = None,
     budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,

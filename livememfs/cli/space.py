@@ -16,7 +16,7 @@ import trio
 import typer
 
 from livememfs.app import open_app
-from livememfs.cli import output
+from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings, user_name
 from livememfs.errors import NotFound, UsageError
@@ -29,7 +29,10 @@ T = TypeVar("T")
 
 app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
 
-SpaceName = Annotated[str, typer.Argument(metavar="SPACE", help="Name of the space.", show_default=False)]
+SpaceName = Annotated[
+    str,
+    typer.Argument(metavar="SPACE", help="Name of the space.", show_default=False, autocompletion=completion.spaces),
+]
 
 
 class Distil(StrEnum):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from livememfs.cli import mounts, output
+from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
 from livememfs.cli.mount import resolve
 from livememfs.errors import MountError
@@ -47,7 +47,14 @@ class MountStatus:
 def status(
     choice: Choice,
     mountpoint: Annotated[
-        Path | None, typer.Argument(metavar="[MOUNTPOINT]", help="Only this mount.", show_default=False)
+        Path | None,
+        typer.Argument(
+            parser=Path,
+            autocompletion=completion.mountpoints,
+            metavar="[MOUNTPOINT]",
+            help="Only this mount.",
+            show_default=False,
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from livememfs.cli import mounts, output
+from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, command
 from livememfs.cli.mount import resolve
 from livememfs.errors import LiveMemError, MountError
@@ -30,7 +30,16 @@ LAZY_PATIENCE = 2.0
 @command
 def umount(
     choice: Choice,
-    mountpoint: Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)],
+    mountpoint: Annotated[
+        Path,
+        typer.Argument(
+            parser=Path,
+            autocompletion=completion.mountpoints,
+            metavar="MOUNTPOINT",
+            help="Where it is mounted.",
+            show_default=False,
+        ),
+    ],
     lazy: Annotated[bool, typer.Option("--lazy", help="Detach now, end when nobody uses it any more.")] = False,
 ) -> None:
     """Unmount, and wait until everything is saved."""

@@ -59,12 +59,17 @@ async def serve(
     op_timeout: float,
     on_ready: Callable[[], None],
     limited: bool = False,
+    source: str = "",
+    noexec: bool = False,
 ) -> None:
     """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError.
 
-    `limited`: what a token allows is asked of the tree with each request.
+    `limited`: what a token allows is asked of the tree with each request. `source` is what the table of mounts has for
+    a device, by which `/etc/fstab` is told what is mounted already.
     """
-    options = {*pyfuse3.default_options, "fsname=livememfs", "subtype=livememfs"}
+    options = {*pyfuse3.default_options, f"fsname={_in_options(source or 'livememfs')}", "subtype=livememfs"}
+    if noexec:
+        options.add("noexec")
     if allow_other:
         options.add("allow_other")
     operations = Operations(root, root.context.errors, op_timeout, limited=limited)
@@ -100,6 +105,11 @@ def unmount(path: Path, *, lazy: bool = False) -> None:
         raise MountError(f"{path} cannot be unmounted: fusermount3 does not come back") from None
     if done.returncode:
         raise MountError(f"{path} cannot be unmounted: {done.stderr.strip().removeprefix('fusermount3: ')}")
+
+
+def _in_options(text: str) -> str:
+    """A value as it can stand among options, which commas part."""
+    return text.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def _why_not(mountpoint: Path, error: RuntimeError) -> str:

@@ -108,9 +108,10 @@ class _Endpoint:
     def _raise_status(self, error: openai.APIStatusError) -> NoReturn:
         status, said = error.status_code, self._clean(error.message)
         if status == 401:
-            raise errors.ModelDenied("status 401, the key is wrong or missing") from None  # its text may echo the key
+            # Its text may echo the key.
+            raise errors.ModelDenied("status 401, the key is wrong or missing", status=status) from None
         if status in (403, 404):
-            raise errors.ModelDenied(f"status {status} for model {self.name}: {said}") from None
+            raise errors.ModelDenied(f"status {status} for model {self.name}: {said}", status=status) from None
         if _is_context_fault(error):
             raise errors.ContextOverflow(said) from None
         if status == 429 or status >= 500:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("livememfs.pipelines")
 
-AGAIN = 15.0
+AGAIN = 5.0
 
 
 class Gate:

@@ -111,6 +111,7 @@ class Folder:
             raise BadRequest(path=ROOT, detail="the space itself cannot be removed so; `space_delete` does that")
         directory = await self._parent(parts)
         await self._remove(directory, parts[-1], await directory.child(parts[-1]))
+        await self._uploaded()
         return f"{_shown(parts)} is removed"
 
     async def rename(self, old_path: str, new_path: str) -> str:
@@ -122,6 +123,7 @@ class Folder:
         source = await self._parent(old)
         await source.child(old[-1])
         await source.rename(old[-1], await self._parent(new, make=True), new[-1], replace=False)
+        await self._uploaded()
         return f"{_shown(old)} is {_shown(new)} now"
 
     # --- the tree ---------------------------------------------------------------------------------------------
@@ -181,6 +183,10 @@ class Folder:
             await handle.flush()
         finally:
             await handle.release()
+        await self._uploaded()
+
+    async def _uploaded(self) -> None:
+        """Whoever hears that something is done may have it from the bucket."""
         await self._root.context.replica.uploaded(f"{self._space}/")
 
     async def _remove(self, directory: Directory, name: str, node: Node) -> None:

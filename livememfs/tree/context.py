@@ -43,6 +43,11 @@ def everything() -> Access:
     return EVERYTHING
 
 
+async def no_figures() -> bytes:
+    """The figures where nobody makes any."""
+    return b""
+
+
 @dataclass(slots=True)
 class Writes:
     """How often something was written that no level of names knows of yet: a listing made before shows it no more."""
@@ -67,9 +72,10 @@ class HookAnswers(Protocol):
 class Context:
     """The surroundings of a node.
 
-    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`. `written` holds
-    the files that somebody writes to, `unsaved` those whose close failed: directories know their files only as long as
-    somebody does. `uses(space, id)` tells how often a memory was used, and when last; `access()` what may be done here.
+    `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`, `metrics()` its figures
+    for Prometheus. `written` holds the files that somebody writes to, `unsaved` those whose close failed: directories
+    know their files only as long as somebody does. `uses(space, id)` tells how often a memory was used, and when last;
+    `access()` what may be done here.
     """
 
     replica: Replica
@@ -79,6 +85,7 @@ class Context:
     rejected: RejectedReplies
     agent_of: Callable[[int], str]
     status: Callable[[], dict[str, Any]]
+    metrics: Callable[[], Awaitable[bytes]] = no_figures
     recall: Recall | None = None
     expiry: Expiry | None = None
     prehook: Prehook | None = None

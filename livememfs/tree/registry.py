@@ -75,6 +75,7 @@ REGISTRY = (
     Entry("", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point"),
     Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing"),
     Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object"),
+    Entry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus"),
     Entry(".livememfs/errors.ndjson", "file", 0o444, "EROFS", "the last 1,000 refusals and failures, and what to do"),
     Entry(
         ".livememfs/conflicts.ndjson", "file", 0o444, "EROFS", "the last 1,000 times both sides of a conflict were kept"

@@ -20,7 +20,7 @@ from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.tree.bank import ReadOnlyDirectory
-from livememfs.tree.computed import ComputedDirectory, ComputedFile
+from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.context import STATE
 from livememfs.tree.control import JournalWait
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink
@@ -290,6 +290,13 @@ def _state_directory(root: Root, context: Context) -> ComputedDirectory:
         ]
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
 
+    figures = b""
+
+    async def metrics() -> bytes:
+        nonlocal figures
+        figures = await context.metrics()
+        return figures
+
     state = ComputedDirectory(root, STATE)
     contents = {
         "status.json": status,
@@ -299,6 +306,8 @@ def _state_directory(root: Root, context: Context) -> ComputedDirectory:
     }
     for name, content in contents.items():
         state.nodes[name] = ComputedFile(state, name, context, content)
+    # Whoever only looks at the directory does not pay for the figures again.
+    state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)
     state.nodes[REJECTED] = RejectedDirectory(state, REJECTED, context)
     state.nodes["journal.wait"] = JournalWait(state, "journal.wait", context)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from commandline import Cli, Ended
 
+from livememfs.cli import mounts
 from livememfs.cli.main import main
 
 FOREIGN = ("S3_", "AWS_", "LLMAAS_", "OPENAI_", "CONSOLIDATION_", "LIVEMEMFS_", "XDG_")
@@ -23,6 +24,13 @@ def clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.setenv("LIVEMEMFS_STORE", str(tmp_path / "store"))
+
+
+@pytest.fixture
+def nothing_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's table without what other tests have mounted at the same time."""
+    (tmp_path / "mountinfo").touch()
+    monkeypatch.setattr(mounts, "_MOUNTINFO", tmp_path / "mountinfo")
 
 
 @pytest.fixture

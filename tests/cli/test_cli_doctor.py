@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli import checks
-from livememfs.cli.checks import Check
+from livememfs.cli.checks import Check, machine, store
 from livememfs.config import Settings
 from livememfs.errors import Denied
+from livememfs.store.capabilities import Capabilities
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.llm import Scripted, ScriptedLLM
+
+pytestmark = pytest.mark.usefixtures("nothing_mounted")
 
 
 def named(found: list[dict[str, str]], name: str) -> dict[str, str]:
@@ -131,7 +133,7 @@ class ReadOnlyStore(MemoryStore):
 
 
 async def test_a_key_that_may_not_write_fails() -> None:
-    found = await checks._writing(ReadOnlyStore())
+    found = await store._writing(ReadOnlyStore(), Settings(s3_bucket_name="b"))
 
     assert [(check.name, check.verdict) for check in found] == [("store, writing", "fail")]
     assert "no write permission" in found[0].found
@@ -142,11 +144,11 @@ def test_a_missing_promise_is_a_warning_with_its_consequence() -> None:
         ("put_if_absent", "put_if_match", "delete_if_match", "start_after", "metadata", "copy_metadata", "ordered"),
         True,
     )
-    kept = checks.Capabilities(**promises)
-    broken = checks.Capabilities(**{**promises, "put_if_match": False}, notes=("writers may overwrite each other",))
+    kept = Capabilities(**promises)
+    broken = Capabilities(**{**promises, "put_if_match": False}, notes=("writers may overwrite each other",))
 
-    assert checks._promises(kept).verdict == "ok"
-    found = checks._promises(broken)
+    assert store._promises(kept).verdict == "ok"
+    found = store._promises(broken)
     assert (found.verdict, found.advice) == ("warn", "writers may overwrite each other")
     assert "put if unchanged" in found.found
 
@@ -157,16 +159,16 @@ def test_letting_others_in_needs_leave_of_the_system(tmp_path: Path, monkeypatch
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     conf.write_text("#user_allow_other\n")
 
-    assert checks._allow_other(wants, conf).verdict == "fail"
-    assert checks._allow_other(Settings(), conf).verdict == "ok"
+    assert machine._allow_other(wants, conf).verdict == "fail"
+    assert machine._allow_other(Settings(), conf).verdict == "ok"
     conf.write_text("user_allow_other\n")
-    assert checks._allow_other(wants, conf).verdict == "ok"
+    assert machine._allow_other(wants, conf).verdict == "ok"
 
 
 def test_a_missing_fusermount_says_which_package_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
 
-    found = checks._fusermount()
+    found = machine._fusermount()
 
     assert found == Check("fusermount3", "fail", "not found", "install the package fuse3 (apt-get install fuse3)")
 

@@ -161,6 +161,38 @@ def test_a_killed_daemon_is_told_from_a_good_end_and_cleared_away(livememfs: Run
     livememfs("umount mnt")
 
 
+def test_a_mount_that_hangs_is_detached_and_keeps_no_command_waiting(folder_mounted: Mount, livememfs: Run) -> None:
+    folder_mounted.signal(signal.SIGSTOP)
+    environment = {"XDG_STATE_HOME": folder_mounted.environment["XDG_STATE_HOME"], "LIVEMEMFS_EMBED_MODEL": "none"}
+    try:
+        said = json.loads(livememfs("doctor --json", env=environment).stdout)["next"]
+        detached = livememfs(f"umount --lazy {folder_mounted.path}", env=environment).stdout
+    finally:
+        folder_mounted.signal(signal.SIGCONT)
+
+    assert f"`livememfs umount --lazy {folder_mounted.path}`" in said
+    assert "is detached" in detached
+    assert not mounted_at(folder_mounted.path)
+    folder_mounted.expect_end()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["with a record", "without a record"])
+def test_the_doctor_finds_a_mount_whose_daemon_is_dead(livememfs: Run, tmp_path: Path, home: Path, known: bool) -> None:
+    """What it says to do next helps, too."""
+    (tmp_path / "mnt").mkdir()
+    livememfs("mount mnt")
+    (record,) = records(home)
+    os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+    if not known:
+        record.unlink()
+
+    said = json.loads(livememfs("doctor --json", env={"LIVEMEMFS_EMBED_MODEL": "none"}).stdout)["next"]
+    assert said.startswith("mounts: `livememfs umount")
+    livememfs(said.split("`")[1].removeprefix("livememfs "))
+
+    assert not mounted_at(tmp_path / "mnt")
+
+
 def test_mounting_over_a_dead_mount_clears_it_away(livememfs: Run, tmp_path: Path, home: Path) -> None:
     (tmp_path / "mnt").mkdir()
     livememfs("mount mnt")

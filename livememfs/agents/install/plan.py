@@ -116,6 +116,11 @@ def removal(tool: Tool, project: Path) -> Plan:
     )
 
 
+def spaces(tool: Tool, project: Path) -> set[str]:
+    """The paths of the spaces that an agent uses in a project, by the record and by the hooks there are."""
+    return _spaces(tool, project, record.find(tool, project))
+
+
 # --- one file ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,93 @@
+"""What is around: mounts that no daemon answers for, and agents whose hooks lead to nothing.
+
+Owns the question to each mount, which a thread asks and nobody waits for long, since a daemon may hang. Refuses the
+network. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import trio
+
+from livememfs.agents.install import plan
+from livememfs.agents.install.tools import Tool
+from livememfs.cli import mounts
+from livememfs.cli.checks import Check
+from livememfs.records import keys
+
+ANSWER_SECONDS = 5.0
+
+
+async def checks(project: Path) -> list[Check]:
+    """Mounts first, then the agents of a project."""
+    own = {record.mountpoint for record in mounts.records()}
+    # The user's own first: others' are for others to clear away.
+    known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
+    state = {path: await _state(path) for path in known}
+    return [_mounts(state), await _hooks(project, [path for path, one in state.items() if not one])]
+
+
+# --- mounts ------------------------------------------------------------------------------------------------------
+
+
+async def _state(path: str) -> str:
+    """What is wrong with a mount that the kernel has; empty when nothing is."""
+    if (record := mounts.find(Path(path))) is not None and not record.is_alive:
+        return f"the daemon of {path} is dead"
+    with trio.move_on_after(ANSWER_SECONDS):
+        try:
+            # `statvfs` always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one.
+            await trio.to_thread.run_sync(os.statvfs, path, abandon_on_cancel=True)
+        except OSError as error:
+            # Another user's mount denies us, and that is right.
+            return f"the daemon of {path} is dead" if error.errno == errno.ENOTCONN else ""
+        return ""
+    return f"{path} does not answer"
+
+
+def _mounts(state: dict[str, str]) -> Check:
+    broken = {path: said for path, said in state.items() if said}
+    gone = [one for one in mounts.records() if one.mountpoint not in state and not one.is_alive]
+    found = [*broken.values(), *(f"{one.mountpoint} ended badly{_reason(one)}" for one in gone)]
+    if not found:
+        return Check("mounts", "ok", ", ".join(sorted(state)) or "none")
+    path = next(iter([*broken, *(one.mountpoint for one in gone)]))
+    lazy = " --lazy" if broken.get(path, "").endswith("does not answer") else ""
+    forget = "clears it away; what was accepted is uploaded by the next mount of the same bucket"
+    return Check("mounts", "warn", "; ".join(found), f"`livememfs umount{lazy} {path}` {forget}")
+
+
+def _reason(record: mounts.Record) -> str:
+    return f": {record.problem}" if record.problem else ""
+
+
+# --- agents ------------------------------------------------------------------------------------------------------
+
+
+async def _hooks(project: Path, answering: list[str]) -> Check:
+    """Whether the spaces are there that the agents of this project write to."""
+    used = {tool: spaces for tool in Tool if (spaces := plan.spaces(tool, project))}
+    if not used:
+        return Check("hooks", "ok", f"none in {project}")
+    for tool, spaces in used.items():
+        for space in sorted(spaces):
+            found = await _space(tool, Path(space), answering)
+            if found is not None:
+                return found
+    return Check("hooks", "ok", "; ".join(f"{tool} uses {', '.join(sorted(spaces))}" for tool, spaces in used.items()))
+
+
+async def _space(tool: Tool, space: Path, answering: list[str]) -> Check | None:
+    """What keeps the hooks of an agent from a space; None when nothing does."""
+    mount, undo = space.parent, f"take the hooks out: livememfs uninstall {tool}"
+    if str(mount) not in answering:
+        advice = f"mount there (livememfs mount {mount}), or {undo}"
+        return Check("hooks", "warn", f"{tool} writes to {space}, where nothing is mounted", advice)
+    with trio.move_on_after(ANSWER_SECONDS):
+        if await trio.to_thread.run_sync((space / keys.META).exists, abandon_on_cancel=True):
+            return None
+    advice = f"make it (mkdir {space}), or name another one (livememfs install {tool} --space SPACE), or {undo}"
+    return Check("hooks", "warn", f"{tool} writes to {space}, and there is no such space", advice)

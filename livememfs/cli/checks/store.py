@@ -1,0 +1,127 @@
+"""Whether the store answers, may be written, has our time, and which of its promises it keeps.
+
+Owns the probe objects below `_system/probe/`, which it removes. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from uuid import uuid4
+
+import trio
+
+from livememfs.app.parts import open_store
+from livememfs.cache.watcher import CLOCK_SKEW
+from livememfs.cli import output
+from livememfs.cli.checks import Check, attempt
+from livememfs.cli.daemon import check_store
+from livememfs.clock import Clock, SystemClock
+from livememfs.config import Settings
+from livememfs.errors import BucketMissing, Denied, LiveMemError, Unreachable
+from livememfs.store.base import Store
+from livememfs.store.capabilities import PREFIX, Capabilities, probe
+
+PROBE_TIMEOUT = 60.0
+PROMISES = "store, promises"
+DIFFERS = 60.0
+"""Seconds by which clocks may differ without a word. Beyond CLOCK_SKEW others see new notes late."""
+SET_CLOCK = "set the clock of this machine (timedatectl set-ntp true), or the store's"
+
+
+async def checks(settings: Settings) -> list[Check]:
+    """All of it, up to the first that fails."""
+    try:
+        opened = open_store(settings, SystemClock())
+    except LiveMemError as error:
+        return [Check("store", "fail", str(error), _advice(error, settings))]
+    try:
+        reached = await attempt(
+            "store", lambda: check_store(opened, settings.op_timeout), lambda error: _advice(error, settings)
+        )
+        if reached is not None:
+            return [_refused_for_time(reached)]
+        return [Check("store", "ok", opened.label), *await _writing(opened, settings)]
+    finally:
+        await opened.aclose()
+
+
+def _advice(error: LiveMemError, settings: Settings) -> str:
+    """What to do about a store that cannot be used, by the settings that lead to it."""
+    folder = settings.store_path
+    if not settings.s3_bucket_name:
+        return f"let this user write to {folder}, or name another folder with --store or LIVEMEMFS_STORE"
+    if isinstance(error, BucketMissing):
+        return f"create the bucket {settings.s3_bucket_name}, or correct S3_BUCKET_NAME"
+    if isinstance(error, Unreachable) and not settings.s3_endpoint_url:
+        return "check the network, or set S3_ENDPOINT_URL if the bucket is not Amazon's"
+    if isinstance(error, Denied) and not settings.s3_access_key_id:
+        return "set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, or give the AWS SDK a profile or a role"
+    return error.advice()
+
+
+def _refused_for_time(failed: Check) -> Check:
+    """A store that refuses requests because of their date says so in place of an answer."""
+    if "RequestTimeTooSkewed" not in failed.found:
+        return failed
+    return Check("clock", "fail", failed.found, SET_CLOCK)
+
+
+async def _writing(opened: Store, settings: Settings) -> list[Check]:
+    found: list[Capabilities] = []
+
+    async def work() -> None:
+        with trio.fail_after(PROBE_TIMEOUT):
+            found.append(await probe(opened))
+
+    failed = await attempt("store, writing", work, lambda error: _advice(error, settings))
+    if failed:
+        return [failed]
+    return [Check("store, writing", "ok", "allowed"), await _clock(opened, SystemClock()), _promises(found[0])]
+
+
+async def _clock(opened: Store, clock: Clock) -> Check:
+    """How far this machine's clock and the store's differ, by when a new object is said to have been made."""
+    key = f"{PREFIX}{uuid4().hex}/clock"
+    try:
+        with trio.fail_after(PROBE_TIMEOUT):
+            before = clock.now().timestamp()
+            info = await opened.put(key, b"1")
+            after = clock.now().timestamp()
+            modified = (info.modified_ns or (await opened.head(key)).modified_ns) / 1e9
+    except (LiveMemError, trio.TooSlowError) as error:
+        return Check("clock", "warn", f"the store's time cannot be had: {error}", "try again")
+    finally:
+        with suppress(LiveMemError), trio.move_on_after(PROBE_TIMEOUT, shield=True):
+            await opened.delete(key)
+    if not modified:
+        return Check("clock", "ok", "the store does not tell its time")
+    ahead = before - modified - 1 if before > modified else min(0.0, after - modified)  # dates are whole seconds
+    return _compared(ahead)
+
+
+def _compared(ahead: float) -> Check:
+    """The verdict on a clock that is so many seconds ahead of the store's."""
+    seconds = abs(ahead)
+    if seconds <= DIFFERS:
+        return Check("clock", "ok", "that of the store")
+    size = output.plural(round(seconds / 60), "minute")
+    found = f"{size} {'ahead of' if ahead > 0 else 'behind'} the store's"
+    if seconds <= CLOCK_SKEW.total_seconds():
+        return Check("clock", "warn", f"{found}: notes are dated and ordered wrongly", SET_CLOCK)
+    return Check("clock", "fail", f"{found}: others see new notes late, and S3 may refuse requests", SET_CLOCK)
+
+
+def _promises(found: Capabilities) -> Check:
+    promises = {
+        "put if absent": found.put_if_absent,
+        "put if unchanged": found.put_if_match,
+        "delete if unchanged": found.delete_if_match,
+        "list from a key on": found.start_after,
+        "user metadata": found.metadata,
+        "copy with metadata": found.copy_metadata,
+    }
+    missing = [name for name, kept in promises.items() if not kept]
+    if not missing:
+        return Check(PROMISES, "ok", ", ".join(promises))
+    advice = "; ".join(found.notes) or "two hosts that write the same object at once may overwrite each other"
+    return Check(PROMISES, "warn", f"missing: {', '.join(missing)}", advice)

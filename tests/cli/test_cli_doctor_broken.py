@@ -1,0 +1,354 @@
+"""Broken set-ups, each with the one thing that `livememfs doctor` says to do next. What can be broken is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import boto3
+import broken
+import pytest
+from commandline import Cli, Ended
+
+from livememfs.agents.install import plan
+from livememfs.agents.install.tools import Tool, Wanted
+from livememfs.cli import mounts
+from livememfs.cli.checks import Check, around, machine, next_step
+from livememfs.cli.mounts import Record
+from livememfs.testing.llm import Scripted, ScriptedLLM
+
+pytestmark = pytest.mark.usefixtures("nothing_mounted")
+
+
+@pytest.fixture(autouse=True)
+def words_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No model for meanings, which takes a second to load, and a current directory that is no project."""
+    monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "none")
+    monkeypatch.chdir(tmp_path)
+
+
+def advice(ended: Ended, verdict: str, name: str) -> str:
+    """What is to be done next, which has to be what the check `name` says with that verdict."""
+    found = {one["name"]: one for one in ended.json["checks"]}
+    assert found[name]["verdict"] == verdict, found[name]
+    assert ended.code == (1 if verdict == "fail" else 0)
+    assert ended.json["next"].startswith(f"{name}: ")
+    return str(ended.json["next"]).removeprefix(f"{name}: ")
+
+
+# --- what comes first --------------------------------------------------------------------------------------------
+
+
+def test_the_next_thing_is_the_first_failure_else_the_first_warning_else_to_mount(cli: Cli) -> None:
+    fine, odd, bad = Check("a", "ok", ""), Check("b", "warn", "odd", "mind it"), Check("c", "fail", "bad", "mend it")
+
+    assert next_step([fine, odd, bad, Check("d", "fail", "worse", "later")]) == "c: mend it"
+    assert next_step([fine, odd]) == "b: mind it"
+    assert next_step([fine]) == ""
+    ended = cli("doctor")
+    assert ended.out.splitlines()[-1] == "next: livememfs mount DIRECTORY"
+
+
+# --- settings ----------------------------------------------------------------------------------------------------
+
+
+def test_a_misspelt_setting(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_AGNET", "x")
+
+    assert "did you mean LIVEMEMFS_AGENT?" in advice(cli("doctor", "--json"), "fail", "settings")
+
+
+def test_a_configuration_file_with_secrets_that_others_can_read(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('llmaas_api_key = "sk-shown-to-all"\n')
+    file.chmod(0o644)
+
+    ended = cli("doctor", "--json", "--config", str(file))
+
+    assert advice(ended, "warn", "secrets") == f"chmod 600 {file}"
+    assert "sk-shown-to-all" not in ended.out
+    file.chmod(0o600)
+    assert cli("doctor", "--json", "--config", str(file)).json["next"] == "livememfs mount DIRECTORY"
+
+
+def test_a_services_secrets_that_others_can_read(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "config" / "livememfs" / "env"
+    file.parent.mkdir(parents=True)
+    file.write_text("S3_SECRET_ACCESS_KEY=sesame\n")
+    file.chmod(0o640)
+
+    assert advice(cli("doctor", "--json"), "warn", "secrets") == f"chmod 600 {file}"
+
+
+# --- the machine -------------------------------------------------------------------------------------------------
+
+
+def test_no_device(tmp_path: Path) -> None:
+    ended = broken.doctor_where("mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3", tmp_path)
+
+    assert "modprobe fuse" in advice(ended, "fail", "/dev/fuse")
+    assert "--device /dev/fuse" in ended.json["next"]
+
+
+def test_a_device_that_may_not_be_opened(tmp_path: Path) -> None:
+    makes = "mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3; mknod -m 600 /dev/fuse c 10 229; chown 1 /dev/fuse"
+
+    assert "let this user read and write /dev/fuse" in advice(broken.doctor_where(makes, tmp_path), "fail", "/dev/fuse")
+
+
+def test_no_fusermount(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert "apt-get install fuse3" in advice(cli("doctor", "--json"), "fail", "fusermount3")
+
+
+def test_a_kernel_without_fuse_or_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "filesystems").write_text("nodev\tproc\n\text4\n")
+    monkeypatch.setattr("livememfs.cli.checks.machine.DEVICE", tmp_path / "no-device")
+
+    assert machine._kernel(tmp_path / "filesystems").advice == "load the kernel module: modprobe fuse"
+    monkeypatch.setattr("platform.release", lambda: "4.19.0-amd64")
+    assert machine._kernel().advice == "use Linux 5.3 or newer"
+
+
+def test_others_are_to_be_let_in_and_the_system_does_not_allow_it(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("livememfs.cli.checks.machine.FUSE_CONF", tmp_path / "fuse.conf")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)  # root needs no leave
+    monkeypatch.setenv("LIVEMEMFS_ALLOW_OTHER", "true")
+
+    assert (
+        advice(cli("doctor", "--json"), "fail", "user_allow_other") == f"add user_allow_other to {tmp_path}/fuse.conf"
+    )
+
+
+def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
+    cache = tmp_path / "no-entry"
+    cache.mkdir(mode=0o500)
+
+    ended = broken.doctor_where("", tmp_path, LIVEMEMFS_CACHE=str(cache / "buckets"))
+
+    assert advice(ended, "fail", "permissions") == (
+        f"let this user write to {cache}, or set LIVEMEMFS_CACHE to another folder"
+    )
+
+
+@pytest.mark.parametrize(("size", "verdict"), [("8m", "fail"), ("64m", "warn")])
+def test_a_disk_that_is_full_or_nearly(tmp_path: Path, size: str, verdict: str) -> None:
+    (tmp_path / "small").mkdir()
+
+    ended = broken.doctor_where(
+        f"mount -t tmpfs -o size={size} none {tmp_path}/small", tmp_path, LIVEMEMFS_CACHE=f"{tmp_path}/small/buckets"
+    )
+
+    assert f"make room where {tmp_path}/small is" in advice(ended, verdict, "disk")
+
+
+# --- mounts and agents -------------------------------------------------------------------------------------------
+
+
+def test_a_mount_that_ended_badly(cli: Cli, tmp_path: Path) -> None:
+    place = tmp_path / "mnt"
+    Record(mountpoint=str(place), pid=1, started=0, since="", store="", problem="the store went away").write()
+
+    ended = cli("doctor", "--json")
+
+    assert f"`livememfs umount {place}`" in advice(ended, "warn", "mounts")
+    assert "the store went away" in ended.out
+
+
+@pytest.fixture
+def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """`hooked(mount)`: have the current directory's agent use the space `project` of a mount."""
+
+    def install(mount: Path) -> None:
+        here = tmp_path / "work"
+        here.mkdir()
+        plan.installation(Tool.CLAUDE_CODE, here, mount, Wanted(space=f"{mount}/project")).carry_out()
+        monkeypatch.chdir(here)
+
+    return install
+
+
+def test_hooks_of_a_mount_that_is_gone(cli: Cli, hooked: Callable[[Path], None], tmp_path: Path) -> None:
+    hooked(tmp_path / "mnt")
+
+    said = advice(cli("doctor", "--json"), "warn", "hooks")
+
+    assert f"livememfs mount {tmp_path}/mnt" in said
+    assert "livememfs uninstall claude-code" in said
+
+
+async def test_hooks_of_a_space_that_is_gone(
+    hooked: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "mnt"
+    place.mkdir()
+    monkeypatch.setattr(mounts, "kernel_mounts", lambda: [str(place)])
+    hooked(place)
+
+    gone = (await around.checks(tmp_path / "work"))[1]
+    (place / "project").mkdir()
+    (place / "project" / "_meta.json").write_text("{}")
+    there = (await around.checks(tmp_path / "work"))[1]
+
+    assert (gone.verdict, there.verdict) == ("warn", "ok")
+    assert f"mkdir {place}/project" in gone.advice
+
+
+# --- the store ---------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    folder = tmp_path / "no-entry"
+    folder.mkdir(mode=0o500)
+
+    said = advice(broken.doctor_where("", tmp_path, LIVEMEMFS_STORE=str(folder)), "fail", "store")
+
+    assert f"let this user write to {folder}" in said
+    assert "S3_" not in said
+
+
+S3 = Callable[..., None]
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> S3:
+    """`bucket(endpoint)`: the settings for the bucket there, which is made; `made=False` leaves that out."""
+
+    def use(endpoint: str, *, made: bool = True, key: str = broken.KEY) -> None:
+        settings = {"ENDPOINT_URL": endpoint, "BUCKET_NAME": broken.BUCKET}
+        settings |= {"ACCESS_KEY_ID": key, "SECRET_ACCESS_KEY": broken.SECRET}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"S3_{name}", value)
+        client = boto3.client(
+            "s3",
+            endpoint_url=endpoint,
+            aws_access_key_id=broken.KEY,
+            aws_secret_access_key=broken.SECRET,
+            region_name="us-east-1",
+        )
+        if made:
+            client.create_bucket(Bucket=broken.BUCKET)
+        client.close()
+
+    return use
+
+
+def test_a_bucket_that_is_fine(cli: Cli, bucket: S3) -> None:
+    with broken.s3() as endpoint:
+        bucket(endpoint)
+        ended = cli("doctor", "--json")
+
+    assert {one["verdict"] for one in ended.json["checks"]} == {"ok"}, ended.out
+
+
+def test_a_bucket_that_is_not_there(cli: Cli, bucket: S3) -> None:
+    with broken.s3() as endpoint:
+        bucket(endpoint, made=False)
+        said = advice(cli("doctor", "--json", "--bucket", "misspelt"), "fail", "store")
+
+    assert said == "create the bucket misspelt, or correct S3_BUCKET_NAME"
+
+
+def test_a_key_that_is_wrong(cli: Cli, bucket: S3) -> None:
+    with broken.s3() as endpoint:
+        bucket(endpoint, key="a-wrong-key")
+        ended = cli("doctor", "--json")
+
+    assert "S3_ACCESS_KEY_ID" in advice(ended, "fail", "store")
+    assert broken.SECRET not in ended.out
+
+
+def test_an_endpoint_that_is_not_there(cli: Cli, bucket: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_OP_TIMEOUT", "1")
+    bucket("http://127.0.0.1:9", made=False)
+
+    assert "S3_ENDPOINT_URL" in advice(cli("doctor", "--json"), "fail", "store")
+
+
+def test_a_store_without_conditions(cli: Cli, bucket: S3) -> None:
+    with broken.s3(conditions=False) as endpoint:
+        bucket(endpoint)
+        said = advice(cli("doctor", "--json"), "warn", "store, promises")
+
+    assert "If-None-Match on PUT is not honoured" in said
+
+
+@pytest.mark.parametrize(
+    ("minutes", "verdict", "text"),
+    [(-20, "fail", "20 minutes ahead"), (20, "fail", "20 minutes behind"), (3, "warn", "3 minutes behind")],
+)
+def test_a_clock_that_is_wrong(cli: Cli, bucket: S3, minutes: int, verdict: str, text: str) -> None:
+    with broken.s3(ahead=timedelta(minutes=minutes)) as endpoint:
+        bucket(endpoint)
+        ended = cli("doctor", "--json")
+
+    assert "timedatectl" in advice(ended, verdict, "clock")
+    assert text in ended.out
+
+
+def test_a_clock_for_which_every_request_is_refused(cli: Cli, bucket: S3) -> None:
+    with broken.s3(ahead=timedelta(minutes=20), strict=True) as endpoint:
+        bucket(endpoint, made=False)
+        ended = cli("doctor", "--json")
+
+    assert "timedatectl" in advice(ended, "fail", "clock")
+    assert "S3_ACCESS_KEY_ID" not in ended.json["next"]
+
+
+# --- the models --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asks(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`asks(url, key=..., model=...)`: the settings for a model."""
+
+    def use(url: str, key: str = "sk-right", model: str = "scripted") -> None:
+        for name, value in {"API_URL": url, "API_KEY": key, "MODEL": model}.items():
+            monkeypatch.setenv(f"LLMAAS_{name}", value)
+
+    return use
+
+
+def test_a_model_key_that_is_wrong(cli: Cli, asks: Callable[..., None]) -> None:
+    with ScriptedLLM('{"ok": true}', key="sk-right") as llm:
+        asks(llm.url, key="sk-wrong-one")
+        ended = cli("doctor", "--json")
+
+    assert advice(ended, "fail", "model") == "correct LLMAAS_API_KEY"
+    assert "sk-wrong-one" not in ended.out
+
+
+def test_a_model_that_nobody_knows(cli: Cli, asks: Callable[..., None]) -> None:
+    with ScriptedLLM(Scripted("no such model", status=404)) as llm:
+        asks(llm.url, model="misspelt")
+        said = advice(cli("doctor", "--json"), "fail", "model")
+
+    assert said.startswith("correct LLMAAS_MODEL")
+
+
+def test_a_model_that_cannot_be_reached(cli: Cli, asks: Callable[..., None]) -> None:
+    asks("http://127.0.0.1:9/v1")
+
+    assert "http://127.0.0.1:9/v1 (LLMAAS_API_URL)" in advice(cli("doctor", "--json"), "fail", "model")
+
+
+def test_an_observing_model_that_nobody_knows(
+    cli: Cli, asks: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIVEMEMFS_OBSERVE_MODEL", "misspelt")
+    with ScriptedLLM('{"ok": true}', Scripted("no such model", status=404)) as llm:
+        asks(llm.url)
+        said = advice(cli("doctor", "--json"), "fail", "model, observing")
+
+    assert said.startswith("correct LIVEMEMFS_OBSERVE_MODEL")
+
+
+def test_an_endpoint_for_meanings_that_is_down(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "some-model")
+    monkeypatch.setenv("LIVEMEMFS_EMBED_URL", "http://127.0.0.1:9/v1")
+
+    assert "LIVEMEMFS_EMBED_URL" in advice(cli("doctor", "--json"), "warn", "embeddings")

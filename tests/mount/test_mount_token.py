@@ -1,0 +1,213 @@
+"""A mount that is limited by a token: what it does not allow is not there, or cannot be changed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+from cloud import Bucket
+from machine import SPACE, Mount, StartMount, sh
+from mcp_client import over_stdio
+
+CLI = f"{sys.executable} -m livememfs"
+AGAIN = 5.0
+"""How often a mount asks what its token is worth."""
+
+MakeToken = Callable[..., str]
+
+
+@pytest.fixture
+def whole(mounted: Mount) -> Mount:
+    """A mount without a token; beside `project` there is `other`, and a backup."""
+    sh("mkdir other && echo 'of other' > other/live/decision.md", cwd=mounted.path)
+    sh("echo 'of project' > live/decision.md && mkdir plain && echo x > plain/file", cwd=mounted / SPACE)
+    mounted.uploaded()
+    sh(f"{CLI} backup create {SPACE}", env=mounted.environment)
+    return mounted
+
+
+@pytest.fixture
+def token(whole: Mount) -> MakeToken:
+    """`token("read", "project")`: the secret of a new token for some spaces."""
+    names = iter(f"token-{number}" for number in range(9))
+
+    def make(permissions: str, *spaces: str) -> str:
+        of = " ".join(f"--space {space}" for space in spaces)
+        done = sh(f"{CLI} token create {next(names)} --permissions {permissions} {of} --json", env=whole.environment)
+        secret: str = json.loads(done.stdout)["token"]
+        return secret
+
+    return make
+
+
+@pytest.fixture
+def limited(second_mount: StartMount, token: MakeToken) -> Callable[..., Mount]:
+    """`limited("read", "project")`: the same bucket, mounted with such a token."""
+
+    def start(permissions: str, *spaces: str) -> Mount:
+        return second_mount({"LIVEMEMFS_TOKEN": token(permissions, *spaces)})
+
+    return start
+
+
+def test_spaces_outside_of_a_token_are_not_there(limited: Callable[..., Mount]) -> None:
+    mount = limited("write", SPACE)
+
+    assert sorted(os.listdir(mount.path)) == [".livememfs", SPACE, "search"]
+    for path in ("other", "other/live", "_backups", "_system", "_system/tokens.json", f"{SPACE}/../other"):
+        with pytest.raises(FileNotFoundError):
+            (mount / path).stat()
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - the errno is looked at
+        (mount / "third").mkdir()
+    assert caught.value.errno == errno.EACCES
+    assert "of project" in sh("cat live/*", cwd=mount / SPACE).stdout
+    sh("echo 'by the token' > live/todo.md", cwd=mount / SPACE)
+    mount.uploaded()
+    assert 'agent: "token-0"' in sh("cat live/*_todo_*", cwd=mount / SPACE).stdout
+
+
+def test_what_a_mount_tells_of_itself_is_of_its_own_spaces(limited: Callable[..., Mount]) -> None:
+    mount = limited("read", SPACE)
+    sh(f"ls -R {SPACE} >/dev/null; cat 'search/of other.md'", cwd=mount.path)
+
+    told = sh(
+        "cat .livememfs/status.json .livememfs/*.ndjson 'search/of other or of project.md'", cwd=mount.path
+    ).stdout
+    assert "of project" in told
+    assert "other/live" not in told
+    assert json.loads((mount / ".livememfs/status.json").read_text())["statistics"]["tokens"]["good"] >= 1
+
+
+CHANGES = {
+    "note": "echo x > live/todo.md",
+    "memory": "echo x > memories/david",
+    "edit": "echo more >> live/$(ls live | head -1)",
+    "remove": "rm live/*",
+    "plain": "echo y > plain/other",
+    "append": "echo y >> plain/file",
+    "truncate": ": > plain/file",
+    "mkdir": "mkdir plain/deeper",
+    "rmdir": "mkdir -p nothing; rmdir plain",
+    "rename": "mv plain/file plain/moved",
+    "link": "ln -s file plain/link",
+    "chmod": "chmod 600 plain/file",
+    "touch": "touch plain/file",
+    "xattr": f'{sys.executable} -c \'import os; os.setxattr("plain/file", "user.x", b"y")\'',
+    "consolidate": "touch .consolidate",
+    "digest": "touch .digest",
+    "rules": "echo r > _rules.md",
+    "hook": "echo '{}' > .hooks/PostToolUse",
+    "session": "mkdir sessions/s",
+    "space": "mkdir ../third",
+}
+
+
+def test_who_may_only_read_changes_nothing_by_any_way(
+    whole: Mount, limited: Callable[..., Mount], bucket: Bucket
+) -> None:
+    """Each with EROFS, which every program knows how to say."""
+    mount = limited("read")
+    before = {item["Key"]: item["ETag"] for item in bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"]}
+
+    for name, command in CHANGES.items():
+        done = sh(f"{{ {command}; }} 2>&1", cwd=mount / SPACE, status=None)
+        assert done.returncode != 0, name
+        assert "Read-only file system" in done.stdout, (name, done.stdout)
+    after = {item["Key"]: item["ETag"] for item in bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"]}
+    changed = {key for key in {*before, *after} if before.get(key) != after.get(key)}
+    assert {key for key in changed if not key.startswith("_system/")} == set()
+    told = sh("exec 3<>.recall; echo 'what of project?' >&3; cat <&3", cwd=mount / SPACE)
+    assert told.returncode == 0  # it asks, and changes nothing
+
+
+def test_an_administrator_sees_the_backups(limited: Callable[..., Mount]) -> None:
+    assert "_backups" in os.listdir(limited("admin").path)
+
+
+def test_a_token_that_is_taken_away_closes_the_mount(whole: Mount, limited: Callable[..., Mount]) -> None:
+    mount = limited("write")
+    mount.expect_log("the token of this mount is good no more")
+    opened = os.open(mount / SPACE / "plain/file", os.O_WRONLY | os.O_APPEND)
+    try:
+        sh(f"{CLI} token revoke token-0", env=whole.environment)
+        deadline = time.monotonic() + AGAIN * 2 + 5
+        while time.monotonic() < deadline and _is_open(mount.path):
+            time.sleep(0.1)
+        for path in ("", SPACE, f"{SPACE}/plain/file", ".livememfs/status.json"):
+            assert not _is_open(mount.path / path)
+        with pytest.raises(PermissionError):
+            os.write(opened, b"x")
+    finally:
+        os.close(opened)
+
+
+def _is_open(path: Path) -> bool:
+    """Whether a program that opens a path anew gets anything; what the kernel remembers it need not ask for."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except (PermissionError, FileNotFoundError):
+        return False
+    try:
+        os.listdir(descriptor) if stat.S_ISDIR(os.fstat(descriptor).st_mode) else os.pread(descriptor, 1, 0)
+    except PermissionError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def test_a_token_that_is_not_good_mounts_nothing(whole: Mount, tmp_path: Path) -> None:
+    (tmp_path / "third").mkdir()
+
+    done = sh(
+        f"timeout 60 {CLI} mount {tmp_path}/third --token lm_{'x' * 43}", env=whole.environment, status=1, timeout=70
+    )
+    assert "a valid token is needed" in done.stderr
+    assert "lm_xxx" not in done.stderr
+    assert not Path(tmp_path / "third/.livememfs").exists()
+
+
+def test_the_secret_is_in_no_argument_of_the_daemon(whole: Mount, token: MakeToken, tmp_path: Path) -> None:
+    """Everybody on a machine can read the arguments of everybody's processes."""
+    secret = token("read")
+    place = tmp_path / "third"
+    place.mkdir()
+    env = {**whole.environment, "LIVEMEMFS_CACHE": str(tmp_path / "third-cache")}
+    try:
+        sh(f"timeout 60 {CLI} mount {place} --token {secret}", env=env, timeout=70)
+        pid = json.loads(sh(f"{CLI} status {place} --json", env=env).stdout)
+        seen = [
+            path.read_bytes()
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if path.exists() and "self" not in str(path)
+        ]
+        assert pid
+        assert any(str(place).encode() in one for one in seen)
+        assert not [one for one in seen if secret.encode() in one]
+        with pytest.raises(OSError):  # noqa: PT011 - it is limited all the same
+            (place / SPACE / "live/x.md").write_text("x")
+    finally:
+        sh(f"{CLI} umount {place}", env=env, status=None)
+
+
+def test_the_socket_of_a_mount_is_its_users_alone_and_as_limited(limited: Callable[..., Mount]) -> None:
+    mount = limited("read", SPACE)
+    sockets = list(Path(mount.environment["XDG_STATE_HOME"]).rglob("*.sock"))
+    assert [stat.S_IMODE(one.stat().st_mode) for one in sockets] == [0o600]
+
+    async def ask() -> None:
+        async with over_stdio(mount.environment, "--space", str(mount / SPACE)) as client:
+            assert [one["space_id"] for one in (await client.call("space_list"))["spaces"]] == [SPACE]
+            assert "no permission to write" in await client.refused("live_note", content="x")
+            assert "there is no other" in await client.refused("live_read", space_id="other")
+            assert "no permission to admin" in await client.refused("admin_list_tokens")
+
+    trio.run(ask)
