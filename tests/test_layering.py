@@ -42,7 +42,9 @@ ONLY_IN = {
     "mcp": ("livememfs/serve/",),
     "starlette": ("livememfs/serve/", "livememfs/app/serving.py"),
     "prometheus_client": ("livememfs/serve/metrics.py",),
-    "markdown_it": ("livememfs/records/headings.py",),
+    "markdown_it": ("livememfs/records/headings.py", "livememfs/serve/web/markdown.py"),
+    "nh3": ("livememfs/serve/web/markdown.py",),
+    "jinja2": ("livememfs/serve/web/render.py",),
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

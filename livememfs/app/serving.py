@@ -40,7 +40,9 @@ def http_server(
     status = app.tree.context.status
     shown: list[BaseRoute] = []
     if pages:
-        pass
+        from livememfs.serve import web  # an MCP server has no use for templates
+
+        shown = web.routes(app.tree, app.tokens, app.settings.op_timeout)
     served = application(app.tokens, status, hosts=names_of(address, allow_hosts), mcp=manager, pages=shown)
     return HttpServer(served, address, mcp, manager)
 

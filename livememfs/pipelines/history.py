@@ -219,6 +219,11 @@ class History:
             raise NotFound(path=past.info.key)
         return data
 
+    async def wrote(self, file: str) -> list[int]:
+        """The runs within the window that wrote or removed a bank file, ascending."""
+        known = await self._known(await self.listed())
+        return [number for number, run in known.items() if file in run.files]
+
     # --- where it came from ---------------------------------------------------------------------------------
 
     async def why(self, file: str) -> str:

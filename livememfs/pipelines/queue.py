@@ -42,7 +42,9 @@ _WORKS: Mapping[RunKind, Work[Any, Any]] = {work.kind: work for work in (Consoli
 
 @dataclass(frozen=True)
 class ConsolidationsStatistics:
-    """Counters since the start: runs by how they ended, requests that joined a waiting run, runs now."""
+    """Counters since the start: runs by how they ended, requests that joined a waiting run, runs now, and the tokens
+    that runs took.
+    """
 
     ok: int
     partial: int
@@ -50,6 +52,7 @@ class ConsolidationsStatistics:
     joined: int
     queued: int
     running: int
+    tokens: int
 
 
 class Consolidations:
@@ -91,6 +94,7 @@ class Consolidations:
         self._closing = False
         self._ended = {"ok": 0, "partial": 0, "error": 0}
         self._joined = 0
+        self._tokens = 0
 
     # --- asking ---------------------------------------------------------------------------------------------
 
@@ -155,6 +159,10 @@ class Consolidations:
         ticket = next(reversed(results))
         return self._outcome(state, ticket, results[ticket])
 
+    def asked(self) -> list[str]:
+        """The spaces whose runs somebody has asked for, or about."""
+        return list(self._spaces)
+
     def is_busy(self, space: str) -> bool:
         """Whether a run of any kind waits or is at work."""
         state = self._space(space)
@@ -191,6 +199,7 @@ class Consolidations:
             joined=self._joined,
             queued=sum(len(state.waiting) for state in spaces),
             running=sum(state.running is not None for state in spaces),
+            tokens=self._tokens,
         )
 
     # --- running --------------------------------------------------------------------------------------------
@@ -244,6 +253,7 @@ class Consolidations:
                 result = await self._runner.run(state.name, run.options, run.control)
             finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
                 self._ended[result.state] += 1
+                self._tokens += result.metrics.llm_tokens_used
                 state.finish(run, result)
             if result.state == "error" and not isinstance(result.error, RunCancelled):
                 self._on_failed(state.name, result)

@@ -89,11 +89,12 @@ class Mount:
     :path:  the mount point, made here
     :home:  a directory for everything the daemon keeps
     :env:   settings, on top of a clean environment
+    :limit: seconds after which the daemon ends, whatever it is doing
     """
 
-    def __init__(self, path: Path, home: Path, env: dict[str, str], *options: str) -> None:
+    def __init__(self, path: Path, home: Path, env: dict[str, str], *options: str, limit: int = LIMIT) -> None:
         self.path = path
-        self.options = options
+        self.options, self.limit = options, limit
         self.environment = clean_environment(home, LIVEMEMFS_LOG_JSON="true", **env)
         self.log_path = home / f"{path.name}.log"
         self.claims: list[str] = []
@@ -123,7 +124,7 @@ class Mount:
     def start(self) -> dict[str, Any]:
         """Start the daemon and wait until it serves; returns what it said. AssertionError with its log otherwise."""
         reader, writer = os.pipe()
-        limited = ["timeout", "-k", "5", str(LIMIT), "setpriv", "--pdeathsig", "KILL", "--"]
+        limited = ["timeout", "-k", "5", str(self.limit), "setpriv", "--pdeathsig", "KILL", "--"]
         command = [sys.executable, "-m", "livememfs", "mount", "-f", "--ready-fd", str(writer)]
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(

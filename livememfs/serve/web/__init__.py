@@ -1,0 +1,71 @@
+"""The live page: what is in the spaces, as it changes, in a browser.
+
+Owns the routes and what each shows. Refuses to decide who is asking: the layer around it puts an `Access` into
+`request.state.access`, and without one nothing is shown. Every answer is made on the server; the one script of the
+page only makes it livelier. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Route
+
+from livememfs.serve.web import bank, live, overview, runs, search, sessions, signin, static, stream
+from livememfs.serve.web.headers import SecureHeaders
+from livememfs.serve.web.site import Site, not_found
+
+if TYPE_CHECKING:
+    from livememfs.serve.web.site import Handler
+    from livememfs.serve.web.who import SignIn
+    from livememfs.tree.root import Root
+
+__all__ = ["SecureHeaders", "Site", "routes", "routes_of"]
+
+GET, POST = ("GET",), ("POST",)
+_PUBLIC: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
+    ("/static/{name:path}", static.file, GET),
+    ("/login", signin.form, GET),
+    ("/login", signin.check, POST),
+    ("/logout", signin.leave, POST),
+)
+_SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
+    ("/", overview.spaces, GET),
+    ("/events", stream.events, GET),
+    ("/search", search.everywhere, GET),
+    ("/s/{space}", live.home, GET),
+    ("/s/{space}/", live.notes, GET),
+    ("/s/{space}/note/{name}", live.note, GET),
+    ("/s/{space}/bank/", bank.files, GET),
+    ("/s/{space}/bank/{path:path}", bank.file, GET),
+    ("/s/{space}/search", search.in_space, GET),
+    ("/s/{space}/sessions/", sessions.sessions, GET),
+    ("/s/{space}/sessions/{id}", sessions.session, GET),
+    ("/s/{space}/observations/", sessions.observations, GET),
+    ("/s/{space}/observations/{id}", sessions.observation, GET),
+    ("/s/{space}/memory/{collection}/{name}", live.memory, GET),
+    ("/s/{space}/consolidation", runs.show, GET),
+    ("/s/{space}/consolidation", runs.ask, POST),
+    ("/{rest:path}", not_found, GET),
+)
+
+
+def routes(root: Root, sign_in: SignIn, timeout: float = 30.0) -> list[BaseRoute]:
+    """The routes of the page; they come after all others, since the last of them is for every address there is not.
+
+    `timeout`: seconds that any answer but the stream of events may take.
+    """
+    return routes_of(Site(root, sign_in, timeout))
+
+
+def routes_of(site: Site) -> list[BaseRoute]:
+    """The routes of a site that its owner ends, and asks for its figures."""
+    made: list[BaseRoute] = []
+    for table, serve in ((_PUBLIC, site.public), (_SIGNED_IN, site.signed_in)):
+        for path, handler, methods in table:
+            endpoint = partial(serve, handler)
+            name = f"{handler.__module__.rpartition('.')[2]}.{handler.__name__}"
+            made.append(Route(path, endpoint, methods=list(methods), name=name, middleware=[Middleware(SecureHeaders)]))
+    return made

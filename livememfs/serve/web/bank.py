@@ -1,0 +1,163 @@
+"""`/s/<space>/bank/`: what is settled: its files, and of each what it was, what changed, and where it came from.
+
+Owns the views of one file. Refuses paths that are not in the bank. Trio thread only; what takes long is worked out in a
+thread.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from livememfs import errors
+from livememfs.records import keys
+from livememfs.serve.web.diff import DiffLine, diff_lines
+from livememfs.serve.web.markdown import MAX_SHOWN, rendered
+from livememfs.serve.web.overview import bank_files
+from livememfs.serve.web.render import page
+from livememfs.serve.web.who import access_of
+from livememfs.tree.history import HistoryDirectory
+from livememfs.tree.space import HISTORY
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from markupsafe import Markup
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from livememfs.pipelines.history import History
+    from livememfs.serve.web.site import Site
+    from livememfs.tree.space import Space
+
+NOW = "now"
+SHOWN_RUNS = 30
+VIEWS = ("page", "source", "changes", "why")
+MAX_COMPARED = 512 << 10
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """A run that wrote a file."""
+
+    number: int
+    when: datetime
+    kind: str
+
+
+async def files(site: Site, request: Request) -> Response:
+    """The files of the bank."""
+    space = (await site.space(request)).space
+    place = site.events.place(site.events.last)
+    found = await bank_files(site.context.replica, space)
+    return page("bank.html", access=access_of(request), space=space, after=place, files=found)
+
+
+async def file(site: Site, request: Request) -> Response:
+    """One file: as a page, as it is written, what changed between two runs, or where it came from (`?view=`)."""
+    node, path = await site.space(request), request.path_params["path"]
+    view = request.query_params.get("view", VIEWS[0])
+    if view not in VIEWS:
+        raise errors.NotFound(path=f"view {view}")
+    after = site.events.place(site.events.last)
+    text = await _text(site, node.space, path)
+    values: dict[str, Any] = {
+        "html": "",
+        "source": "",
+        "lines": [],
+        "cut": False,
+        "runs": [],
+        "older": "",
+        "newer": "",
+    }
+    if view == "page":
+        values["html"] = await _html(text)
+    elif view == "source":
+        values["source"] = text[:MAX_SHOWN]
+    elif view == "why":
+        values["html"] = await _html(await (await history_of(node)).why(path))
+    else:
+        values |= await _changes(await history_of(node), path, text, request)
+    return page(
+        "bankfile.html",
+        access=access_of(request),
+        space=node.space,
+        path=path,
+        view=view,
+        views=VIEWS,
+        after=after,
+        **values,
+    )
+
+
+async def history_of(space: Space) -> History:
+    """The ledger of a space, as `.history/` reads it."""
+    folder = await space.child(HISTORY)
+    assert isinstance(folder, HistoryDirectory)  # the space made it so
+    return folder.history
+
+
+async def _text(site: Site, space: str, path: str) -> str:
+    """The text of a file of the bank. NotFound."""
+    missing = errors.NotFound(path=f"{space}/{keys.BANK}/{path}")
+    folder, _, name = f"{keys.BANK}/{path}".rpartition("/")
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        raise missing
+    replica, key = site.context.replica, keys.bank_key(space, path)
+    if keys.parse(key).kind != "bank" or name not in (await replica.listing(f"{space}/{folder}/")).objects:
+        raise missing
+    try:
+        return (await replica.read(key)).data.decode("utf-8", "replace")
+    except errors.ObjectMissing:
+        raise missing from None
+
+
+async def _html(text: str) -> Markup:
+    return await trio.to_thread.run_sync(rendered, text)
+
+
+async def _changes(history: History, path: str, text: str, request: Request) -> dict[str, Any]:
+    """What changed in a file between two runs, or between one and now."""
+    runs = await _runs(history, path)
+    numbers = [str(run.number) for run in runs]
+    older = request.query_params.get("from", numbers[1] if len(numbers) > 1 else "0")
+    newer = request.query_params.get("to", numbers[0] if numbers else NOW)
+    before, later = await _as_it_was(history, path, older, text), await _as_it_was(history, path, newer, text)
+    lines, cut = await trio.to_thread.run_sync(_compared, before, later, older, newer)
+    return {"runs": runs[:SHOWN_RUNS], "older": older, "newer": newer, "lines": lines, "cut": cut}
+
+
+async def _runs(history: History, path: str) -> list[Wrote]:
+    """The runs that wrote a file, newest first."""
+    found = []
+    for number in reversed((await history.wrote(path))[-SHOWN_RUNS:]):
+        entry = await history.entry(number)
+        found.append(Wrote(number, entry.committed_at, entry.kind))
+    return found
+
+
+async def _as_it_was(history: History, path: str, run: str, text: str) -> str:
+    """A file after a run; before the first, and where it was not there, empty. NotFound for no run."""
+    if run == NOW:
+        return text
+    if not (run.isascii() and run.isdecimal() and len(run) < 9):
+        raise errors.NotFound(path=f"run {run[:20]}")
+    if run == "0":
+        return ""
+    past = (await history.bank_after(int(run))).get(path)
+    return "" if past is None else (await history.content(past)).decode("utf-8", "replace")
+
+
+def _compared(before: str, later: str, older: str, newer: str) -> tuple[list[DiffLine], bool]:
+    cut = max(len(before), len(later)) > MAX_COMPARED
+    old, new = (side[:MAX_COMPARED].split("\n") for side in (before, later))
+    lines = difflib.unified_diff(old, new, _called(older), _called(newer), lineterm="")
+    found, too_many = diff_lines("\n".join(lines))
+    return found, cut or too_many
+
+
+def _called(run: str) -> str:
+    return {NOW: NOW, "0": "nothing"}.get(run, f"run {run}")

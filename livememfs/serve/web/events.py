@@ -1,0 +1,162 @@
+"""What happens, for pages that are open: a numbered list of the last events.
+
+Owns the numbers, what is told of a change, and for how long it can be told again. One list serves all: each page has
+its place in it, so a slow one costs nothing and one that has fallen off its end is told to begin anew. Refuses
+contents: an event names what has changed, and the page asks for it. What is no change of an object (a run, the queue)
+is looked at by whoever listens, at most once a second, and by nobody when nobody does. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import trio
+
+from livememfs.records import keys
+
+if TYPE_CHECKING:
+    from livememfs.cache.changes import Change
+    from livememfs.tree.root import Root
+
+Kind = Literal["note", "bank", "run", "status"]
+KEPT = 512
+"""Events that can be told again."""
+LOOK_SECONDS = 1.0
+_TOLD: dict[str, Kind] = {"note": "note", "bank": "bank"}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `space` is empty for what concerns no space alone; `data` is JSON on one line."""
+
+    number: int
+    kind: Kind
+    space: str
+    data: str
+
+
+@dataclass(frozen=True)
+class EventsStatistics:
+    """Events since the start, those that can be told again, and open streams."""
+
+    published: int
+    kept: int
+    streams: int
+
+
+class Events:
+    """The events of one tree. Subscribes to its changes, for good."""
+
+    def __init__(self, root: Root, kept: int = KEPT) -> None:
+        self._root, self._context = root, root.context
+        self._start = secrets.token_hex(4)  # a place in the list of another process is no place in this one
+        self._ring: deque[Event] = deque(maxlen=kept)
+        self._number = 0
+        self._news = trio.Event()
+        self._looked = float("-inf")
+        self._runs: dict[str, dict[str, Any]] = {}
+        self._status: dict[str, Any] = {}
+        self.closed = False
+        self.streams = 0
+        self._context.replica.subscribe(self.heard)
+
+    # --- telling ------------------------------------------------------------------------------------------------
+
+    def heard(self, change: Change) -> None:
+        """A subscriber of the stream of changes."""
+        parsed = keys.parse(change.key)
+        kind = _TOLD.get(parsed.kind)
+        if kind is not None:
+            about = {"space": parsed.space, "name": parsed.name, "kind": change.kind, "etag": change.etag}
+            self._tell(kind, parsed.space, about)
+
+    def look(self) -> None:
+        """Find out what runs and the queue are doing, and tell what is new of it."""
+        now = trio.current_time()
+        if now < self._looked + LOOK_SECONDS * 0.9:
+            return
+        self._looked = now
+        for space in self._context.consolidations.asked():
+            run = run_of(self._context.consolidations.status(space))
+            if run["state"] != "idle" and run != self._runs.get(space):
+                self._tell("run", space, run)
+            self._runs[space] = run
+        status = self.status()
+        if status != self._status:
+            self._tell("status", "", status)
+        self._status = status
+
+    def look_now(self) -> None:
+        """The same for whoever has just changed something."""
+        self._looked = float("-inf")
+        self.look()
+
+    def status(self) -> dict[str, Any]:
+        """What every page may know of the mount as a whole."""
+        replica = self._context.replica.statistics()
+        return {
+            "state": "degraded" if replica.last_error else "ok",
+            "pending": replica.journal.pending,
+            "unsaved": self._root.statistics().unsaved,
+        }
+
+    def close(self) -> None:
+        """End all streams."""
+        self.closed = True
+        self._wake()
+
+    def _tell(self, kind: Kind, space: str, about: dict[str, Any]) -> None:
+        self._number += 1
+        self._ring.append(Event(self._number, kind, space, json.dumps(about)))
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = trio.Event()
+
+    # --- listening ----------------------------------------------------------------------------------------------
+
+    @property
+    def last(self) -> int:
+        """The number of the newest event."""
+        return self._number
+
+    def place(self, number: int) -> str:
+        """What a page remembers: numbers rise, and belong to this process."""
+        return f"{self._start}.{number}"
+
+    def number_of(self, place: str) -> int | None:
+        """The number that a page remembers; None when it cannot go on from there."""
+        start, _, number = place.partition(".")
+        if start != self._start or not (number.isascii() and number.isdecimal() and len(number) < 19):
+            return None
+        return int(number) if self.has_since(int(number)) else None
+
+    def has_since(self, number: int) -> bool:
+        """Whether everything after this number can still be told."""
+        oldest = self._ring[0].number if self._ring else self._number + 1
+        return oldest - 1 <= number <= self._number
+
+    def since(self, number: int) -> list[Event]:
+        """The events after this number, which `has_since`."""
+        missing = self._number - number
+        return list(self._ring)[-missing:] if missing else []
+
+    async def news(self, number: int) -> None:
+        """Wait until there is an event after this number, or the end."""
+        while self._number <= number and not self.closed:
+            await self._news.wait()
+
+    def statistics(self) -> EventsStatistics:
+        """Counters, cheap."""
+        return EventsStatistics(self._number, len(self._ring), self.streams)
+
+
+def run_of(status: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a run while it goes on and when it has ended."""
+    told = ("space", "run", "state", "phase", "elapsed_seconds", "dry_run", "queued", "notes")
+    return {name: status[name] for name in told if name in status}

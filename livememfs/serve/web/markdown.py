@@ -1,0 +1,66 @@
+"""Stored Markdown as HTML that does nothing.
+
+Owns what of it is shown. The text is untrusted: HTML in it is text, a picture is its words, a link goes where links may
+go, and what comes out is cleaned once more by another program. Refuses large texts. Pure and slow; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+MAX_RENDERED = 256 << 10
+"""Characters of a text that is shown as Markdown; a longer one is shown as it is written."""
+MAX_SHOWN = 1 << 20
+_TAGS = {
+    "h2", "h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "hr",
+    "br", "table", "thead", "tbody", "tr", "th", "td",
+}  # fmt: skip
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+_SCHEMES = {"http", "https", "mailto"}
+_DEEPEST = 6
+
+
+def rendered(text: str) -> Markup:
+    """The HTML of a text; its headings stand one level lower, below the title of the page."""
+    text = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()  # a lone surrogate is no character
+    if len(text) > MAX_RENDERED:
+        return _plain(text)
+    try:
+        html = _parser().render(text)
+    except RecursionError:  # nested so deep that nobody meant it to be read
+        return _plain(text)
+    clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=_SCHEMES, link_rel="noopener noreferrer")
+    return Markup(clean)
+
+
+def _plain(text: str) -> Markup:
+    more = "" if len(text) <= MAX_SHOWN else "\n…"
+    return Markup("<pre>{}{}</pre>").format(escape(text[:MAX_SHOWN]), more)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    parser.core.ruler.push("lower_headings", _lower_headings)
+    parser.add_render_rule("image", _image)
+    return parser
+
+
+def _lower_headings(state: Any) -> None:
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 1, _DEEPEST)}"
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """The words of a picture: where it is was said by whoever wrote the text, and nobody goes there."""
+    words = renderer.renderInlineAsText(tokens[index].children or [], options, env)
+    return f"<em>[picture: {escape(words)}]</em>"

@@ -1,0 +1,159 @@
+"""`/`: the spaces, and how the mount is doing.
+
+Owns what of the whole is told to whom: a space, an error and a conflict show to those who see the space they are about,
+and what is about no space to those who see all. Refuses to wait for a slow store: a figure that is not there in time is
+left open. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from livememfs import errors
+from livememfs.concurrency import for_each
+from livememfs.records import keys
+from livememfs.records.space import Meta
+from livememfs.serve.web.render import page
+from livememfs.serve.web.who import access_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from livememfs.cache.replica import Replica
+    from livememfs.records.access import Access
+    from livememfs.serve.web.site import Site
+    from livememfs.store.base import ObjectInfo
+
+PATIENCE = 4.0
+"""Seconds that the figures of the spaces may take together."""
+AT_ONCE = 16
+SHOWN_LINES = 8
+ROOT_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class SpaceRow:
+    """A space in the list. None: not known in time."""
+
+    name: str
+    description: str = ""
+    problem: str = ""
+    notes: int | None = None
+    bank: int | None = None
+    consolidated: datetime | None = None
+    state: str = ""
+
+
+async def spaces(site: Site, request: Request) -> Response:
+    """The page, or with `?part=spaces` what of it changes."""
+    access, place = access_of(request), site.events.place(site.events.last)
+    rows = await rows_of(site, access)
+    part = request.query_params.get("part") == "spaces"
+    template = "_overview.html" if part else "overview.html"
+    return page(template, access=access, after=place, rows=rows, **_figures(site, access))
+
+
+async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
+    """The spaces that somebody sees, by name."""
+    replica = site.context.replica
+    top = await replica.listing("", max_age=ROOT_SECONDS)
+    rows: list[SpaceRow] = []
+
+    async def look(name: str) -> None:
+        row = SpaceRow(name)
+        with suppress(errors.ObjectMissing, errors.NotFound):
+            if keys.META in (await replica.listing(f"{name}/")).objects:
+                rows.append(row)
+                await _fill(site, row)
+
+    seen = sorted(name for name in top.folders if not name.startswith("_") and site.root.shows(name))
+    with trio.move_on_after(min(PATIENCE, site.timeout / 2)):
+        await for_each([name for name in seen if access.sees(name)], look, at_once=AT_ONCE)
+    return sorted(rows, key=lambda row: row.name)
+
+
+async def _fill(site: Site, row: SpaceRow) -> None:
+    replica = site.context.replica
+    row.state = site.context.consolidations.status(row.name)["state"]
+    row.notes = len(await note_names(replica, row.name))
+    row.bank = len(await bank_files(replica, row.name))
+    try:
+        meta = Meta.parse((await replica.read(keys.meta_key(row.name))).data)
+    except ValueError as error:
+        row.problem = f"{keys.META} cannot be read: {error}"
+    else:
+        row.description, row.consolidated = meta.description, meta.last_consolidation
+
+
+async def note_names(replica: Replica, space: str) -> list[str]:
+    """The notes of a space, newest first."""
+    prefix = keys.live_prefix(space)
+    level = await replica.listing(prefix)
+    return sorted((name for name in level.objects if keys.parse(prefix + name).kind == "note"), reverse=True)
+
+
+async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
+    """The files of a bank by their path in it, in the order of paths."""
+    found: dict[str, ObjectInfo] = {}
+    folders = [keys.bank_prefix(space)]
+    while folders:
+        prefix = folders.pop()
+        level = await replica.listing(prefix)
+        folders += [f"{prefix}{name}/" for name in level.folders]
+        for info in level.objects.values():
+            parsed = keys.parse(info.key)
+            if parsed.kind == "bank":
+                found[parsed.name] = info
+    return dict(sorted(found.items()))
+
+
+def _figures(site: Site, access: Access) -> dict[str, Any]:
+    """The rest of the page."""
+    context = site.context
+    replica = context.replica.statistics()
+    unsaved = [file.path for file in site.root.unsaved_files() if _shows(access, file.path)]
+    stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.stuck() if _shows(access, op.key)]
+    observer = context.observer.statistics() if context.observer is not None else None
+    runs = context.consolidations.statistics()
+    return {
+        "pending": replica.journal.pending,
+        "pending_bytes": replica.journal.pending_bytes,
+        "failing": bool(replica.last_error),
+        "last_error": replica.last_error if access.everywhere else "",
+        "unsaved": unsaved[:SHOWN_LINES],
+        "stuck": stuck[:SHOWN_LINES],
+        "errors": _lines(context.errors.errors(), access),
+        "conflicts": _lines(context.errors.conflicts(), access),
+        "observer": observer,
+        "runs": asdict(runs),
+    }
+
+
+def _lines(data: bytes, access: Access) -> list[dict[str, str]]:
+    """The newest lines of a list that somebody may see, newest first."""
+    found: list[dict[str, str]] = []
+    for line in reversed(data.decode("utf-8", "replace").split("\n")):
+        if line and len(found) < SHOWN_LINES:
+            value = json.loads(line)
+            if _shows(access, value["path"]):
+                found.append(value)
+    return found
+
+
+def _shows(access: Access, path: str) -> bool:
+    return access.everywhere or access.sees(path.strip("/").partition("/")[0])
+
+
+def in_pages(names: Sequence[str], before: str, most: int) -> tuple[list[str], str]:
+    """Names below `before` in a list that stands newest first, and where the next page begins; empty at the end."""
+    left: Iterable[str] = names if not before else (name for name in names if name < before)
+    found = list(left)
+    return found[:most], found[most - 1] if len(found) > most else ""

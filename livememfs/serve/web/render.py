@@ -1,0 +1,122 @@
+"""Values as HTML: the templates, and how times, sizes and addresses are written.
+
+Owns that everything is escaped, and the addresses of pages. Refuses to read anything but its own templates. Trio thread
+only.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import Response
+
+from livememfs.records import keys
+from livememfs.records.times import parse_iso
+from livememfs.serve.web.static import address
+
+if TYPE_CHECKING:
+    from livememfs.records.access import Access
+
+NEVER = "never"
+_TITLES = {400: "That cannot be", 401: "Sign in first", 403: "Not allowed", 404: "Not found", 503: "Not now"}
+
+
+def page(template: str, *, access: Access | None, code: int = 200, **values: Any) -> Response:
+    """One page, or a part of one."""
+    text = _environment().get_template(template).render(access=access, **values)
+    return Response(text.encode("utf-8", "backslashreplace"), code, media_type="text/html; charset=utf-8")
+
+
+def error_page(status: int, sentence: str, advice: str, *, access: Access | None) -> Response:
+    """What went wrong, and what to do about it."""
+    title = _TITLES.get(status, "Something went wrong")
+    return page("error.html", access=access, code=status, status=status, title=title, sentence=sentence, advice=advice)
+
+
+def part(text: str) -> str:
+    """A name as one part of an address. Bytes that are no text come back as they were."""
+    return quote(text, safe="", errors="surrogateescape") if text.isprintable() else _quoted(text)
+
+
+def path(text: str) -> str:
+    """A path as a part of an address."""
+    return "/".join(part(one) for one in text.split("/"))
+
+
+def _quoted(text: str) -> str:
+    return quote(text.encode("utf-8", "surrogateescape"), safe="")
+
+
+def place(key: str) -> str:
+    """The address of the page that shows an object; empty where none does."""
+    parsed = keys.parse(key)
+    space, name = part(parsed.space), parsed.name
+    if parsed.kind == "note":
+        return f"/s/{space}/note/{part(name)}"
+    if parsed.kind == "bank":
+        return f"/s/{space}/bank/{path(name)}"
+    if parsed.kind == "observation":
+        return f"/s/{space}/observations/{part(keys.ending(name))}"
+    if parsed.kind == "memory":
+        return f"/s/{space}/memory/{path(name)}"
+    if parsed.kind == "session":
+        return f"/s/{space}/sessions/{part(name.split('/')[1])}"
+    return f"/s/{space}/consolidation" if parsed.kind == "synthesis" else ""
+
+
+def when(moment: datetime | int | None) -> str:
+    """A moment as people read it, in UTC."""
+    if moment is None:
+        return NEVER
+    if isinstance(moment, int):
+        moment = datetime.fromtimestamp(moment, UTC)
+    shown = moment.astimezone(UTC)
+    return f"{shown.day} {shown:%b} {shown.year:04d}, {shown:%H:%M}"
+
+
+def stamp(moment: datetime | int) -> str:
+    """A moment as programs read it."""
+    if isinstance(moment, int):
+        moment = datetime.fromtimestamp(moment, UTC)
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def moment(text: str) -> str:
+    """A moment that was written for programs, as people read it; what is none as it is."""
+    try:
+        return when(parse_iso(text))
+    except ValueError:
+        return text
+
+
+def size(count: int) -> str:
+    """Bytes as people read them."""
+    amount = float(count)
+    for unit in ("bytes", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """`3 notes`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("livememfs.serve.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(part=part, path=path, when=when, moment=moment, stamp=stamp, size=size, place=place)
+    made.globals.update(count=count, address=address)
+    return made

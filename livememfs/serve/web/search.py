@@ -1,0 +1,105 @@
+"""Search as you type, and why what was found stands where it does.
+
+Owns how an answer is shown. The answer is that of `search/` in the mount. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from livememfs import errors
+from livememfs.recall.words import content_words
+from livememfs.serve.web.overview import rows_of
+from livememfs.serve.web.render import page, place
+from livememfs.serve.web.who import access_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from livememfs.recall.query import Query
+    from livememfs.recall.search import Hit
+    from livememfs.serve.web.site import Site
+
+LIMIT = 20
+MAX_QUESTION = 1_000
+WHY = {
+    "words": "its words fit",
+    "meaning": "its meaning fits",
+    "hints": "it fits what the question hints at",
+    "graph": "a memory that fits is linked to it",
+}
+"""What each list is that a hit can stand in."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A hit. `reasons`: list, rank in it, and what it means to stand there."""
+
+    rank: int
+    title: str
+    about: tuple[str, ...]
+    created: int
+    score: float
+    href: str
+    snippet: tuple[tuple[str, bool], ...]
+    reasons: tuple[tuple[str, int, str], ...]
+
+
+async def in_space(site: Site, request: Request) -> Response:
+    """Search one space."""
+    space = (await site.space(request)).space
+    return await _answer(site, request, space, [space])
+
+
+async def everywhere(site: Site, request: Request) -> Response:
+    """Search all the spaces that somebody sees."""
+    asked = request.query_params.get("q", "").strip()
+    spaces = [row.name for row in await rows_of(site, access_of(request))] if asked else []
+    return await _answer(site, request, "", spaces)
+
+
+async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str]) -> Response:
+    recall, question = site.context.recall, request.query_params.get("q", "").strip()[:MAX_QUESTION]
+    if recall is None:
+        raise errors.NotFound(path="search on this mount")
+    values: dict[str, Any] = {"hits": [], "remarks": [], "read_as": "", "strategy": "", "candidates": 0}
+    if question:
+        from livememfs.recall.page import snippet
+
+        answer = await recall.ask(question, spaces, limit=LIMIT)
+        found = answer.found
+        values = {
+            "hits": [
+                _shown(rank, hit, answer.query, snippet(hit.record, hit.piece, answer.query))
+                for rank, hit in enumerate(found.hits, 1)
+            ],
+            "remarks": [*answer.notes, *found.remarks, *answer.query.doubts],
+            "read_as": answer.query.describe(),
+            "strategy": found.strategy,
+            "candidates": found.candidates,
+        }
+    part = request.query_params.get("part") == "results"
+    template = "_results.html" if part else "search.html"
+    return page(template, access=access_of(request), space=space, question=question, **values)
+
+
+def _shown(rank: int, hit: Hit, query: Query, text: str) -> Shown:
+    record = hit.record
+    about = tuple(one for one in (record.space, record.type or record.kind, record.agent) if one)
+    reasons = tuple((name, at, WHY.get(name, "")) for name, at in sorted(hit.reasons.items(), key=lambda one: one[1]))
+    title = " ".join(record.title.split()) or record.ref
+    marked = tuple(_marked(text, list(content_words(query.text))))
+    return Shown(rank, title, about, record.created, hit.score, place(record.key), marked, reasons)
+
+
+def _marked(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """The parts of a text, and whether each is a word of the question."""
+    if not words:
+        yield text, False
+        return
+    parts = re.split(rf"({'|'.join(map(re.escape, words))})", text, flags=re.IGNORECASE)
+    yield from ((part, number % 2 == 1) for number, part in enumerate(parts) if part)

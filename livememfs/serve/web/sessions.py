@@ -1,0 +1,218 @@
+"""`/s/<space>/sessions/` and `/s/<space>/observations/`: what agents did, and what was learnt from it.
+
+Owns the order in which it is shown. What cannot be read is passed over. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs import errors
+from livememfs.concurrency import for_each
+from livememfs.recall.timeline import file_of
+from livememfs.records import keys
+from livememfs.records.observation import ICONS, Observation
+from livememfs.records.session import SUMMARY_FIELDS, Session, Summary
+from livememfs.records.times import parse_iso
+from livememfs.serve.web.markdown import rendered
+from livememfs.serve.web.overview import in_pages
+from livememfs.serve.web.render import page
+from livememfs.serve.web.who import access_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from livememfs.cache.replica import Replica
+    from livememfs.serve.web.site import Site
+
+SHOWN_SESSIONS, READ_SESSIONS = 100, 500
+SHOWN_OBSERVATIONS, SHOWN_PROMPTS = 80, 100
+AROUND = 5
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What was asked in a session."""
+
+    when: datetime | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day of a timeline: for each file the observations about it."""
+
+    day: date
+    files: tuple[tuple[str, tuple[Observation, ...]], ...]
+
+
+async def sessions(site: Site, request: Request) -> Response:
+    """The sessions of a space, the one that was busy last first."""
+    space, replica = (await site.space(request)).space, site.context.replica
+    folders = sorted((await replica.listing(f"{space}/{keys.SESSIONS}/")).folders)
+    found: list[tuple[str, Session]] = []
+
+    async def read(name: str) -> None:
+        data = await _read(replica, keys.session_key(space, name))
+        if data is not None:
+            found.append((name, Session.parse(data, space=space, session=name, now=_never())))
+
+    await for_each(folders[:READ_SESSIONS], read, at_once=AT_ONCE)
+    found.sort(key=lambda one: (one[1].updated_at, one[0]), reverse=True)
+    left_out = len(folders) - min(len(found), SHOWN_SESSIONS)
+    return page(
+        "sessions.html", access=access_of(request), space=space, sessions=found[:SHOWN_SESSIONS], left_out=left_out
+    )
+
+
+async def session(site: Site, request: Request) -> Response:
+    """One session: what it came to, what was asked, what was observed."""
+    space, name, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
+    if name not in (await replica.listing(f"{space}/{keys.SESSIONS}/")).folders:
+        raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
+    key = partial(keys.session_key, space, name)
+    found = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_never())
+    prompts = _prompts(await _read(replica, key(keys.PROMPTS)) or b"")
+    summary = await _summary(await _read(replica, key(keys.SUMMARY)), key(keys.SUMMARY))
+    observed = await _observations(replica, space, found.observations)
+    return page(
+        "session.html",
+        access=access_of(request),
+        space=space,
+        name=name,
+        session=found,
+        summary=summary,
+        prompts=prompts[-SHOWN_PROMPTS:],
+        days=_days(observed),
+        icons=ICONS,
+    )
+
+
+async def observations(site: Site, request: Request) -> Response:
+    """The timeline of a space, newest first; older with `?before=`."""
+    space, replica = (await site.space(request)).space, site.context.replica
+    names = sorted(await _names(replica, space), reverse=True)
+    shown, older = in_pages(names, request.query_params.get("before", ""), SHOWN_OBSERVATIONS)
+    days = _days(await _observations(replica, space, shown))
+    return page(
+        "observations.html",
+        access=access_of(request),
+        space=space,
+        days=days,
+        icons=ICONS,
+        total=len(names),
+        older=older,
+    )
+
+
+async def observation(site: Site, request: Request) -> Response:
+    """One observation, and what was observed before and after it."""
+    space, uid, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
+    names = sorted(await _names(replica, space))
+    at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name)), None)
+    if at is None:
+        raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
+    around = await _observations(replica, space, names[max(at - AROUND, 0) : at + AROUND + 1])
+    found = next((one for one in around if one.id == keys.ending(names[at])), None)
+    if found is None:
+        raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
+    html = await trio.to_thread.run_sync(rendered, found.narrative)
+    return page(
+        "observation.html",
+        access=access_of(request),
+        space=space,
+        found=found,
+        html=html,
+        days=_days(around),
+        icons=ICONS,
+        slug=keys.session_slug(found.session) if found.session else "",
+    )
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+async def _read(replica: Replica, key: str) -> bytes | None:
+    try:
+        return (await replica.read(key)).data
+    except errors.ObjectMissing:
+        return None
+
+
+async def _names(replica: Replica, space: str) -> list[str]:
+    level = await replica.listing(keys.observations_prefix(space))
+    return [name for name in level.objects if keys.MemoryName.parse(name) is not None]
+
+
+async def _observations(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
+    """Those of these observations that can be read."""
+    prefix, found = keys.observations_prefix(space), dict[str, Observation]()
+
+    async def read(name: str) -> None:
+        data = await _read(replica, prefix + name)
+        if data is not None:
+            with suppress(errors.NotText):
+                found[name] = Observation.parse(data, path=prefix + name, name=name)
+
+    await for_each([name for name in names if keys.MemoryName.parse(name) is not None], read, at_once=AT_ONCE)
+    return [found[name] for name in names if name in found]
+
+
+async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
+    """What a session came to: title and HTML of each part that says something."""
+    if data is None:
+        return []
+    try:
+        found = Summary.parse(data, path=path)
+    except errors.NotText:
+        return []
+    parts = [(name.replace("_", " ").capitalize(), getattr(found, name)) for name in SUMMARY_FIELDS]
+    return [(title, await trio.to_thread.run_sync(rendered, text)) for title, text in parts if text]
+
+
+def _prompts(data: bytes) -> list[Prompt]:
+    """What was asked, in its order. A line that is none is passed over."""
+    found = []
+    for line in data.decode("utf-8", "replace").split("\n"):
+        try:
+            value = json.loads(line)
+            text = value["prompt"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if isinstance(text, str) and text.strip():
+            found.append(Prompt(_moment(value.get("at")), text))
+    return found
+
+
+def _moment(value: object) -> datetime | None:
+    try:
+        return parse_iso(str(value))
+    except ValueError:
+        return None
+
+
+def _never() -> datetime:
+    return datetime.fromtimestamp(0, UTC)
+
+
+def _days(found: Iterable[Observation]) -> list[Day]:
+    """A timeline: the newest day first, and within a day file by file as they were come upon."""
+    ordered = sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)
+    days = []
+    for day, group in groupby(ordered, key=lambda one: one.created_at.astimezone(UTC).date()):
+        files: dict[str, list[Observation]] = {}
+        for one in group:
+            files.setdefault(file_of(one), []).append(one)
+        days.append(Day(day, tuple((name, tuple(beside)) for name, beside in files.items())))
+    return days

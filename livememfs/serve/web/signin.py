@@ -1,0 +1,67 @@
+"""`/login` and `/logout`: a token is pasted once and kept by the browser as a cookie that no script can read.
+
+Owns the cookie. Refuses to keep a token that opens nothing, and to put one into an address. That a form comes from our
+own page is seen to by the layer around it (Origin) and by the cookie (SameSite). Trio thread only.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.responses import RedirectResponse
+
+from livememfs.records.token import MAX_SECRET
+from livememfs.serve.guard import COOKIE, local_path
+from livememfs.serve.web.render import page
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from livememfs.serve.web.site import Site
+
+MAX_FORM, MAX_FIELDS = 8_192, 16
+UNKNOWN = "This token opens nothing: it is mistyped, expired or revoked."
+
+
+async def form(_site: Site, request: Request) -> Response:
+    """Where a token is pasted; `?next=` is where to go from there."""
+    return page("login.html", access=None, problem="", next=local_path(request.query_params.get("next", "/")))
+
+
+async def check(site: Site, request: Request) -> Response:
+    """Keep a token that is good; tell of one that is not."""
+    given = await fields(request)
+    secret, further = given.get("token", "").strip(), local_path(given.get("next", "/"))
+    usable = secret and len(secret) <= MAX_SECRET and secret.isascii() and secret.isprintable() and " " not in secret
+    access = await site.sign_in.access(secret) if usable else None
+    if access is None:
+        return page("login.html", access=None, code=401, problem=UNKNOWN, next=further)
+    answer = RedirectResponse(further, 303)
+    secure = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, secret, path="/", httponly=True, samesite="strict", secure=secure)
+    return answer
+
+
+async def leave(_site: Site, _request: Request) -> Response:
+    """Forget the token."""
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """The fields of a small form, the last of each name; none of one that is too large to be ours."""
+    data = bytearray()
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            data += chunk
+            if len(data) > MAX_FORM:
+                return {}
+    try:
+        found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        return {}
+    return {name: values[-1] for name, values in found.items()}

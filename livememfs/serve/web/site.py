@@ -1,0 +1,131 @@
+"""What all pages share: the tree, the events, and how an answer is made and what it may take.
+
+Owns the deadline of an answer and what becomes of an error: a page with the sentence, what to do, and the status that
+fits, never a traceback. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import structlog
+import trio
+
+from livememfs import errors
+from livememfs.serve.web.events import Events
+from livememfs.serve.web.render import error_page
+from livememfs.serve.web.who import access_of
+from livememfs.tree.space import Space
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from livememfs.records.access import Access, Permission
+    from livememfs.serve.web.who import SignIn
+    from livememfs.tree.root import Root
+
+log = structlog.get_logger("livememfs.serve")
+
+Handler = Callable[["Site", "Request"], Awaitable["Response"]]
+STORE_FAILED = "The store does not answer as it should."
+_STATUS = {
+    errno.ENOENT: 404,
+    errno.ENODATA: 404,
+    errno.EACCES: 403,
+    errno.EPERM: 403,
+    errno.EROFS: 403,
+    errno.EINVAL: 400,
+    errno.EILSEQ: 422,
+    errno.EEXIST: 409,
+    errno.ESTALE: 409,
+    errno.ENOTEMPTY: 409,
+    errno.EBUSY: 409,
+    errno.EFBIG: 413,
+    errno.ETIMEDOUT: 503,
+    errno.ENOSPC: 503,
+}
+
+
+class Site:
+    """The page of one tree. `timeout`: seconds that any answer but the stream of events may take."""
+
+    def __init__(self, root: Root, sign_in: SignIn, timeout: float = 30.0) -> None:
+        self.root, self.context = root, root.context
+        self.sign_in, self.timeout = sign_in, timeout
+        self.events = Events(root)
+        self._counts = {"requests": 0, "failed": 0}
+
+    async def public(self, handler: Handler, request: Request) -> Response:
+        """The answer to anybody."""
+        return await self._serve(handler, request, None)
+
+    async def signed_in(self, handler: Handler, request: Request) -> Response:
+        """The answer to somebody who was let in."""
+        try:
+            access = access_of(request)
+        except errors.NotSignedIn as error:
+            return error_page(401, _sentence(error, None), error.advice(), access=None)
+        return await self._serve(handler, request, access)
+
+    async def _serve(self, handler: Handler, request: Request, access: Access | None) -> Response:
+        self._counts["requests"] += 1
+        error: errors.LiveMemError
+        try:
+            with trio.fail_after(self.timeout):
+                return await handler(self, request)
+        except trio.TooSlowError:
+            error = errors.TimedOut("the store")
+        except errors.LiveMemError as caught:
+            error = caught
+        except Exception:
+            self._counts["failed"] += 1
+            log.exception("a page failed", page=handler.__name__)
+            return error_page(500, "Something is wrong in livememfs itself.", "Its log says what", access=access)
+        status = status_of(error)
+        self._counts["failed"] += status >= 500
+        return error_page(status, _sentence(error, access), error.advice(), access=access)
+
+    async def space(self, request: Request, permission: Permission = "read") -> Space:
+        """The space that a request is about. NotFound, Forbidden."""
+        name = request.path_params["space"]
+        access_of(request).require(name, permission)
+        try:
+            node = await self.root.child(name)
+        except errors.NotFound:
+            raise errors.NotFound(path=name) from None  # as for one outside of the access
+        if not isinstance(node, Space):
+            raise errors.NotFound(path=name)
+        return node
+
+    def close(self) -> None:
+        """End what goes on: the streams of events."""
+        self.events.close()
+
+    def statistics(self) -> dict[str, Any]:
+        """Answers since the start, those that failed for a reason of ours, and the events."""
+        return {**self._counts, "events": asdict(self.events.statistics())}
+
+
+async def not_found(_site: Site, _request: Request) -> Response:
+    """The answer to an address that there is not."""
+    raise errors.NotFound(path="such page")
+
+
+def status_of(error: errors.LiveMemError) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, errors.StoreError) and not isinstance(error, errors.ObjectMissing):
+        return 409 if isinstance(error, errors.PreconditionFailed) else 503
+    return _STATUS.get(error.errno, 500)
+
+
+def _sentence(error: errors.LiveMemError, access: Access | None) -> str:
+    """What is said. The store's own words name keys and addresses, which not everybody who reads is to know."""
+    limited = access is None or not access.everywhere
+    if limited and isinstance(error, errors.StoreError) and not isinstance(error, errors.ObjectMissing):
+        return STORE_FAILED
+    text = str(error)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,167 @@
+"""What is stored is untrusted: whatever it says, a page has no element and no attribute that it brought along."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from web_site import MOMENT, Page
+
+from livememfs.records.access import EVERYTHING
+from livememfs.records.observation import ICONS, Observation
+from livememfs.records.session import Session
+from livememfs.serve.web.diff import diff_lines
+from livememfs.serve.web.live import Card
+from livememfs.serve.web.markdown import MAX_RENDERED, MAX_SHOWN, rendered
+from livememfs.serve.web.render import page, part, path, place
+from livememfs.serve.web.search import Shown, _marked
+from livememfs.serve.web.sessions import Day, Prompt
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt&#58;alert(1))",
+    "[x](  java\tscript:alert(1))",
+    "[x](data:text/html,<script>alert(1)</script>)",
+    "[x](vbscript:x)",
+    "<javascript:alert(1)>",
+    '[x](http://a "onclick=alert(1)")',
+    "![x](https://evil.example/beacon.png)",
+    "![x](x 'a' onerror=alert(1))",
+    '<a href="javascript:alert(1)" style="position:fixed">x</a>',
+    "```\n</code></pre><script>alert(1)</script>\n```",
+    '```"><script>alert(1)</script>\nx\n```',
+    "| a |\n|:-:|\n| <script>alert(1)</script> |",
+    "<!-- --><svg onload=alert(1)>",
+    "<style>*{display:none}</style><base href=//evil.example>",
+    "[a]: javascript:alert(1)\n\n[a]",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "\u202ereversed <bdo dir=rtl>",
+    "{{ 7 * 7 }}{% include 'base.html' %}",
+    "\0<script\0>alert(1)</script\0>",
+    "\udcff<script>",
+)
+PIECES = st.sampled_from([*ATTACKS, "<", ">", '"', "'", "&", "`", "[", "](", ")", "!", "\n", "|", "#", "script", "="])
+texts = st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=8).map("".join)
+names = texts.filter(bool)
+
+
+def markdown(text: str) -> Page:
+    """What a browser makes of stored Markdown."""
+    return Page(str(rendered(text)))
+
+
+@pytest.mark.parametrize("text", ATTACKS, ids=repr)
+def test_known_attacks_do_nothing(text: str) -> None:
+    found = markdown(text)
+
+    assert found.dangers() == []
+    assert not found.all("script")
+
+
+@given(texts)
+@example("[x](//evil.example/y)")
+def test_markdown_brings_no_element_that_does_anything(text: str) -> None:
+    found = markdown(text)
+
+    assert found.dangers() == []
+    for link in found.all("a"):
+        assert set(link) <= {"href", "title", "rel"}
+        assert link["rel"] == "noopener noreferrer"
+    assert all(not attributes for tag, attributes in found.elements if tag not in ("a", "ol"))
+
+
+@given(text=texts, name=names)
+def test_notes_names_and_tags_are_text_wherever_they_stand(text: str, name: str) -> None:
+    card = Card(name, MOMENT, text, text, (text, name), text, True, name, whole=text)
+    for template in ("_card.html", "note.html"):
+        found = shown(template, card=card, html=rendered(text))
+        assert found.dangers() == []
+
+
+@given(text=texts, name=names)
+def test_paths_and_changes_of_the_bank_are_text(text: str, name: str) -> None:
+    lines, cut = diff_lines(text)
+    values = {"path": name, "views": (), "after": name, "source": text, "lines": lines, "cut": cut, "runs": []}
+    for view in ("page", "source", "changes"):
+        found = shown("bankfile.html", view=view, html=rendered(text), older=text, newer=text, **values)
+        assert found.dangers() == []
+
+
+@given(text=texts, name=names)
+def test_hits_and_questions_are_text(text: str, name: str) -> None:
+    marked, reasons = tuple(_marked(text, [name])), ((text, 1, name),)
+    hit = Shown(1, text, (text, name), 0, 0.5, place(f"s/live/{name}"), marked, reasons)
+    values = {"question": text, "remarks": [text], "read_as": text, "strategy": text, "candidates": 1, "hits": [hit]}
+
+    assert shown("search.html", **values).dangers() == []
+
+
+@given(text=texts, name=names)
+def test_observations_and_prompts_are_text(text: str, name: str) -> None:
+    one = Observation(
+        name, text, datetime(2026, 1, 1, tzinfo=UTC), "bugfix", text, text, text, (text,), (text,), (text,), (name,),
+        text, text, 1, text,
+    )  # fmt: skip
+    days = [Day(one.created_at.date(), ((name, (one,)),))]
+
+    values = {"name": name, "summary": [(text, rendered(text))], "prompts": [Prompt(MOMENT, text)], "days": days}
+    session = Session(text, text, MOMENT, MOMENT, text, text, text)
+    assert shown("session.html", session=session, icons=ICONS, **values).dangers() == []
+    assert shown("sessions.html", sessions=[(name, session)], left_out=0).dangers() == []
+
+
+def shown(template: str, **values: object) -> Page:
+    """A page of a space with an evil name."""
+    return Page(page(template, access=EVERYTHING, space="<script>'\"", **values).body.decode())  # type: ignore[arg-type]  # any value is what is tried here
+
+
+@given(names)
+def test_a_name_stays_one_part_of_an_address(name: str) -> None:
+    """Also one that has slashes, dots, question marks or bytes that are no text."""
+    text = part(name)
+
+    assert text.isascii()
+    assert not set(text) & set("/?#<>\"'& \n")
+    assert path(name).count("/") == name.count("/")
+
+
+def test_a_link_leads_to_the_web_to_a_mailbox_or_into_the_space() -> None:
+    text = "[a](https://x.example) [b](mailto:a@b.example) [c](other.md) [d](ftp://x.example) [e](file:///etc/passwd)"
+
+    assert [one.get("href") for one in markdown(text).all("a")] == [
+        "https://x.example", "mailto:a@b.example",  "other.md", None,
+    ]  # fmt: skip
+
+
+def test_a_picture_is_its_words_and_asks_nobody() -> None:
+    found = markdown("![a *map* of the house](https://evil.example/x.png)")
+
+    assert found.text == "[picture: a map of the house]"
+    assert "evil" not in str(rendered("![a](https://evil.example/x.png)"))
+
+
+def test_headings_stand_below_the_title_of_the_page() -> None:
+    found = markdown("# one\n\n## two\n\n###### six\n")
+
+    assert [tag for tag, _ in found.elements if tag.startswith("h")] == ["h2", "h3", "h6"]
+
+
+@pytest.mark.parametrize("text", ["> " * 5_000 + "x", "[" * 50_000, "*a " * 20_000, "- " * 3_000 + "x"], ids=len)
+def test_a_text_that_is_made_to_be_slow_is_shown_or_left_plain(text: str) -> None:
+    assert markdown(text).dangers() == []
+
+
+def test_a_large_text_is_shown_as_it_is_written_up_to_a_limit() -> None:
+    large = "# <b>\n" * (MAX_SHOWN // 6 + 10)
+    text = str(rendered(large))
+
+    assert len(large) > MAX_RENDERED
+    assert text.startswith("<pre># &lt;b&gt;")
+    assert text.endswith("…</pre>")
+    assert markdown(large).elements == [("pre", {})]

@@ -1,0 +1,420 @@
+"""Each page of the live page: what it shows, to whom, and what it answers when something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+from web_site import ALPHA, BETA, MEMORY, NOTE, OF_ALPHA, READER, SECRET, Browser, Page, note, opened, put
+
+from livememfs import errors
+from livememfs.app import App
+from livememfs.records import keys
+from livememfs.records.access import NOTHING
+from livememfs.serve.web import Site
+from livememfs.serve.web.headers import CONTENT_SECURITY_POLICY
+
+PAGES = {
+    "/": "the first",
+    "/?part=spaces": "2 files",
+    "/search": "Type a question",
+    "/search?q=queue": "queue",
+    "/s/alpha/": "We chose the queue of **Postgres**.",
+    f"/s/alpha/note/{NOTE}": "We chose the queue of Postgres .",
+    f"/s/alpha/note/{NOTE}?part=card": "decision",
+    "/s/alpha/bank/": "deep/er.md",
+    "/s/alpha/bank/decisions.md": "S3 it is.",
+    "/s/alpha/bank/deep/er.md": "below",
+    "/s/alpha/bank/decisions.md?view=source": "# Decisions",
+    "/s/alpha/bank/decisions.md?view=changes": "Runs that wrote this file",
+    "/s/alpha/bank/decisions.md?view=why": "Where bank/decisions.md comes from",
+    "/s/alpha/search?q=queue": "queue",
+    "/s/alpha/sessions/": "s-1",
+    "/s/alpha/sessions/s-1": "make it fast",
+    "/s/alpha/observations/": "A lock was missing",
+    "/s/alpha/observations/0badcafe": "Two writers met.",
+    f"/s/alpha/memory/memories/{MEMORY}": "David likes tea.",
+    "/s/alpha/consolidation": "Dry run",
+    "/s/alpha/consolidation?part=run": "No run since the mount.",
+}
+MISSING = (
+    "/s/nobody/",
+    "/s/alpha/what",
+    "/s/alpha/note/nothing.md",
+    "/s/alpha/note/..%2f_meta.json",
+    "/s/alpha/note/%2e%2e",
+    "/s/alpha/bank/nothing.md",
+    "/s/alpha/bank/../_meta.json",
+    "/s/alpha/bank/%2e%2e/_meta.json",
+    "/s/alpha/bank/..%2f..%2fbeta/bank/hidden.md",
+    "/s/alpha/bank/deep/%2e%2e/decisions.md",
+    "/s/alpha/bank//decisions.md",
+    "/s/alpha/bank/deep",
+    "/s/alpha/bank/.keep",
+    "/s/alpha/bank/decisions.md?view=other",
+    "/s/alpha/bank/decisions.md?view=changes&from=99",
+    "/s/alpha/bank/decisions.md?view=changes&to=../1",
+    "/s/alpha/sessions/nobody",
+    "/s/alpha/sessions/%2e%2e",
+    "/s/alpha/observations/ffffffff",
+    "/s/alpha/memory/bank/decisions.md",
+    "/s/alpha/memory/memories/..%2f_meta.json",
+    f"/s/alpha/memory/memories/{MEMORY}x",
+    "/s/_system/",
+    "/static/other.js",
+    "/nothing",
+    "/s/",
+    "/static/..%2fsite.py",
+)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[tuple[App, Site]]:
+    async with opened(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def app(world: tuple[App, Site]) -> App:
+    return world[0]
+
+
+@pytest.fixture
+def site(world: tuple[App, Site]) -> Site:
+    return world[1]
+
+
+@pytest.fixture
+def browser(site: Site) -> Browser:
+    return Browser(site)
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+async def test_every_page_shows_what_it_is_about_and_may_be_framed_and_scripted_by_nobody(browser: Browser) -> None:
+    for address, words in PAGES.items():
+        answer = await browser.ask("GET", address)
+
+        assert answer.status_code == 200, f"{address}: {answer.text}"
+        shown = Page(answer.text)
+        assert words in shown.text, f"{address}: {shown.text}"
+        assert shown.dangers() == []
+        expect_headers(answer)
+
+
+def expect_headers(answer: httpx.Response) -> None:
+    assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+async def test_what_is_not_there_is_a_page_that_says_so(browser: Browser) -> None:
+    """Also what is there and no page's business: a path cannot leave the folder it begins in."""
+    for address in MISSING:
+        answer = await browser.ask("GET", address)
+
+        assert answer.status_code == 404, f"{address}: {answer.status_code} {answer.text}"
+        assert "Not found" in answer.text, address
+        assert "space_id" not in answer.text
+        expect_headers(answer)
+
+
+async def test_no_page_is_shown_without_an_access(site: Site) -> None:
+    for address in PAGES:
+        text = await Browser(site, None).get(address, 401)
+        assert "A valid token is needed" in text
+    await Browser(site, None).post("/s/alpha/consolidation", 401, action="run")
+
+
+async def test_a_space_without_its_slash_leads_to_the_space(site: Site) -> None:
+    assert (await Browser(site).ask("GET", "/s/alpha")).headers["location"] == "/s/alpha/"
+    await Browser(site).get("/s/nobody", 404)
+
+
+async def test_files_of_the_page_are_named_by_their_content_and_kept(browser: Browser) -> None:
+    shown = Page(await browser.get("/"))
+    for address in [shown.all("script")[0]["src"], *(link["href"] for link in shown.all("link"))]:
+        answer = await browser.ask("GET", address or "")
+
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+
+
+async def test_the_list_says_what_waits_and_what_is_settled(browser: Browser) -> None:
+    shown = Page(await browser.get("/")).text
+
+    assert "alpha the first waiting 1 note bank 2 files consolidated never" in shown
+    assert "beta the second waiting 0 notes bank 1 file" in shown
+
+
+async def test_older_notes_are_on_further_pages(app: App, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("livememfs.serve.web.live.SHOWN", 2)
+    for day in range(3, 7):
+        await put(app, keys.live_key(ALPHA, f"202601{day:02}T000000_me_todo_0000000{day}.md"), note(f"day {day}"))
+    seen, address = [], "/s/alpha/"
+    while address:
+        shown = Page(await browser.get(address))
+        seen += [one["data-name"] or "" for one in shown.all("li") if "data-name" in one]
+        more = [one["href"] or "" for one in shown.all("a") if (one.get("href") or "").startswith("?before=")]
+        address = f"/s/alpha/{more[0]}" if more else ""
+
+    assert len(seen) == 5
+    assert seen == sorted(seen, reverse=True)
+
+
+async def test_a_note_and_a_bank_file_that_are_no_text_do_not_cost_the_page(app: App, browser: Browser) -> None:
+    await put(app, keys.live_key(ALPHA, "20260103T000000_me_todo_00000001.md"), b"\xff\xfe")
+    await put(app, keys.bank_key(ALPHA, "binary.bin"), b"\xff\x00\xfe")
+
+    assert "This note is not text." in await browser.get("/s/alpha/")
+    assert "�" in await browser.get("/s/alpha/bank/binary.bin")
+
+
+async def test_the_reasons_for_a_rank_are_shown(browser: Browser) -> None:
+    shown = Page(await browser.get("/s/alpha/search?q=queue&part=results"))
+
+    assert "#1 words #" in shown.text
+    assert "words #1 score" in shown.text
+    assert f"/s/alpha/note/{NOTE}" in [one.get("href") for one in shown.all("a")]
+    assert shown.all("main") == []
+
+
+async def test_a_search_of_all_spaces_is_of_those_that_are_seen(app: App, site: Site) -> None:
+    await put(app, keys.live_key(BETA, "20260103T000000_me_todo_00000001.md"), note("the queue of beta"))
+
+    assert "the queue of beta" in Page(await Browser(site).get("/search?q=queue")).text
+    assert "of beta" not in Page(await Browser(site, OF_ALPHA).get("/search?q=queue")).text
+
+
+# --- the bank as it was -------------------------------------------------------------------------------------------
+
+
+async def test_what_a_run_changed_is_shown_with_signs_and_where_it_came_from(app: App, browser: Browser) -> None:
+    await app.consolidations.run_once(ALPHA)
+    pages = {name: await browser.get(f"/s/alpha/bank/{name}?view=changes") for name in await bank_names(browser)}
+    name, text = next(item for item in pages.items() if "We chose the queue" in item[1])
+    changed = Page(text)
+
+    assert "+++ run 1" in changed.text
+    assert any(one.get("class") == "add" for one in changed.all("div"))
+    assert NOTE in Page(await browser.get(f"/s/alpha/bank/{name}?view=why")).text
+    assert "Nothing changed" in await browser.get(f"/s/alpha/bank/{name}?view=changes&from=1&to=now")
+
+
+async def bank_names(browser: Browser) -> list[str]:
+    links = [one.get("href") or "" for one in Page(await browser.get("/s/alpha/bank/")).all("a")]
+    return [
+        link.removeprefix("/s/alpha/bank/") for link in links if link.startswith("/s/alpha/bank/") and link[-1] != "/"
+    ]
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------
+
+
+async def until_ended(app: App) -> dict[str, Any]:
+    with trio.fail_after(20):
+        async for value in app.consolidations.wait(ALPHA):
+            last = value
+    return last
+
+
+async def test_a_dry_run_shows_what_would_change_and_changes_nothing(app: App, browser: Browser) -> None:
+    answer = await browser.post("/s/alpha/consolidation", action="dry")
+    assert answer.headers["location"] == "/s/alpha/consolidation"
+    assert (await until_ended(app))["state"] == "ok"
+
+    shown = Page(await browser.get("/s/alpha/consolidation"))
+    assert "What it would change" in shown.text
+    assert any(one.get("class") == "add" for one in shown.all("div"))
+    assert "1 note waiting" in shown.text
+
+
+async def test_a_run_can_be_started_and_its_figures_read(app: App, browser: Browser) -> None:
+    await browser.post("/s/alpha/consolidation", action="run")
+    assert (await until_ended(app))["state"] == "ok"
+
+    shown = Page(await browser.get("/s/alpha/consolidation")).text
+    assert "1 notes taken in" in shown
+    assert "run 1 consolidation" in shown
+    assert "0 notes waiting" in shown
+
+
+async def test_a_run_that_goes_on_shows_how_far_it_is(
+    app: App, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going = {"space": ALPHA, "run": 1, "phase": "asking", "elapsed_seconds": 2.5, "queued": 0}
+    for more, words in (
+        ({"state": "queued", "dry_run": False, "last": None, "queued": 2}, "asking, 2 more queued"),
+        ({"state": "running", "dry_run": True, "notes": 3, "last": None}, "dry run, asking, 3 notes"),
+    ):
+        monkeypatch.setattr(app.consolidations, "status", lambda *_, more=more: {**going, **more})
+        assert words in Page(await browser.get("/s/alpha/consolidation")).text
+
+
+async def test_a_run_that_failed_says_why(app: App, browser: Browser) -> None:
+    await put(app, keys.rules_key(ALPHA), b"\xff")
+    assert (await app.consolidations.run_once(ALPHA)).state == "error"
+
+    assert "is not UTF-8 text" in Page(await browser.get("/s/alpha/consolidation")).text
+
+
+async def test_nothing_else_can_be_asked_for(browser: Browser) -> None:
+    for action in ("", "undo", "dry "):
+        await browser.post("/s/alpha/consolidation", 400, action=action)
+    await browser.post("/s/alpha/consolidation", 400, action="run", more="x" * 10_000)
+
+
+# --- who sees what ------------------------------------------------------------------------------------------------
+
+
+async def test_who_only_reads_has_no_buttons_and_is_refused(app: App, site: Site) -> None:
+    reader = Browser(site, READER)
+
+    assert Page(await reader.get("/s/alpha/consolidation")).all("button") == [
+        {"class": "quiet", "title": "Signed in as reader"}
+    ]
+    answer = await reader.post("/s/alpha/consolidation", 403, action="run")
+    assert "has no permission to write" in answer.text
+    assert app.consolidations.status(ALPHA)["state"] == "idle"
+
+
+async def test_a_space_outside_of_the_access_is_as_one_that_is_not_there(site: Site) -> None:
+    browser = Browser(site, OF_ALPHA)
+    for page in ("", "bank/", "bank/hidden.md", "search?q=x", "sessions/", "observations/", "consolidation"):
+        outside, nowhere = await browser.get(f"/s/{BETA}/{page}", 404), await browser.get(f"/s/gamma/{page}", 404)
+        assert outside.replace(BETA, "gamma") == nowhere
+    await browser.post(f"/s/{BETA}/consolidation", 404, action="run")
+    shown = Page(await browser.get("/")).text
+    assert "the first" in shown
+    assert BETA not in shown
+    assert "There is no space here yet" in await Browser(site, NOTHING).get("/")
+
+
+async def test_errors_and_conflicts_are_told_to_who_sees_their_space(app: App, site: Site) -> None:
+    app.errors.record("write", f"{ALPHA}/live/a", errors.NotText(path=f"{ALPHA}/live/a"))
+    app.errors.record("write", f"{BETA}/live/b", errors.NotText(path=f"{BETA}/live/b"))
+    app.errors.record("mount", "somewhere", errors.TimedOut("it"))
+    app.errors.conflict(f"{BETA}/f", f"{BETA}/f.conflict-x", "changed by another host meanwhile")
+
+    everything, some = await Browser(site).get("/"), await Browser(site, OF_ALPHA).get("/")
+    for path in (f"{ALPHA}/live/a", f"{BETA}/live/b", "somewhere", f"{BETA}/f.conflict-x"):
+        assert path in everything
+        assert (path in some) == path.startswith(ALPHA)
+
+
+# --- signing in ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_good_token_is_kept_where_no_script_and_no_other_site_has_it(site: Site) -> None:
+    answer = await Browser(site, None).post("/login", token=f" {SECRET} ", next="/s/alpha/")
+
+    assert answer.headers["location"] == "/s/alpha/"
+    cookie = answer.headers["set-cookie"].lower()
+    assert cookie.startswith(f"livememfs_token={SECRET.lower()};")
+    for word in ("httponly", "samesite=strict", "path=/"):
+        assert word in cookie
+    assert "domain" not in cookie
+    assert SECRET not in answer.text + answer.headers["location"]
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "x" * 600, "a b", "\x01", "lm_é", SECRET + "\r\nSet-Cookie: x=y"])
+async def test_a_token_that_is_none_is_refused_and_not_repeated(site: Site, token: str) -> None:
+    answer = await Browser(site, None).post("/login", 401, token=token)
+
+    assert "set-cookie" not in answer.headers
+    assert "opens nothing" in answer.text
+    assert not token or token not in answer.text.replace("&#39;", "'")
+
+
+@pytest.mark.parametrize(
+    "further", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:x", "/\r\nA: b"]
+)
+async def test_signing_in_leads_to_no_other_site(site: Site, further: str) -> None:
+    answer = await Browser(site, None).post("/login", token=SECRET, next=further)
+
+    assert answer.headers["location"] == "/"
+    form = Page(await Browser(site, None).get("/login?next=//evil.example"))
+    assert "evil" not in "".join(one.get("value") or "" for one in form.all("input"))
+
+
+async def test_signing_out_forgets_the_token(site: Site) -> None:
+    answer = await Browser(site, None).post("/logout")
+
+    assert answer.headers["location"] == "/login"
+    assert 'livememfs_token=""' in answer.headers["set-cookie"]
+    assert "Max-Age=0" in answer.headers["set-cookie"]
+
+
+# --- bad days -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_store_that_fails_is_told_and_its_words_only_to_who_sees_all(
+    browser: Browser, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object, **__: object) -> Any:
+        raise errors.Unreachable(endpoint="http://inside.example", detail="refused")
+
+    monkeypatch.setattr(site.context.replica, "listing", fail)
+
+    assert "inside.example" in await browser.get("/s/alpha/", 503)
+    limited = await Browser(site, OF_ALPHA).get("/s/alpha/", 503)
+    assert "inside.example" not in limited
+    assert "The store does not answer" in limited
+
+
+async def test_a_store_that_hangs_costs_the_deadline_and_no_more(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(*_: object, **__: object) -> Any:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(site.context.replica, "listing", hang)
+    site.timeout = 0.05
+
+    with trio.fail_after(5):
+        assert "did not answer in time" in await Browser(site).get("/s/alpha/", 503)
+
+
+async def test_a_figure_that_is_not_there_in_time_is_left_open(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing = site.context.replica.listing
+
+    async def slow(prefix: str, **options: Any) -> Any:
+        if prefix.startswith(f"{BETA}/live"):
+            await trio.sleep_forever()
+        return await listing(prefix, **options)
+
+    monkeypatch.setattr(site.context.replica, "listing", slow)
+    monkeypatch.setattr("livememfs.serve.web.overview.PATIENCE", 0.3)
+
+    assert "waiting … bank …" in Page(await Browser(site).get("/")).text
+
+
+async def test_a_fault_of_ours_is_a_page_without_a_traceback(
+    site: Site, expect_log: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> Any:
+        raise KeyError("the inside of it")
+
+    monkeypatch.setattr(site, "space", broken)
+    expect_log("a page failed")
+
+    text = await Browser(site).get("/s/alpha/", 500)
+    assert "the inside of it" not in text
+    assert "Traceback" not in text
+    assert site.statistics()["failed"] == 1
+
+
+async def test_the_site_counts_what_it_answers(site: Site) -> None:
+    await Browser(site).get("/")
+    await Browser(site).get("/s/nobody/", 404)
+
+    assert site.statistics()["requests"] == 2
+    assert site.statistics()["failed"] == 0
