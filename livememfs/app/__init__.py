@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -93,6 +93,8 @@ class App:
     keeps_state: bool
     """Whether there is a local state that outlives the process: then it is a mount's."""
     scheduler: Scheduler | None = None
+    served: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    """What is served beside a mount, by name, with how its figures are asked for."""
 
 
 @asynccontextmanager
@@ -374,6 +376,7 @@ def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
             "errors": asdict(app.errors.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),
+            **{name: figures() for name, figures in app.served.items()},
         },
     }
 

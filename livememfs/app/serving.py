@@ -6,6 +6,7 @@ Owns which parts of an app they are made of. Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import trio
 from starlette.routing import BaseRoute
@@ -37,14 +38,18 @@ def http_server(
     """Everything over HTTP. Each request has a token of its own. UsageError for an address without a name."""
     mcp = mcp_server(app, tools=tools)
     manager = session_manager(mcp)
-    status = app.tree.context.status
     shown: list[BaseRoute] = []
     if pages:
         from livememfs.serve import web  # an MCP server has no use for templates
 
-        shown = web.routes(app.tree, app.tokens, app.settings.op_timeout)
-    served = application(app.tokens, status, hosts=names_of(address, allow_hosts), mcp=manager, pages=shown)
-    return HttpServer(served, address, mcp, manager)
+        site = web.Site(app.tree, app.tokens, app.settings.op_timeout)
+        shown = web.routes_of(site)
+        app.served["web"] = site.statistics
+    names = names_of(address, allow_hosts)
+    guard = application(app.tokens, app.tree.context.status, hosts=names, mcp=manager, pages=shown)
+    app.served["http"] = lambda: asdict(guard.statistics())
+    app.served["mcp"] = lambda: asdict(mcp.statistics())
+    return HttpServer(guard, address, mcp, manager)
 
 
 async def over_stream(app: App, stream: trio.SocketStream, *, tools: str, agent: str, space: str) -> None:

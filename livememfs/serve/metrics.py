@@ -181,6 +181,21 @@ FIGURES = (
     Figure("errors", "counter", "Lines written to errors.ndjson.", "statistics.errors.errors"),
     Figure("conflicts", "counter", "Times that both sides of a conflict were kept.", "statistics.errors.conflicts"),
     Figure("token_checks", "counter", "Tokens shown by callers.", "statistics.tokens.asked"),
+    # What is served over HTTP, where something is.
+    Figure(
+        "http_requests",
+        "counter",
+        "Requests over HTTP, by what became of them.",
+        "statistics.http",
+        "result",
+        ("served", "unknown", "foreign", "too_much"),
+    ),
+    Figure(
+        "http_requests_under_way", "gauge", "Requests over HTTP that are being answered.", "statistics.http.under_way"
+    ),
+    Figure("mcp_calls", "counter", "Calls of tools over HTTP.", "statistics.mcp.calls"),
+    Figure("mcp_failures", "counter", "Calls of tools that failed.", "statistics.mcp.failed"),
+    Figure("web_streams", "gauge", "Live pages that listen.", "statistics.web.events.streams"),
     Figure("token_checks_good", "counter", "Tokens shown by callers that were good.", "statistics.tokens.good"),
 )
 """Every figure there is in the status under a path of its own."""

@@ -19,7 +19,7 @@ def samples(mount: Mount) -> dict[str, float]:
 
 
 def test_every_figure_is_one_of_a_real_mount(start_mount: StartMount, folder: Path) -> None:
-    """With a model, a schedule and an open index, when no part of the status is missing."""
+    """With a model, a schedule, an open index and the live page, when no part of the status is missing."""
     with ScriptedLLM(consolidation_reply({"a.md": "# A\n\nWe chose S3.\n"}, action="created")) as llm:
         mount = start_mount(
             {
@@ -27,7 +27,9 @@ def test_every_figure_is_one_of_a_real_mount(start_mount: StartMount, folder: Pa
                 "LLMAAS_API_URL": llm.url,
                 "LLMAAS_MODEL": "scripted",
                 "LIVEMEMFS_SCHEDULE": '{"project": {"after_notes": 1000}}',
-            }
+            },
+            "--web",
+            "127.0.0.1:0",
         )
         sh("mkdir project && echo 'We chose S3.' > project/live/decision-store.md", cwd=mount.path)
         sh("cat 'project/search/which store.md'", cwd=mount.path)
