@@ -19,10 +19,8 @@ from livememfs.serve.web.site import Site, not_found
 
 if TYPE_CHECKING:
     from livememfs.serve.web.site import Handler
-    from livememfs.serve.web.who import SignIn
-    from livememfs.tree.root import Root
 
-__all__ = ["SecureHeaders", "Site", "routes", "routes_of"]
+__all__ = ["SecureHeaders", "Site", "routes_of"]
 
 GET, POST = ("GET",), ("POST",)
 _PUBLIC: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
@@ -52,16 +50,8 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
 )
 
 
-def routes(root: Root, sign_in: SignIn, timeout: float = 30.0) -> list[BaseRoute]:
-    """The routes of the page; they come after all others, since the last of them is for every address there is not.
-
-    `timeout`: seconds that any answer but the stream of events may take.
-    """
-    return routes_of(Site(root, sign_in, timeout))
-
-
 def routes_of(site: Site) -> list[BaseRoute]:
-    """The routes of a site that its owner ends, and asks for its figures."""
+    """The routes of a site; they come after all others, since the last of them is for every address there is not."""
     made: list[BaseRoute] = []
     for table, serve in ((_PUBLIC, site.public), (_SIGNED_IN, site.signed_in)):
         for path, handler, methods in table:
