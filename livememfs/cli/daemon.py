@@ -187,7 +187,7 @@ async def _serve(
         await nursery.start(_watch_signals)
         await nursery.start(sock.listen, record.socket, partial(_speak, app))
         if served.address is not None:
-            await nursery.start(_web, app, served)
+            record.serving(await nursery.start(_web, app, served))
         await fuse_mount.serve(
             app.tree,
             mountpoint,

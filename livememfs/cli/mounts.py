@@ -73,6 +73,18 @@ class Record:
         except (OSError, ValueError):
             return None
 
+    @property
+    def url(self) -> str:
+        """Where its daemon serves HTTP; empty where it does not."""
+        try:
+            return self.path.with_suffix(".url").read_text()
+        except OSError:
+            return ""
+
+    def serving(self, url: str) -> None:
+        """Tell people where that is."""
+        self.path.with_suffix(".url").write_text(url)
+
     def draining(self, left: int) -> None:
         """Tell whoever waits for the end how much is left."""
         with contextlib.suppress(OSError):  # it is only for a progress bar
@@ -85,7 +97,8 @@ class Record:
         """
         if find(Path(self.mountpoint)) != self:
             return
-        self.path.with_suffix(".left").unlink(missing_ok=True)
+        for suffix in (".left", ".url"):
+            self.path.with_suffix(suffix).unlink(missing_ok=True)
         if problem:
             replace(self, problem=problem).write()
         else:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -279,3 +282,25 @@ def test_the_demo_works_whatever_is_configured_and_leaves_nothing(livememfs: Run
     assert '"model": "builtin"' in told
     assert list((tmp_path / "tmp").iterdir()) == []
     assert records(home) == []
+
+
+def test_a_mount_that_serves_the_live_page_says_where_and_serves_it(livememfs: Run, tmp_path: Path, home: Path) -> None:
+    (tmp_path / "mnt").mkdir()
+
+    told = livememfs("mount mnt --web 127.0.0.1:0").stdout
+    url = re.search(r"http://127\.0\.0\.1:\d+", told)
+    assert url is not None
+    secret = livememfs("token create me").stdout.strip()
+    for path, headers, status in (
+        ("/healthz", {}, 200),
+        ("/", {}, 401),
+        ("/", {"Authorization": f"Bearer {secret}"}, 200),
+        ("/metrics", {"Authorization": f"Bearer {secret}"}, 200),
+    ):
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url[0] + path, headers=headers), timeout=30) as answer:
+                assert answer.status == status
+        except urllib.error.HTTPError as error:
+            assert error.code == status  # noqa: PT017 - it is one of the answers that are looked at
+    livememfs("umount mnt")
+    assert list((home / "state").rglob("mounts/*")) == []
