@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import structlog
@@ -104,7 +104,8 @@ class Guard:
         headers = Headers(scope=scope)
         self._check_host(headers)
         self._check_origin(scope, headers)
-        await self._check_token(scope, headers)
+        state = await self._check_token(scope, headers)
+        scope = {**scope, "state": {**scope.get("state", {}), **state}}  # which a server may give several requests
         if self._under_way >= MOST_AT_ONCE:
             self._too_much += 1
             raise _Refused(503, "there are too many requests at once", "try again in a moment")
@@ -139,7 +140,8 @@ class Guard:
 
     # --- whose it is ------------------------------------------------------------------------------------------
 
-    async def _check_token(self, scope: Scope, headers: Headers) -> None:
+    async def _check_token(self, scope: Scope, headers: Headers) -> dict[str, Any]:
+        """What is known of the caller. _Refused for whoever needs a token and has none that is good."""
         secret = _secret(headers)
         access = None
         if secret:
@@ -152,10 +154,8 @@ class Guard:
             self._unknown += 1
             missing = NotSignedIn()
             raise _Refused(401, str(missing), missing.advice())
-        state = scope.setdefault("state", {})
-        state["access"] = access
-        state["holder"] = hash_of(secret) if access is not None else ""
-        state["still"] = self._still(state["holder"])
+        holder = hash_of(secret) if access is not None else ""
+        return {"access": access, "holder": holder, "still": self._still(holder)}
 
     def _still(self, digest: str) -> Callable[[], Awaitable[Access | None]]:
         """How something that goes on for long asks whether the caller still may."""

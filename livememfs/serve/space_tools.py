@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,12 +24,14 @@ from livememfs.records.note import CATEGORIES, Note
 from livememfs.records.space import Meta
 from livememfs.records.times import iso, parse_iso
 from livememfs.serve.toolbox import SPACE, Answered, Call, Tool, check_path
-from livememfs.store.base import ObjectInfo
+from livememfs.store.base import ObjectInfo, StoredObject
 
 LARGEST_ARCHIVE = 8 << 20
 """Bytes that are sent in one answer; larger ones are for the command line."""
 MOST_NOTES = 500
 SUMMARY_NOTES = 10
+READ_AT_ONCE, MOST_LOOKED_AT = 100, 10_000
+"""Notes that are read at a time, and for one answer: a search that finds nothing must end too."""
 
 
 # --- spaces --------------------------------------------------------------------------------------------------------
@@ -90,13 +92,13 @@ async def space_rules(call: Call, space_id: str) -> Answered:
 async def space_summary(call: Call, space_id: str) -> Answered:
     """Everything that is settled, and the last notes: what an agent loads first."""
     found = await spaces.summary(call.replica, space_id)
-    notes, total = await _notes(call, space_id, lambda _: True, SUMMARY_NOTES)
+    notes, more = await _notes(call, space_id, lambda _: True, SUMMARY_NOTES)
     return {
         "description": found.description,
         "rules": found.rules or "",
         "bank": [{"filename": name, "content": text} for name, text in found.bank.items()],
         "notes": notes,
-        "notes_total": total,
+        "more": more,
     }
 
 
@@ -160,8 +162,8 @@ async def live_read(
         right = (not category or note.category == category) and (not agent or note.agent == agent)
         return right and (after is None or note.timestamp >= after)
 
-    notes, total = await _notes(call, space_id, fits, limit, after)
-    return {"notes": notes, "total": total}
+    notes, more = await _notes(call, space_id, fits, limit, after)
+    return {"notes": notes, "more": more}
 
 
 async def live_search(call: Call, space_id: str, query: str, limit: int = 20) -> Answered:
@@ -174,28 +176,39 @@ async def live_search(call: Call, space_id: str, query: str, limit: int = 20) ->
         text = f"{note.body} {' '.join(note.tags)} {note.category} {note.agent}".casefold()
         return all(word in text for word in words)
 
-    notes, total = await _notes(call, space_id, fits, limit)
-    return {"notes": notes, "total": total}
+    notes, more = await _notes(call, space_id, fits, limit)
+    return {"notes": notes, "more": more}
 
 
 async def _notes(
-    call: Call, space: str, fits: Any, limit: int, after: datetime | None = None
-) -> tuple[list[dict[str, Any]], int]:
-    """As many of the newest notes that fit, and how many there are."""
+    call: Call, space: str, fits: Callable[[Note], bool], limit: int, after: datetime | None = None
+) -> tuple[list[dict[str, Any]], bool]:
+    """The newest notes that fit, newest first, and whether there may be more. Their names sort by time, so they are
+    read from the newest on, until there are enough.
+    """
     await spaces.require_space(call.replica, space)
     prefix = keys.live_prefix(space)
     infos = [info for info in await call.replica.walk(prefix, local=True) if keys.parse(info.key).kind == "note"]
-    wanted = [info.key for info in infos if not _is_before(info.key.removeprefix(prefix), after)]
-    found = []
-    for key, stored in (await call.replica.read_many(wanted)).items():
-        try:
-            note = Note.parse(stored.data, path=key, name=key.removeprefix(prefix))
-        except NotText:
-            continue
-        if fits(note):
-            found.append((note.timestamp, key.removeprefix(prefix), note))
-    found.sort(key=lambda one: one[:2], reverse=True)
-    return [_shown(name, note) for _, name, note in found[:limit]], len(found)
+    names = [name for info in infos if not _is_before(name := info.key.removeprefix(prefix), after)][::-1]
+    found: list[tuple[str, Note]] = []
+    looked = 0
+    while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
+        portion = names[looked : looked + READ_AT_ONCE]
+        looked += len(portion)
+        stored = await call.replica.read_many([prefix + name for name in portion])
+        for name in portion:
+            note = _parsed(stored.get(prefix + name), prefix + name, name)
+            if note is not None and fits(note):
+                found.append((name, note))
+    return [_shown(name, note) for name, note in found[:limit]], len(found) > limit or looked < len(names)
+
+
+def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
+    """A note; None when it is gone, or no text."""
+    try:
+        return Note.parse(stored.data, path=key, name=name) if stored is not None else None
+    except NotText:
+        return None
 
 
 def _is_before(name: str, after: datetime | None) -> bool:
@@ -339,7 +352,7 @@ TOOLS = (
         "live_read",
         "Read the newest notes not consolidated yet.",
         (SPACE, _LIMIT, Parameter("category"), Parameter("agent"), Parameter("since", "ISO 8601")),
-        {"notes": "array", "total": "integer"},
+        {"notes": "array", "more": "boolean"},
         live_read,
         core=True,
     ),
@@ -347,7 +360,7 @@ TOOLS = (
         "live_search",
         "Find notes that have all these words.",
         (SPACE, Parameter("query", required=True), _LIMIT),
-        {"notes": "array", "total": "integer"},
+        {"notes": "array", "more": "boolean"},
         live_search,
     ),
     Tool("bank_list", "List bank files.", (SPACE,), {"files": "array"}, bank_list, core=True),

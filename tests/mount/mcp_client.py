@@ -87,8 +87,8 @@ async def everything(client: Client, space: str = SPACE) -> None:
     assert space in [one["space_id"] for one in (await call("space_list"))["spaces"]]
     await call("live_note", space_id=space, content="We chose S3.", category="decision", tags=["store"])
     await call("live_note", space_id=space, content="Write the page.", category="todo")
-    assert (await call("live_read", space_id=space, limit=1))["total"] == 2
-    assert (await call("live_search", space_id=space, query="s3"))["total"] == 1
+    assert (await call("live_read", space_id=space, limit=1))["more"]
+    assert len((await call("live_search", space_id=space, query="s3"))["notes"]) == 1
     for tool, content, more in (
         ("store_memory", FACT, {"subjects": ["david"]}),
         ("store_self", "I live in a bucket", {"category": "context"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -74,12 +75,14 @@ class Door:
         path: str = "/mcp",
         method: str = "POST",
         body: AsyncIterator[bytes] | bytes = b"{}",
+        state: dict[str, Any] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of the answer."""
         sent: list[Mapping[str, Any]] = []
         pairs = list(headers.items()) if isinstance(headers, Mapping) else headers
         raw = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in pairs]
-        scope = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b"", "state": {}}
+        scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
+        scope["state"] = {} if state is None else state
 
         async def send(message: Mapping[str, Any]) -> None:
             sent.append(message)
@@ -119,6 +122,22 @@ async def test_with_a_token_one_is_let_in_and_what_it_allows_is_passed_on(door: 
     assert await state["still"]() is None
     assert headers["cache-control"] == "no-store"
     assert headers["x-content-type-options"] == "nosniff"
+
+
+async def test_callers_at_the_same_moment_are_not_taken_for_each_other(door: Door) -> None:
+    """A server may give all requests of a connection, or of all connections, the same state."""
+    shared: dict[str, Any] = {}
+    door.inside.hold = trio.Event()
+    with_it, without = {**HOST, **BEARER}, HOST
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(door.ask, with_it, path="/healthz", state=shared))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(partial(door.ask, without, path="/healthz", state=shared))
+        await trio.testing.wait_all_tasks_blocked()
+        door.inside.hold.set()
+    assert [scope["state"]["access"] for scope in door.inside.scopes] == [READER, None]
+    assert shared == {}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
 from livememfs.serve.mcp import described
+from livememfs.serve.space_tools import READ_AT_ONCE
 from livememfs.serve.tools import TOOLS
 from livememfs.testing.clock import START
 
@@ -79,7 +80,7 @@ async def test_a_space_from_its_making_to_its_end(open_client: OpenClient) -> No
         ] == "beta"
         note = await client.call("live_note", space_id="beta", content="we chose S3", category="decision", tags=["db"])
         read = await client.call("live_read", space_id="beta")
-        assert read["total"] == 1
+        assert (len(read["notes"]), read["more"]) == (1, False)
         assert read["notes"][0]["filename"] == note["filename"]
         assert {name: read["notes"][0][name] for name in ("category", "tags", "content", "agent")} == {
             "category": "decision",
@@ -147,6 +148,34 @@ async def test_notes_are_read_newest_first_and_filtered(open_client: OpenClient,
         assert "no time" in await client.refused("live_read", space_id=SPACE, since="yesterday")
         found = await client.call("live_search", space_id=SPACE, query="NOTE nr1")
         assert [one["content"] for one in found["notes"]] == ["note Nr1"]
+        assert not found["more"]
+        assert (await client.call("live_read", space_id=SPACE, limit=2))["more"]
+        assert not (await client.call("live_read", space_id=SPACE, limit=3))["more"]
+
+
+async def test_of_many_notes_only_as_many_are_read_as_are_shown(
+    open_client: OpenClient, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted: list[str] = []
+    read_many = app.replica.read_many
+
+    async def counted(keys: list[str]) -> Any:
+        wanted.extend(keys)
+        return await read_many(keys)
+
+    monkeypatch.setattr(app.replica, "read_many", counted)
+    for number in range(READ_AT_ONCE * 2 + 30):
+        name = f"20260220T14{number // 60:02}{number % 60:02}_a_todo_{number:08x}.md"
+        await app.replica.put(keys.live_key(SPACE, name), b"---\nagent: a\n---\n\nnote %d\n" % number)
+    async with open_client() as client:
+        shown = await client.call("live_read", space_id=SPACE, limit=3)
+        read = len(wanted)
+        oldest = await client.call("live_search", space_id=SPACE, query="note 0", limit=1)
+
+    assert [one["content"] for one in shown["notes"]] == ["note 229", "note 228", "note 227"]
+    assert shown["more"]
+    assert read == READ_AT_ONCE
+    assert [one["content"] for one in oldest["notes"]] == ["note 220"]
 
 
 async def test_memories_are_stored_and_found(open_client: OpenClient) -> None:
@@ -329,7 +358,7 @@ async def test_where_a_space_is_meant_it_need_not_be_named(open_client: OpenClie
         listed = {one.name: one.inputSchema for one in (await client.session.list_tools()).tools}
         assert "space_id" not in json.dumps(listed)
         await client.call("live_note", content="short")
-        assert (await client.call("live_read"))["total"] == 1
+        assert len((await client.call("live_read"))["notes"]) == 1
         assert (await client.call("search_memory", query="short"))["results"]
         assert "there is no tool 'space_delete'" in await client.refused("space_delete", confirm=True)
 
