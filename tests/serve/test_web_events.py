@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock as Clock
 from web_site import ALPHA, BETA, NOTE, OF_ALPHA, Browser, Doors, note
 
+from livememfs.cache.names import Nobody
 from livememfs.cache.replica import Replica
 from livememfs.errors import Unreachable
 from livememfs.pipelines.queue import Consolidations
@@ -360,3 +361,21 @@ async def test_what_nobody_listens_to_is_not_looked_at(
     await trio.sleep(60)
 
     assert looks == []
+
+
+async def test_a_page_that_is_open_keeps_the_watcher_awake_for_its_space(
+    site: Site, open_page: OpenPage, autojump_clock: Clock
+) -> None:
+    """Else what another host writes would show after a minute on a page that nobody touches."""
+    used: list[str] = []
+
+    class Watch(Nobody):
+        def used(self, prefix: str) -> None:
+            used.append(prefix)
+
+    site.context.replica.watch = Watch()
+    await open_page(space=ALPHA)
+    await trio.sleep(120)
+
+    assert len(used) >= 100
+    assert set(used) == {f"{ALPHA}/live/"}

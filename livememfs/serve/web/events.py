@@ -95,6 +95,10 @@ class Events:
         self._looked = float("-inf")
         self.look()
 
+    def watch(self, space: str) -> None:
+        """Somebody looks at a space: what other hosts do in it is looked for as often as while it is used."""
+        self._context.replica.watch.used(keys.live_prefix(space))
+
     def status(self) -> dict[str, Any]:
         """What every page may know of the mount as a whole."""
         replica = self._context.replica.statistics()

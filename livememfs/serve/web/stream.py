@@ -101,6 +101,8 @@ class EventStream(Response):
                 number = event.number
                 if self._sees(event):
                     await self._send(send, self._text(event))
+            if self.space:
+                self.events.watch(self.space)
             with trio.move_on_after(LOOK_SECONDS):
                 await self.events.news(number)
             self.events.look()
