@@ -102,6 +102,8 @@ class Operations(pyfuse3.Operations):
             node = self._inodes.node(args[0])
         opens_to_write = operation == "open" and bool(args[1] & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
         self.root.permit(node, writing=opens_to_write or operation in _CHANGING)
+        if operation == "rename":
+            self.root.permit(self._inodes.node(args[2]), writing=True)
 
     def statistics(self) -> AdapterStatistics:
         """Counters, cheap."""

@@ -7,6 +7,7 @@ end. Refuses to keep a token's secret. Trio thread only.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ class Gate:
         while self.limited:
             await trio.sleep(AGAIN)
             with suppress(LiveMemError):
-                found = await self._tokens.access_of(self._digest)
+                found = await self._tokens.access_of(self._digest, stale=math.inf)
                 if found is None and self._access is not NOTHING:
                     log.warning("the token of this mount is good no more", name=self._access.name)
                 self._access = found or NOTHING

@@ -91,10 +91,12 @@ class Tokens:
             token = (await self._registry(UNKNOWN)).find(secret)
         return self._worth(token)
 
-    async def access_of(self, digest: str) -> Access | None:
-        """The same by the hash of a secret, for whoever asked once and goes on."""
-        token = next((one for one in (await self._registry()).tokens if one.hash == digest), None)
-        return self._worth(token)
+    async def access_of(self, digest: str, *, stale: float = STALE) -> Access | None:
+        """The same by the hash of a secret, for whoever asked once and goes on. `stale`: seconds for which what was
+        read last counts while the bucket is away.
+        """
+        registry = await self._registry(stale=stale)
+        return self._worth(next((one for one in registry.tokens if one.hash == digest), None))
 
     def _worth(self, token: Token | None) -> Access | None:
         now = self._clock.now()
@@ -104,7 +106,7 @@ class Tokens:
         self._note_use(token, now)
         return token.access()
 
-    async def _registry(self, fresh: float = FRESH) -> Registry:
+    async def _registry(self, fresh: float = FRESH, stale: float = STALE) -> Registry:
         """What is known, read again when it is older than `fresh` seconds."""
         if self._known is not None and self._age() <= fresh:
             return self._known
@@ -114,7 +116,7 @@ class Tokens:
             try:
                 return (await self._read())[0]
             except LiveMemError:
-                if self._known is None or self._age() > STALE:
+                if self._known is None or self._age() > stale:
                     raise
                 return self._known
 

@@ -411,3 +411,19 @@ async def test_a_gate_follows_its_token(
     await tokens.revoke("cline")
     await town.later(AGAIN * 2)
     assert gate.access() is NOTHING
+
+
+async def test_a_token_ends_for_a_gate_although_the_bucket_is_away(
+    town: Town, tokens: Tokens, nursery: trio.Nursery, expect_log: Callable[[str], None], autojump_clock: object
+) -> None:
+    expect_log("the token of this mount is good no more")
+    secret, _ = await tokens.create("cline", ["read"], (), timedelta(hours=1))
+    gate = Gate(town.host())
+    await gate.enter(secret)
+    nursery.start_soon(gate.run)
+    town.stores[1].fail_all = Unreachable("down")
+
+    await town.later(3_500)
+    assert gate.access().may("read")
+    await town.later(200)
+    assert gate.access() is NOTHING
