@@ -370,6 +370,7 @@ def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
             "merging": asdict(app.merging.statistics()),
             "expiry": asdict(app.expiry.statistics()),
             "tokens": asdict(app.tokens.statistics()),
+            "gate": asdict(app.gate.statistics()),
             "capture": app.agents.capture.statistics(),
             "hooks": app.agents.hooks.statistics(),
             "context": app.agents.pages.statistics(),

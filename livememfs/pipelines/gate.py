@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -26,6 +27,15 @@ log = structlog.get_logger("livememfs.pipelines")
 AGAIN = 5.0
 
 
+@dataclass(frozen=True)
+class GateStatistics:
+    """Whether there is a token, whether it is good, and how often that was asked again."""
+
+    limited: bool
+    good: bool
+    asked: int
+
+
 class Gate:
     """The access of this process. Without a token it is everything, and nobody asks."""
 
@@ -33,6 +43,7 @@ class Gate:
         self._tokens = tokens
         self._digest = ""
         self._access = EVERYTHING
+        self._asked = 0
 
     @property
     def limited(self) -> bool:
@@ -58,8 +69,13 @@ class Gate:
         """Ask again and again, until cancelled."""
         while self.limited:
             await trio.sleep(AGAIN)
+            self._asked += 1
             with suppress(LiveMemError):
                 found = await self._tokens.access_of(self._digest, stale=math.inf)
                 if found is None and self._access is not NOTHING:
                     log.warning("the token of this mount is good no more", name=self._access.name)
                 self._access = found or NOTHING
+
+    def statistics(self) -> GateStatistics:
+        """Counters, cheap."""
+        return GateStatistics(self.limited, self._access is not NOTHING, self._asked)
