@@ -110,8 +110,8 @@ async def open_app(
 
     `on_drain(left)` hears now and then how many files are left then. With a mount point there is a local state on the
     disk, which outlives the process; without, it is in memory. `serving`: without a mount too this process stays, and
-    looks after the bucket as a mount would. Raises CacheInUse, and LiveMemError on leaving
-    when the bucket did not take everything; its text names the files.
+    looks after the bucket as a mount would. Raises CacheInUse, and LiveMemError on leaving when the bucket did not take
+    everything; its text names the files.
     """
     clock = clock or SystemClock()
     store = open_store(settings, clock)

@@ -206,6 +206,7 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
     asked = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
     if asked["space"]:
+        app.gate.access().require(asked["space"])
         await spaces.require_space(app.replica, asked["space"])
     await sock.welcome(stream)
     await serving.over_stream(app, stream, **asked)
