@@ -29,14 +29,23 @@ MOST_CLIENTS = 64
 FIRST_LINE = 4_096
 FIRST_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 CHUNK = 1 << 16
+LONGEST_PATH = 107
+"""Bytes of a socket's path that the system takes."""
 
 Client = Callable[[trio.SocketStream, Mapping[str, Any]], Awaitable[None]]
 """Serves one connection, given what its first line says."""
 
 
 async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Serve whoever of this user's processes connects, until cancelled. MountError."""
-    listener = _listener(path)
+    """Serve whoever of this user's processes connects, until cancelled. Where that cannot be, nobody is served: a mount
+    is worth having without.
+    """
+    try:
+        listener = _listener(path)
+    except OSError as error:
+        log.warning("agents cannot share this mount", socket=str(path), reason=error.strerror or str(error))
+        task_status.started()
+        return
     room = trio.CapacityLimiter(MOST_CLIENTS)
     try:
         async with trio.open_nursery() as nursery:
@@ -48,16 +57,16 @@ async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[Non
 
 def _listener(path: Path) -> trio.SocketListener:
     _remove(path)  # of a daemon that is no more: a mount point has one
+    path.parent.mkdir(parents=True, exist_ok=True)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     old = os.umask(0o177)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _short(path) as short:
             made.bind(short)
         made.listen(MOST_CLIENTS)
-    except OSError as error:
+    except BaseException:
         made.close()
-        raise MountError(f"the socket {path} cannot be made: {error.strerror}") from None
+        raise
     finally:
         os.umask(old)
     return trio.SocketListener(trio.socket.from_stdlib_socket(made))
@@ -70,7 +79,10 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """The same path in few characters: the system takes only 107 of a socket's."""
+    """The same path in as many characters as the system takes."""
+    if len(os.fsencode(path)) <= LONGEST_PATH:
+        yield str(path)
+        return
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,17 +36,24 @@ class Manager:
 
 
 @pytest.fixture
-def a_manager(tmp_path: Path) -> Iterator[Manager]:
+def place() -> Iterator[str]:
+    """The path of a socket, which has at most 107 characters: it is not below the other files of a test."""
+    with tempfile.TemporaryDirectory(prefix="livememfs-", dir="/tmp") as folder:
+        yield f"{folder}/notify"
+
+
+@pytest.fixture
+def a_manager(place: str) -> Iterator[Manager]:
     """A service manager at a path."""
-    found = Manager(str(tmp_path / "notify"))
+    found = Manager(place)
     yield found
     found.socket.close()
 
 
 @pytest.fixture(params=["path", "abstract"])
-def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Manager]:
+def manager(request: pytest.FixtureRequest, place: str) -> Iterator[Manager]:
     """A service manager at either kind of address."""
-    found = Manager(str(tmp_path / "notify") if request.param == "path" else f"@livememfs{tmp_path}")
+    found = Manager(place if request.param == "path" else f"@{place}")
     yield found
     found.socket.close()
 

@@ -1,0 +1,105 @@
+"""The socket of a mount: found at any path, this user's alone, and no reason for a mount to fail."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from livememfs.errors import MountError, NotFound
+from livememfs.serve import sock
+
+
+async def echo(stream: trio.SocketStream, wanted: Mapping[str, Any]) -> None:
+    """Tells what was wanted, and gives back what is said until the other end ends it."""
+    if wanted.get("space") == "nothing":
+        raise NotFound(path="nothing")
+    await sock.welcome(stream)
+    await stream.send_all(f"{wanted['space']}:".encode())
+    async for data in stream:
+        await stream.send_all(data)
+
+
+@pytest.mark.parametrize("depth", [1, 40])
+async def test_bytes_go_both_ways_however_long_the_path_is(tmp_path: Path, nursery: trio.Nursery, depth: int) -> None:
+    path = tmp_path.joinpath(*(["deep"] * depth), "x.sock")
+    await nursery.start(partial(sock.listen, path, echo))
+    connection = await trio.to_thread.run_sync(sock.connect, path, {"space": "alpha"})
+    source, said = os.pipe()
+    heard, target = os.pipe()
+    os.write(said, b"first\nsecond\n" * 4_000 if depth == 1 else b"short")
+    os.close(said)
+
+    async def passing() -> None:
+        await trio.to_thread.run_sync(sock.relay, connection, source, target)
+        os.close(target)
+
+    nursery.start_soon(passing)
+    received = await trio.to_thread.run_sync(_whole, heard)
+    for descriptor in (source, heard):
+        os.close(descriptor)
+    connection.close()
+
+    assert received == b"alpha:" + (b"first\nsecond\n" * 4_000 if depth == 1 else b"short")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) & 0o700 == 0o700
+
+
+def _whole(descriptor: int) -> bytes:
+    received = b""
+    while data := os.read(descriptor, 1 << 16):
+        received += data
+    return received
+
+
+async def test_what_is_refused_is_said_and_the_others_are_served(tmp_path: Path, nursery: trio.Nursery) -> None:
+    await nursery.start(partial(sock.listen, tmp_path / "x.sock", echo))
+
+    with pytest.raises(MountError, match="there is no nothing"):
+        await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "nothing"})
+    (await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "alpha"})).close()
+
+
+async def test_nobody_who_listens_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MountError, match="does not answer"):
+        await trio.to_thread.run_sync(sock.connect, tmp_path / "none.sock", {"space": "alpha"})
+
+
+async def test_a_socket_of_a_daemon_that_died_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.sock"
+    for _ in range(2):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(sock.listen, path, echo))
+            left = path.with_suffix(".copy")
+            os.link(path, left)
+            (await trio.to_thread.run_sync(sock.connect, path, {"space": "alpha"})).close()
+            nursery.cancel_scope.cancel()
+        assert not path.exists()
+        left.rename(path)  # as a killed process leaves it
+
+
+async def test_where_no_socket_can_be_a_mount_goes_on_without(
+    tmp_path: Path, nursery: trio.Nursery, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("agents cannot share this mount")
+    (tmp_path / "file").write_text("")
+
+    await nursery.start(partial(sock.listen, tmp_path / "file" / "x.sock", echo))
+
+
+@pytest.mark.parametrize("line", [b"\n", b"[]\n", b"{\n", b"x" * 10_000])
+async def test_a_client_that_says_nothing_of_use_is_let_go(tmp_path: Path, nursery: trio.Nursery, line: bytes) -> None:
+    await nursery.start(partial(sock.listen, tmp_path / "x.sock", echo))
+    stream = await trio.open_unix_socket(tmp_path / "x.sock")
+    async with stream:
+        await stream.send_all(line)
+        with trio.fail_after(10):
+            with suppress(trio.BrokenResourceError):  # it was closed with some of it unread
+                assert await stream.receive_some(10) == b""
