@@ -228,13 +228,17 @@ class Watcher:
         await self._listen(space, state, [info for info in found if info.key.startswith(changes)])
 
     async def _records(self, space: str) -> list[ObjectInfo]:
-        store, ledger = self._replica.store, f"{space}/{keys.LEDGER}0"
+        """The beacons, on however many pages, and what comes after the ledger: a long one stands in between."""
+        store, beacons, ledger = self._replica.store, f"{space}/{keys.CHANGES}0", f"{space}/{keys.LEDGER}0"
         page = await store.list_page(f"{space}/_", limit=MAX_PAGE)
+        found = list(page.objects)
+        while page.next_token is not None and (not found or found[-1].key < beacons):
+            page = await store.list_page(f"{space}/_", limit=MAX_PAGE, token=page.next_token)
+            found += page.objects
         if page.next_token is None:
-            return list(page.objects)
-        # A long ledger stands between the beacons and the rest.
+            return found
         rest = await list_all(store, f"{space}/_", start_after=ledger)
-        return [info for info in page.objects if info.key < ledger] + list(rest.objects)
+        return [info for info in found if info.key < ledger] + list(rest.objects)
 
     async def _listen(self, space: str, state: _Space, beacons: list[ObjectInfo]) -> None:
         """Read the beacons that moved, and look at what they name."""

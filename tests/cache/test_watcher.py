@@ -11,6 +11,7 @@ from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
 from livememfs.cache.watcher import EVERYTHING_AFTER
 from livememfs.records import keys
+from livememfs.store.base import MAX_PAGE
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
@@ -123,6 +124,20 @@ async def test_more_changes_than_a_beacon_holds_are_all_told(two: Two, autojump_
     await trio.sleep(2 * SOON)
     assert len(await two.here.names("s/folder/")) == REMEMBERED + 50
     assert len({key for _, key in two.here.told if key.startswith("s/folder/")}) >= REMEMBERED + 50
+
+
+async def test_the_last_of_more_hosts_than_a_page_holds_is_listened_to(two: Two, autojump_clock: Clock) -> None:
+    """Its beacon stands on the second page, and a ledger of more than a page behind it."""
+    for number in range(MAX_PAGE):
+        await two.memory.put(f"s/_changes/gone-{number:04}.json", b"{}")
+        await two.memory.put(keys.ledger_key("s", number + 1), b"{}")
+    await trio.sleep(SOON)
+
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+
+    assert ("put", "s/file") in two.here.told
+    assert two.here.replica.watcher.statistics().full == 0
 
 
 async def test_what_is_known_costs_no_request_and_idling_two_an_interval(two: Two, autojump_clock: Clock) -> None:
