@@ -18,6 +18,7 @@ import trio
 
 from livememfs.cache.beacon import Announcement
 from livememfs.cache.levels import split_key
+from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
@@ -248,8 +249,15 @@ class Watcher:
         first = state.baseline == float("inf")
         changed: set[str] = set()
         everything = False
-        for info in moved[:BEACONS_READ_FIRST] if first else moved:
-            told = await self._read(info.key)
+        read: dict[str, Announcement | None] = {}
+
+        async def listen(info: ObjectInfo) -> None:
+            read[info.key] = await self._read(info.key)
+
+        chosen = moved[:BEACONS_READ_FIRST] if first else moved
+        await for_each(chosen, listen)
+        for info in chosen:
+            told = read[info.key]
             missed: list[str] | None = []
             if told is not None:  # of one that was not there before, everything is news
                 missed = told.since(state.heard.get(info.key)) if info.key in state.beacons else told.all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import trio
 from trio.abc import Clock
@@ -138,6 +140,27 @@ async def test_the_last_of_more_hosts_than_a_page_holds_is_listened_to(two: Two,
 
     assert ("put", "s/file") in two.here.told
     assert two.here.replica.watcher.statistics().full == 0
+
+
+async def test_many_hosts_that_have_something_to_say_are_listened_to_side_by_side(
+    two: Two, autojump_clock: Clock
+) -> None:
+    """One after the other, their beacons would take longer than a look is vouched for."""
+
+    async def say(number: int) -> None:
+        for host in range(40):
+            beacon = {"epoch": "e", "seq": number, "recent": [[one + 1, f"s/h{host}"] for one in range(number)]}
+            await two.memory.put(f"s/_changes/h{host}.json", json.dumps(beacon).encode())
+
+    await say(1)
+    await trio.sleep(SOON)
+    two.here.store.latency("get", 0.1)
+    await two.memory.put("s/h39", b"new")
+    await say(2)
+
+    await trio.sleep(SOON)
+
+    assert ("put", "s/h39") in two.here.told
 
 
 async def test_what_is_known_costs_no_request_and_idling_two_an_interval(two: Two, autojump_clock: Clock) -> None:
