@@ -88,6 +88,17 @@ async def test_a_new_note_is_told_though_its_writer_announces_nothing(two: Two, 
     assert (await two.memory.list_page("s/_changes/")) == before
 
 
+async def test_counts_of_uses_are_told_without_a_beacon(two: Two, autojump_clock: Clock) -> None:
+    """Every host writes its own each minute, and a beacon would make all others ask for it each time."""
+    await two.here.names("s/_index/_uses/")
+    before = await two.memory.list_page("s/_changes/")
+    await two.there.put(keys.uses_key("s", "there"), b"{}")
+    await trio.sleep(SOON)
+
+    assert ("put", keys.uses_key("s", "there")) in two.here.told
+    assert (await two.memory.list_page("s/_changes/")) == before
+
+
 async def test_a_note_by_a_host_whose_clock_is_behind_is_told_too(two: Two, autojump_clock: Clock) -> None:
     await two.there.put("s/live/20261122T090700_me_todo_0a1b2c3d.md", b"three minutes behind the newest")
     await trio.sleep(SOON)
