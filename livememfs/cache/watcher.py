@@ -47,6 +47,8 @@ ASKED_ONE_BY_ONE = 8
 RELISTED = 64
 ROOT_BELIEVED = 30.0
 BEACONS_READ_FIRST = 32
+SPARE_NAMES = 32
+"""Beacons and vectors that may have come since the last look."""
 
 
 @dataclass
@@ -62,6 +64,7 @@ class _Space:
     newest: str = ""
     looking: trio.Event | None = None
     notes_next: bool = True
+    names_asked: int = MAX_PAGE
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,7 @@ class Watcher:
     async def _look_at_records(self, space: str, state: _Space) -> None:
         """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""
         replica = self._replica
-        found, _ = await replica.hear(lambda: self._records(space))
+        found, _ = await replica.hear(lambda: self._records(space, state))
         records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
         made_here = replica.journal.newest(keys.meta_key(space))
         state.is_space = (
@@ -228,18 +231,23 @@ class Watcher:
         changes = f"{space}/{keys.CHANGES}/"
         await self._listen(space, state, [info for info in found if info.key.startswith(changes)])
 
-    async def _records(self, space: str) -> list[ObjectInfo]:
-        """The beacons, on however many pages, and what comes after the ledger: a long one stands in between."""
+    async def _records(self, space: str, state: _Space) -> list[ObjectInfo]:
+        """The beacons, on however many pages, and what comes after the ledger: a long one stands in between.
+
+        Its runs are not for us, so where one was met, little more is asked for than what stood before it.
+        """
         store, beacons, ledger = self._replica.store, f"{space}/{keys.CHANGES}0", f"{space}/{keys.LEDGER}0"
-        page = await store.list_page(f"{space}/_", limit=MAX_PAGE)
+        page = await store.list_page(f"{space}/_", limit=state.names_asked)
         found = list(page.objects)
         while page.next_token is not None and (not found or found[-1].key < beacons):
             page = await store.list_page(f"{space}/_", limit=MAX_PAGE, token=page.next_token)
             found += page.objects
         if page.next_token is None:
+            state.names_asked = MAX_PAGE
             return found
-        rest = await list_all(store, f"{space}/_", start_after=ledger)
-        return [info for info in found if info.key < ledger] + list(rest.objects)
+        before = [info for info in found if info.key < f"{space}/{keys.LEDGER}/"]
+        state.names_asked = min(len(before) + SPARE_NAMES, MAX_PAGE)
+        return before + list((await list_all(store, f"{space}/_", start_after=ledger)).objects)
 
     async def _listen(self, space: str, state: _Space, beacons: list[ObjectInfo]) -> None:
         """Read the beacons that moved, and look at what they name."""

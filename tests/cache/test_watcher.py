@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import trio
@@ -11,9 +12,9 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
-from livememfs.cache.watcher import EVERYTHING_AFTER
+from livememfs.cache.watcher import EVERYTHING_AFTER, SPARE_NAMES
 from livememfs.records import keys
-from livememfs.store.base import MAX_PAGE
+from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
@@ -86,6 +87,34 @@ async def test_a_new_note_is_told_though_its_writer_announces_nothing(two: Two, 
     await trio.sleep(SOON)
     assert two.here.told == [("put", NOTE.format(2, 2))]
     assert (await two.memory.list_page("s/_changes/")) == before
+
+
+async def test_of_a_long_ledger_little_is_listed(two: Two, autojump_clock: Clock) -> None:
+    """Two short pages a look; whoever comes later is heard all the same, and what comes after the ledger, too."""
+    for number in range(MAX_PAGE + 1):
+        await two.memory.put(keys.ledger_key("s", number + 1), b"{}")
+    await two.here.names("s/_index/_uses/")
+    await trio.sleep(SOON)
+    sizes: list[int] = []
+    list_page = two.here.store.list_page
+
+    async def counted(prefix: str, **more: Any) -> Page:
+        page = await list_page(prefix, **more)
+        if prefix == "s/_":
+            sizes.append(len(page.objects))
+        return page
+
+    two.here.store.list_page = counted  # type: ignore[method-assign]  # to see how long the pages are
+    await trio.sleep(SOON)
+    assert sizes
+    assert max(sizes) <= SPARE_NAMES
+    for number in range(2 * SPARE_NAMES):
+        await two.memory.put(f"s/_changes/gone-{number:04}.json", b"{}")
+    await two.there.put("s/file", b"new")
+    await two.memory.put("s/_synthesis.md", b"told")
+    await trio.sleep(SOON)
+
+    assert {("put", "s/file"), ("put", "s/_synthesis.md")} <= set(two.here.told)
 
 
 async def test_counts_of_uses_are_told_without_a_beacon(two: Two, autojump_clock: Clock) -> None:
