@@ -35,7 +35,7 @@ HEADINGS = ("what", "host", "looks", "other requests", "bytes sent", "received",
 FORMS = ("note", "edit of a note", "memory", "ordinary file")
 SEEN_WITHIN = 30.0
 LOOK_SECONDS = 0.02
-SEEN_FIRST = 3.0
+SEEN_FIRST = 2.0
 """For so long a host looks into a space before anything is counted: it has read some beacons then."""
 TOUCHED_SECONDS = 3.0
 """How often a space in use is looked into."""
