@@ -362,6 +362,7 @@ def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
             "replica": asdict(replica),
             "tree": asdict(tree),
             "consolidations": asdict(app.consolidations.statistics()),
+            "leases": asdict(app.consolidations.leases.statistics()),
             "schedule": asdict(app.scheduler.statistics()) if app.scheduler is not None else None,
             "model": asdict(model.statistics()) if model is not None else None,
             "recall": asdict(app.recall.statistics()),

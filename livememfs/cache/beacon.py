@@ -2,8 +2,8 @@
 
 Owns `{space}/_changes/{host}.json`: a number that grows by one with each change and the keys changed last. Writing is
 put off a little, so that many changes make one object. Refuses to announce what every poller finds by itself (new
-notes), and to matter: a beacon that is lost costs the others some minutes, until they look at everything again. Trio
-thread only.
+notes, counts of uses), and to matter: a beacon that is lost costs the others some minutes, until they look at
+everything again. Trio thread only.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ class Beacon:
         space = parsed.space
         if not space or space.startswith("_") or (new and parsed.kind == "note"):
             return
+        if parsed.kind == "index":
+            return  # counts of uses: every host writes its own each minute, and the LIST of the beacons shows them
         if parsed.kind == "backup":
             return  # nobody watches backups, and a beacon for them would bring back the prefix of a removed space
         if key == keys.meta_key(space) and not self._is_there(key):

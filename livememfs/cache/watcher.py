@@ -18,6 +18,7 @@ import trio
 
 from livememfs.cache.beacon import Announcement
 from livememfs.cache.levels import split_key
+from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
@@ -46,6 +47,8 @@ ASKED_ONE_BY_ONE = 8
 RELISTED = 64
 ROOT_BELIEVED = 30.0
 BEACONS_READ_FIRST = 32
+SPARE_NAMES = 32
+"""Beacons and vectors that may have come since the last look."""
 
 
 @dataclass
@@ -61,6 +64,7 @@ class _Space:
     newest: str = ""
     looking: trio.Event | None = None
     notes_next: bool = True
+    names_asked: int = MAX_PAGE
 
 
 @dataclass(frozen=True)
@@ -216,7 +220,7 @@ class Watcher:
     async def _look_at_records(self, space: str, state: _Space) -> None:
         """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""
         replica = self._replica
-        found, _ = await replica.hear(lambda: self._records(space))
+        found, _ = await replica.hear(lambda: self._records(space, state))
         records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
         made_here = replica.journal.newest(keys.meta_key(space))
         state.is_space = (
@@ -227,14 +231,23 @@ class Watcher:
         changes = f"{space}/{keys.CHANGES}/"
         await self._listen(space, state, [info for info in found if info.key.startswith(changes)])
 
-    async def _records(self, space: str) -> list[ObjectInfo]:
-        store, ledger = self._replica.store, f"{space}/{keys.LEDGER}0"
-        page = await store.list_page(f"{space}/_", limit=MAX_PAGE)
+    async def _records(self, space: str, state: _Space) -> list[ObjectInfo]:
+        """The beacons, on however many pages, and what comes after the ledger: a long one stands in between.
+
+        Its runs are not for us, so where one was met, little more is asked for than what stood before it.
+        """
+        store, beacons, ledger = self._replica.store, f"{space}/{keys.CHANGES}0", f"{space}/{keys.LEDGER}0"
+        page = await store.list_page(f"{space}/_", limit=state.names_asked)
+        found = list(page.objects)
+        while page.next_token is not None and (not found or found[-1].key < beacons):
+            page = await store.list_page(f"{space}/_", limit=MAX_PAGE, token=page.next_token)
+            found += page.objects
         if page.next_token is None:
-            return list(page.objects)
-        # A long ledger stands between the beacons and the rest.
-        rest = await list_all(store, f"{space}/_", start_after=ledger)
-        return [info for info in page.objects if info.key < ledger] + list(rest.objects)
+            state.names_asked = MAX_PAGE
+            return found
+        before = [info for info in found if info.key < f"{space}/{keys.LEDGER}/"]
+        state.names_asked = min(len(before) + SPARE_NAMES, MAX_PAGE)
+        return before + list((await list_all(store, f"{space}/_", start_after=ledger)).objects)
 
     async def _listen(self, space: str, state: _Space, beacons: list[ObjectInfo]) -> None:
         """Read the beacons that moved, and look at what they name."""
@@ -244,8 +257,15 @@ class Watcher:
         first = state.baseline == float("inf")
         changed: set[str] = set()
         everything = False
-        for info in moved[:BEACONS_READ_FIRST] if first else moved:
-            told = await self._read(info.key)
+        read: dict[str, Announcement | None] = {}
+
+        async def listen(info: ObjectInfo) -> None:
+            read[info.key] = await self._read(info.key)
+
+        chosen = moved[:BEACONS_READ_FIRST] if first else moved
+        await for_each(chosen, listen)
+        for info in chosen:
+            told = read[info.key]
             missed: list[str] | None = []
             if told is not None:  # of one that was not there before, everything is news
                 missed = told.since(state.heard.get(info.key)) if info.key in state.beacons else told.all()

@@ -169,14 +169,14 @@ class Leases:
     async def _take(self, space: str, record: _Record | None, etag: str) -> Held | None:
         """Ours, or None when somebody else was faster."""
         fence = (record.fence if record else 0) + 1
-        if record is not None and not self._is_free(record):
-            self._takeovers += 1
-            log.info("the lease of a dead host is taken over", space=space, holder=record.holder)
         asked = trio.current_time()
         try:
             info = await self.write(space, fence, etag, released=False)
         except (PreconditionFailed, ConflictRetry):
             return None
+        if record is not None and not self._is_free(record):
+            self._takeovers += 1
+            log.info("the lease of a dead host is taken over", space=space, holder=record.holder)
         return Held(self, space, fence, info.etag, asked)
 
     async def _read(self, space: str) -> tuple[_Record | None, str]:

@@ -48,6 +48,17 @@ def parser() -> argparse.ArgumentParser:
     index.add_argument("--latency", type=float, default=0.0, help="seconds added to each request")
     index.add_argument("--limit", type=float, default=3_600.0, help="seconds after which a mount is given up")
     index.add_argument("--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start")
+    scaled = commands.add_parser(
+        "scale",
+        help="what several hosts of one bucket cost",
+        description="Measure the requests and bytes of several mounts of one bucket, and when one sees another's work.",
+    )
+    scaled.add_argument("--notes", type=int, default=1_000, help="notes in the space that is searched")
+    scaled.add_argument("--limit", type=float, default=3_600.0, help="seconds after which indexing is given up")
+    scaled.add_argument(
+        "--server", choices=["auto", "seaweedfs", "moto"], default="auto", help="the S3 server to start"
+    )
+    scaled.add_argument("--quick", action="store_true", help="two hosts, a little of everything, moto")
     told = commands.add_parser(
         "recall", help="what to know before answering", description="Measure `.recall` from a shell, by its memories."
     )
@@ -91,6 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from benchlib import hooks
 
         return hooks.main(given.memories, given.rounds)
+    if given.command == "scale":
+        from benchlib import scaling
+
+        sizes_of_it = scaling.QUICK if given.quick else replace(scaling.Sizes(), indexed=given.notes)
+        return scaling.main("moto" if given.quick else given.server, _store, sizes_of_it, given.limit)
     if given.command == "index":
         from benchlib import indexing
 

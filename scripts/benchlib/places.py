@@ -96,11 +96,15 @@ class Folder:
 
 
 class OurMount:
-    """livememfs on a bucket that is seeded already, each time with an empty cache; through a proxy, if there is one."""
+    """livememfs on a bucket that is seeded already, each time with an empty cache; through a proxy, if there is one.
+
+    `host` is the machine it stands for.
+    """
 
     can_be_cold = True
 
-    def __init__(self, server: Server, proxy: Proxy | None, latency: float, home: Path) -> None:
+    def __init__(self, server: Server, proxy: Proxy | None, latency: float, home: Path, host: str = "bench") -> None:
+        self._host = host
         self.label = f"livememfs, {latency * 1000:.0f} ms"
         self._server, self._proxy, self._latency = server, proxy, latency
         self._home = home / f"latency-{latency}"
@@ -168,6 +172,12 @@ class OurMount:
         status = Path(f"/proc/{self._daemon.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the daemon has had."""
+        assert self._daemon is not None
+        fields = Path(f"/proc/{self._daemon.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     @property
     def _log(self) -> Path:
         return self._home / f"log-{self._mounts}"
@@ -180,7 +190,7 @@ class OurMount:
         kinds = ("config", "data", "state", "cache")
         inherited = {name: os.environ[name] for name in ("PYTHONPATH", "PATH", "TMPDIR") if name in os.environ}
         own = {f"XDG_{kind.upper()}_HOME": str(self._home / f"home-{self._mounts}" / kind) for kind in kinds}
-        fixed = {"HOME": str(self._home), "LC_ALL": "C.UTF-8", "LIVEMEMFS_AGENT": "bench", "LIVEMEMFS_HOST": "bench"}
+        fixed = {"HOME": str(self._home), "LC_ALL": "C.UTF-8", "LIVEMEMFS_AGENT": "bench", "LIVEMEMFS_HOST": self._host}
         return {**inherited, **own, **fixed, **self._server.environment(self._proxy.port if self._proxy else None)}
 
     def space(self, kind: str, name: str) -> Path:

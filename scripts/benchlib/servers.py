@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -179,17 +179,25 @@ class Proxy:
         """Requests by verb since this was last asked."""
         return dict(self._order("/reset"))
 
-    def _order(self, what: str) -> Mapping[str, int]:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.control}{what}", method="POST")
+    def traffic(self) -> dict[str, int]:
+        """Bytes to the server (`sent`) and from it (`received`) since the proxy began."""
+        return dict(self._order("/traffic", "GET"))
+
+    def log(self) -> list[tuple[str, str]]:
+        """(verb, target) of each request since `take_counts` was last asked; only of a proxy with a log."""
+        return [(str(verb), str(target)) for verb, target in self._order("/log", "GET")]
+
+    def _order(self, what: str, method: str = "POST") -> Any:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.control}{what}", method=method)
         with urllib.request.urlopen(request, timeout=10) as reply:
-            answer: dict[str, int] = json.load(reply)
-            return answer
+            return json.load(reply)
 
 
 @contextmanager
-def proxy_to(server: Server) -> Iterator[Proxy]:
-    """A running proxy before `server`."""
+def proxy_to(server: Server, *, log: bool = False) -> Iterator[Proxy]:
+    """A running proxy before `server`. `log`: one that remembers each request until its counts are taken."""
     command = [sys.executable, "-m", "livememfs.testing.proxy", "--target", f"127.0.0.1:{server.port}", "--control"]
+    command += ["--log"] * log
     process = _started([*TIED, *command], subprocess.PIPE)
     with ended(process):
         assert process.stdout is not None

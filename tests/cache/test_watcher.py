@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 import trio
 from trio.abc import Clock
@@ -9,8 +12,9 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
-from livememfs.cache.watcher import EVERYTHING_AFTER
+from livememfs.cache.watcher import EVERYTHING_AFTER, SPARE_NAMES
 from livememfs.records import keys
+from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
@@ -85,6 +89,45 @@ async def test_a_new_note_is_told_though_its_writer_announces_nothing(two: Two, 
     assert (await two.memory.list_page("s/_changes/")) == before
 
 
+async def test_of_a_long_ledger_little_is_listed(two: Two, autojump_clock: Clock) -> None:
+    """Two short pages a look; whoever comes later is heard all the same, and what comes after the ledger, too."""
+    for number in range(MAX_PAGE + 1):
+        await two.memory.put(keys.ledger_key("s", number + 1), b"{}")
+    await two.here.names("s/_index/_uses/")
+    await trio.sleep(SOON)
+    sizes: list[int] = []
+    list_page = two.here.store.list_page
+
+    async def counted(prefix: str, **more: Any) -> Page:
+        page = await list_page(prefix, **more)
+        if prefix == "s/_":
+            sizes.append(len(page.objects))
+        return page
+
+    two.here.store.list_page = counted  # type: ignore[method-assign]  # to see how long the pages are
+    await trio.sleep(SOON)
+    assert sizes
+    assert max(sizes) <= SPARE_NAMES
+    for number in range(2 * SPARE_NAMES):
+        await two.memory.put(f"s/_changes/gone-{number:04}.json", b"{}")
+    await two.there.put("s/file", b"new")
+    await two.memory.put("s/_synthesis.md", b"told")
+    await trio.sleep(SOON)
+
+    assert {("put", "s/file"), ("put", "s/_synthesis.md")} <= set(two.here.told)
+
+
+async def test_counts_of_uses_are_told_without_a_beacon(two: Two, autojump_clock: Clock) -> None:
+    """Every host writes its own each minute, and a beacon would make all others ask for it each time."""
+    await two.here.names("s/_index/_uses/")
+    before = await two.memory.list_page("s/_changes/")
+    await two.there.put(keys.uses_key("s", "there"), b"{}")
+    await trio.sleep(SOON)
+
+    assert ("put", keys.uses_key("s", "there")) in two.here.told
+    assert (await two.memory.list_page("s/_changes/")) == before
+
+
 async def test_a_note_by_a_host_whose_clock_is_behind_is_told_too(two: Two, autojump_clock: Clock) -> None:
     await two.there.put("s/live/20261122T090700_me_todo_0a1b2c3d.md", b"three minutes behind the newest")
     await trio.sleep(SOON)
@@ -123,6 +166,41 @@ async def test_more_changes_than_a_beacon_holds_are_all_told(two: Two, autojump_
     await trio.sleep(2 * SOON)
     assert len(await two.here.names("s/folder/")) == REMEMBERED + 50
     assert len({key for _, key in two.here.told if key.startswith("s/folder/")}) >= REMEMBERED + 50
+
+
+async def test_the_last_of_more_hosts_than_a_page_holds_is_listened_to(two: Two, autojump_clock: Clock) -> None:
+    """Its beacon stands on the second page, and a ledger of more than a page behind it."""
+    for number in range(MAX_PAGE):
+        await two.memory.put(f"s/_changes/gone-{number:04}.json", b"{}")
+        await two.memory.put(keys.ledger_key("s", number + 1), b"{}")
+    await trio.sleep(SOON)
+
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+
+    assert ("put", "s/file") in two.here.told
+    assert two.here.replica.watcher.statistics().full == 0
+
+
+async def test_many_hosts_that_have_something_to_say_are_listened_to_side_by_side(
+    two: Two, autojump_clock: Clock
+) -> None:
+    """One after the other, their beacons would take longer than a look is vouched for."""
+
+    async def say(number: int) -> None:
+        for host in range(40):
+            beacon = {"epoch": "e", "seq": number, "recent": [[one + 1, f"s/h{host}"] for one in range(number)]}
+            await two.memory.put(f"s/_changes/h{host}.json", json.dumps(beacon).encode())
+
+    await say(1)
+    await trio.sleep(SOON)
+    two.here.store.latency("get", 0.1)
+    await two.memory.put("s/h39", b"new")
+    await say(2)
+
+    await trio.sleep(SOON)
+
+    assert ("put", "s/h39") in two.here.told
 
 
 async def test_what_is_known_costs_no_request_and_idling_two_an_interval(two: Two, autojump_clock: Clock) -> None:

@@ -98,6 +98,19 @@ async def test_a_dead_holder_is_taken_over_after_the_time_of_a_lease(hosts: Host
     assert held.fence == dead.fence + 1
 
 
+async def test_of_two_who_wait_for_the_dead_one_takes_over(
+    hosts: Hosts, nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    await Leases(Replica(hosts.memory), ManualClock(), "dead", nursery).acquire(SPACE)
+    with trio.move_on_after(SECONDS + 5):
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(hosts.one.acquire, SPACE)
+            waiting.start_soon(hosts.two.acquire, SPACE)
+
+    assert sorted(host.statistics().takeovers for host in (hosts.one, hosts.two)) == [0, 1]
+    assert await hosts.fence() == 2
+
+
 async def test_the_next_process_of_the_same_host_need_not_wait(hosts: Hosts, autojump_clock: Clock) -> None:
     await hosts.one.acquire(SPACE)
     assert (await took(hosts.one))[1] < LOOKED_AT_EVERY

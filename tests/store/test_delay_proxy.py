@@ -229,6 +229,19 @@ def test_every_request_is_counted_by_what_it_is(
     assert proxy.log() == [(verb, target)]
 
 
+def test_bytes_are_counted_in_both_directions(proxy: DelayProxy, connect: Connect) -> None:
+    """Headers are part of them; a reset leaves them."""
+    body = b"x" * 50_000
+    connection = connect()
+    connection.request("PUT", "/b/k", body)
+    assert connection.getresponse().read() == body
+    proxy.reset()
+
+    traffic = proxy.traffic()
+
+    assert all(len(body) < traffic[way] < len(body) + 1_000 for way in ("sent", "received"))
+
+
 def test_a_reset_starts_from_nothing_and_says_what_was(proxy: DelayProxy, connect: Connect) -> None:
     connection = connect()
     ask(connection, "GET", "/b/one")

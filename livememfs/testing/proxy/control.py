@@ -4,7 +4,8 @@ Owns the control port. Refuses what it does not know with 404 or 400. Runs in th
 
     GET  /counts                                      {"get": 3, ...}
     GET  /log                                         [["get", "/bucket/key"], ...], with --log
-    POST /reset                                       forget both; answers with the counts as they were
+    GET  /traffic                                     {"sent": 5310, "received": 20844}, bytes since the start
+    POST /reset                                       forget counts and log; answers with the counts as they were
     POST /latency?seconds=0.03
     POST /blackhole?on=1                              on=0 ends it
     POST /refuse?on=1
@@ -62,6 +63,8 @@ async def _done(proxy: DelayProxy, order: str, given: Mapping[str, str]) -> Any:
             return proxy.counts()
         case "GET /log":
             return proxy.log()
+        case "GET /traffic":
+            return proxy.traffic()
         case "POST /reset":
             return proxy.reset()
         case "POST /latency":

@@ -135,6 +135,10 @@ class DelayProxy:
             self._log.clear()
             return counts
 
+    def traffic(self) -> dict[str, int]:
+        """Bytes, headers included, that went to the server (`sent`) and came from it (`received`) since the start."""
+        return {"sent": self._rules.sent, "received": self._rules.received}
+
     def wait_for_requests(self, count: int, verb: str | None = None, timeout: float = 10.0) -> None:
         """Block until `count` requests (of one verb, if given) have come since the last reset. Raises TimeoutError."""
 

@@ -22,7 +22,7 @@ SLOW_DOWN = b"<?xml version='1.0' encoding='UTF-8'?><Error><Code>SlowDown</Code>
 
 @dataclass
 class Rules:
-    """What is done to the connections, and which there are."""
+    """What is done to the connections, which there are, and how many bytes went to the server and to clients."""
 
     note: Callable[[Head], None]
     connect: Callable[[asyncio.Protocol], Awaitable[None]]
@@ -31,6 +31,8 @@ class Rules:
     replies_to_lose: int = 0
     refuse: tuple[float, str, random.Random] = (0.0, "before", random.Random(0))
     relays: set[Relay] = field(default_factory=set)
+    sent: int = 0
+    received: int = 0
 
     def refusal(self) -> str:
         """When the next request is answered with SlowDown: `before`, `after`, or "" for never."""
@@ -159,7 +161,9 @@ class Relay(asyncio.Protocol):
             if self._passes(part):
                 out.append(part.data)
         if out and self._server:
-            self._server.write(b"".join(out))
+            data = b"".join(out)
+            self._rules.sent += len(data)
+            self._server.write(data)
         self._balance()
 
     def _time_is_up(self) -> None:
@@ -201,30 +205,34 @@ class Relay(asyncio.Protocol):
         elif self._inspect:
             self._look_at(data)
         else:
-            self._client.write(data)
+            self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
+        assert self._client is not None
+        self._rules.received += len(data)
+        self._client.write(data)
 
     def _look_at(self, data: bytes) -> None:
         """Decide on a reply by its status. An interim one (100 Continue) is passed on, and the next one decides."""
-        assert self._client is not None
         end = data.find(b"\r\n\r\n")
         if end < 0:
             self._reply = data
             return
         status = data[9:12]
         if status.startswith(b"1"):
-            self._client.write(data[: end + 4])
+            self._pass_on(data[: end + 4])
             self.replied(data[end + 4 :])
             return
         self._inspect = False
         if not status.startswith(b"2"):
-            self._client.write(data)
+            self._pass_on(data)
         elif self._refusal == "after":
             self._slow_down(close=True)
         elif self._rules.replies_to_lose > 0:
             self._rules.replies_to_lose -= 1
             self.abort()
         else:
-            self._client.write(data)
+            self._pass_on(data)
 
     def _slow_down(self, *, close: bool = False) -> None:
         assert self._client is not None
