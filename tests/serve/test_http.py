@@ -226,6 +226,29 @@ async def test_what_is_for_the_whole_bucket_is_not_for_a_part_of_it(site: Site) 
         assert (await browser.get("/healthz")).json()["status"] == "ok"
 
 
+async def test_a_page_of_another_site_can_neither_post_nor_listen_nor_be_rebound(
+    app: App, nursery: trio.Nursery
+) -> None:
+    """With the cookie of somebody who is signed in, as their browser would send it along."""
+    server = http_server(app, Address("127.0.0.1", 0))
+    await nursery.start(server.run)
+    site = Site(app, server)
+    cookie = {"cookie": f"livememfs_token={await site.token()}"}
+    evil = {**cookie, "origin": "https://evil.example"}
+    async with site.browser() as browser:
+        assert (await browser.get("/", headers=cookie)).status_code == 200
+        assert (await browser.get("/events", headers=evil)).status_code == 403
+        assert (await browser.post("/mcp", json=HELLO, headers={**ACCEPT, **evil})).status_code == 403
+        asked = {"action": "run"}
+        assert (await browser.post(f"/s/{SPACE}/consolidation", data=asked, headers=evil)).status_code == 403
+        assert (await browser.post("/logout", headers=evil)).status_code == 403
+        for path in ("/", "/events", "/healthz", "/login"):
+            rebound = {**cookie, "host": f"evil.example:{site.port}"}
+            assert (await browser.get(path, headers=rebound)).status_code == 421
+    assert app.consolidations.latest(SPACE) == 0
+    server.stop()
+
+
 async def test_a_secret_is_in_no_log_no_error_no_figure_and_not_in_the_bucket(site: Site) -> None:
     """Everything that anybody says while tokens are made, used well and used badly."""
     said = io.StringIO()
