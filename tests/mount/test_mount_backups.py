@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from cloud import Bucket
 from machine import Mount, sh
+from test_mount_watch import until
 
 PYTHON = f"{sys.executable} -c"
+WITHIN = 20.0
 BANK = "# Progress\n\nAll of it.\n"
 
 
@@ -138,4 +140,6 @@ def test_a_backup_on_s3_brings_back_bytes_and_metadata(mounted: Mount, bucket: B
     assert state(bucket) == before
     marks = [bucket.meta(key).get("livememfs-backup") for key in bucket.keys("_backups/") if key.endswith("_meta.json")]
     assert marks == [None, "automatic"]
+    # Others took the note away and brought it back, which a mount sees within three seconds.
+    until((project / "live/decision-store").exists, WITHIN)
     assert "We chose S3." in sh("cat live/decision-store", cwd=project).stdout
