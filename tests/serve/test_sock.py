@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -95,9 +96,11 @@ async def test_where_no_socket_can_be_a_mount_goes_on_without(
 
 
 @pytest.mark.parametrize("line", [b"\n", b"[]\n", b"{\n", b"x" * 10_000])
-async def test_a_client_that_says_nothing_of_use_is_let_go(tmp_path: Path, nursery: trio.Nursery, line: bytes) -> None:
-    await nursery.start(partial(sock.listen, tmp_path / "x.sock", echo))
-    stream = await trio.open_unix_socket(tmp_path / "x.sock")
+async def test_a_client_that_says_nothing_of_use_is_let_go(nursery: trio.Nursery, line: bytes) -> None:
+    with TemporaryDirectory(prefix="livememfs-", dir="/tmp") as folder:  # whose path any client can name
+        path = Path(folder) / "x.sock"
+        await nursery.start(partial(sock.listen, path, echo))
+        stream = await trio.open_unix_socket(path)
     async with stream:
         await stream.send_all(line)
         with trio.fail_after(10):
