@@ -5,7 +5,7 @@ Owns which parts of an app they are made of. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import trio
@@ -39,17 +39,18 @@ def http_server(
     mcp = mcp_server(app, tools=tools)
     manager = session_manager(mcp)
     shown: list[BaseRoute] = []
+    closing: list[Callable[[], None]] = []
     if pages:
         from livememfs.serve import web  # an MCP server has no use for templates
 
         site = web.Site(app.tree, app.tokens, app.settings.op_timeout)
-        shown = web.routes_of(site)
+        shown, closing = web.routes_of(site), [site.close]
         app.served["web"] = site.statistics
     names = names_of(address, allow_hosts)
     guard = application(app.tokens, app.tree.context.status, hosts=names, mcp=manager, pages=shown)
     app.served["http"] = lambda: asdict(guard.statistics())
     app.served["mcp"] = lambda: asdict(mcp.statistics())
-    return HttpServer(guard, address, mcp, manager)
+    return HttpServer(guard, address, mcp, manager, *closing)
 
 
 async def over_stream(app: App, stream: trio.SocketStream, *, tools: str, agent: str, space: str) -> None:

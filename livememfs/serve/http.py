@@ -97,14 +97,14 @@ def application(
     status: Status,
     *,
     hosts: Sequence[str],
-    mcp: StreamableHTTPSessionManager | None = None,
+    mcp: StreamableHTTPSessionManager,
     pages: Sequence[BaseRoute] = (),
 ) -> Guard:
     """Everything that is served, with the guard around it."""
     routes: list[BaseRoute] = [
         Route(METRICS, partial(_metrics, status), methods=["GET"]),
         Route(HEALTH, partial(_healthz, status), methods=["GET"]),
-        *([Route(MCP, _Mcp(mcp), methods=["GET", "POST", "DELETE"])] if mcp is not None else []),
+        Route(MCP, _Mcp(mcp), methods=["GET", "POST", "DELETE"]),
         *pages,
     ]
     return Guard(Starlette(routes=routes), tokens, hosts=hosts, open_paths=OPEN, sign_in=LOGIN if pages else "")
@@ -146,10 +146,18 @@ async def _healthz(status: Status, _: Request) -> Response:
 
 
 class HttpServer:
-    """One server. `run` serves until `stop`, or until it is cancelled."""
+    """One server. `run` serves until `stop`, or until it is cancelled; `closing` ends what would go on for ever."""
 
-    def __init__(self, app: Guard, address: Address, mcp: McpServer | None, manager: Any = None) -> None:
+    def __init__(
+        self,
+        app: Guard,
+        address: Address,
+        mcp: McpServer,
+        manager: StreamableHTTPSessionManager,
+        closing: Callable[[], None] = lambda: None,
+    ) -> None:
         self._app, self._address, self._mcp, self._manager = app, address, mcp, manager
+        self._closing = closing
         self._stopping = trio.Event()
         self.url = ""
 
@@ -166,11 +174,9 @@ class HttpServer:
         host, port = listening.getsockname()[:2]
         self.url = f"http://{Address(host, port)}"
         async with AsyncExitStack() as stack:
-            if self._manager is not None:
-                await stack.enter_async_context(self._manager.run())
+            await stack.enter_async_context(self._manager.run())
             nursery = await stack.enter_async_context(trio.open_nursery())
-            if self._mcp is not None:
-                nursery.start_soon(self._mcp.run)
+            nursery.start_soon(self._mcp.run)
             app: Any = self._app  # whose type hypercorn spells in its own words
             serving = partial(hypercorn_serve, app, config, shutdown_trigger=self._stopping.wait, mode="asgi")
             listening.detach()  # it is the server's to close now
@@ -191,6 +197,7 @@ class HttpServer:
 
     def stop(self) -> None:
         """End it: nobody new is let in."""
+        self._closing()
         self._stopping.set()
 
     def statistics(self) -> GuardStatistics:

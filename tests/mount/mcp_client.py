@@ -143,9 +143,9 @@ async def _six_commands(client: Client, space: str) -> None:
         return text
 
     assert "bank/" in await do("view", path="/memories")
-    await do("create", path="/memories/work/plan.md", file_text="one\ntwo\n")
-    await do("str_replace", path="/memories/work/plan.md", old_str="two", new_str="2")
-    await do("insert", path="/memories/work/plan.md", insert_line=1, insert_text="between")
-    assert "     2\tbetween\n     3\t2" in await do("view", path="/memories/work/plan.md")
-    await do("rename", old_path="/memories/work/plan.md", new_path="/memories/work/done.md")
-    await do("delete", path="/memories/work")
+    await do("create", path="/memories/plans/plan.md", file_text="one\ntwo\n")
+    await do("str_replace", path="/memories/plans/plan.md", old_str="two", new_str="2")
+    await do("insert", path="/memories/plans/plan.md", insert_line=1, insert_text="between")
+    assert "     2\tbetween\n     3\t2" in await do("view", path="/memories/plans/plan.md")
+    await do("rename", old_path="/memories/plans/plan.md", new_path="/memories/plans/done.md")
+    await do("delete", path="/memories/plans")
