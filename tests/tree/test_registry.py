@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -101,8 +102,11 @@ async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, Memor
         nursery.cancel_scope.cancel()
 
 
-async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStore) -> None:
-    """A space with one of everything, and what stands beside spaces."""
+async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStore) -> Directory:
+    """A space with one of everything, and what stands beside spaces.
+
+    Returns the session: what was dropped in it is shown for as long as somebody holds it, as a kernel does.
+    """
     root.context.replica.drafts.keep("alpha/open", b"half", 1)
     Drafts(root.context.replica._database)  # as the next process would, after a crash
     root.context.rejected.keep(SPACE, "not JSON", "I am sorry")
@@ -141,6 +145,7 @@ async def _furnish(root: Root, consolidations: Consolidations, store: MemoryStor
     await _write(made, "README.md", b"no guide, an ordinary file\n")
     await space.symlink("link", "folder/file.txt", NOBODY)
     await backups.create(root.context.replica, root.context.clock, SPACE, automatic=False)
+    return session
 
 
 async def _directory(above: Directory, name: str) -> Directory:
@@ -181,8 +186,11 @@ async def _ask(root: Root) -> Shown:
 @pytest.fixture
 async def shown(tmp_path: Path) -> Shown:
     async with _tree(tmp_path) as (root, consolidations, store):
-        await _furnish(root, consolidations, store)
-        return {"": await root.attrs(), **await _walk(root), **await _ask(root)}
+        held = await _furnish(root, consolidations, store)
+        gc.collect()  # or it is chance whether what nobody holds is still there
+        found = {"": await root.attrs(), **await _walk(root), **await _ask(root)}
+        assert held.name == "one"  # held until here
+        return found
 
 
 async def test_every_path_shown_is_described_once_with_its_mode(shown: Shown) -> None:
