@@ -131,14 +131,13 @@ class McpServer:
 
     def _register(self) -> None:
         """Tell the SDK who answers what."""
-        # Its decorators are not typed.
-        self.sdk.list_tools()(self._list_tools)  # type: ignore[no-untyped-call]
+        self.sdk.list_tools()(self._list_tools)  # type: ignore[no-untyped-call]  # the SDK types no decorator
         self.sdk.request_handlers[types.CallToolRequest] = self._call_tool  # arguments are checked by the tools
-        self.sdk.list_resources()(self._list_resources)  # type: ignore[no-untyped-call]
-        self.sdk.list_resource_templates()(self._list_templates)  # type: ignore[no-untyped-call]
-        self.sdk.read_resource()(self._read_resource)  # type: ignore[no-untyped-call]
-        self.sdk.subscribe_resource()(self._subscribe)  # type: ignore[no-untyped-call]
-        self.sdk.unsubscribe_resource()(self._unsubscribe)  # type: ignore[no-untyped-call]
+        self.sdk.list_resources()(self._list_resources)  # type: ignore[no-untyped-call]  # the SDK types no decorator
+        self.sdk.list_resource_templates()(self._list_templates)  # type: ignore[no-untyped-call]  # the SDK types no decorator
+        self.sdk.read_resource()(self._read_resource)  # type: ignore[no-untyped-call]  # the SDK types no decorator
+        self.sdk.subscribe_resource()(self._subscribe)  # type: ignore[no-untyped-call]  # the SDK types no decorator
+        self.sdk.unsubscribe_resource()(self._unsubscribe)  # type: ignore[no-untyped-call]  # the SDK types no decorator
 
     # --- who asks ---------------------------------------------------------------------------------------------
 
