@@ -6,6 +6,7 @@ A warning is a promise that somebody should look. A test that provokes one claim
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
@@ -13,8 +14,15 @@ import hypothesis
 import pytest
 import structlog
 
-hypothesis.settings.register_profile("livememfs", deadline=None, max_examples=60, database=None, print_blob=True)
-hypothesis.settings.load_profile("livememfs")
+# The same examples for the same test: what was green yesterday and was not touched is green today. Other examples, and
+# more of them, are looked for by scripts/explore, where a find stops nobody's change.
+hypothesis.settings.register_profile(
+    "livememfs", deadline=None, max_examples=60, database=None, print_blob=True, derandomize=True
+)
+hypothesis.settings.register_profile(
+    "explore", hypothesis.settings.get_profile("livememfs"), derandomize=False, max_examples=600
+)
+hypothesis.settings.load_profile("explore" if os.environ.get("LIVEMEMFS_TEST_EXPLORE") else "livememfs")
 
 ALARMING = frozenset({"warning", "error", "critical", "exception"})
 

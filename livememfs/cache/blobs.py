@@ -160,9 +160,10 @@ class Blobs:
     def persist(self) -> int:
         """Bring some of what waits to the disk and keep within bounds; how many still wait. NoSpace."""
         batch = [(key, *self._unsaved[key]) for key in list(self._unsaved)[:PERSISTED_AT_ONCE]]
-        with self._database.atomic():
-            for key, etag, data in batch:
-                self._save(key, etag, data)
+        if batch:
+            with self._database.atomic():
+                for key, etag, data in batch:
+                    self._save(key, etag, data)
         for key, etag, _ in batch:
             if self._unsaved.get(key, ("", b""))[0] == etag:
                 del self._unsaved[key]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.llm.builtin import file_notes
@@ -170,7 +170,6 @@ pages = st.text(st.sampled_from("#`~> \n\rab"), max_size=60)
     st.lists(st.tuples(bodies, categories), max_size=6),
     st.dictionaries(st.sampled_from(["progress.md", "x.md"]), pages),
 )
-@settings(max_examples=60, deadline=None)
 def test_every_byte_that_stood_there_stays_and_filing_again_changes_nothing(
     written: list[tuple[str, str]], before: dict[str, str]
 ) -> None:

@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import ReplyRefused
@@ -88,13 +88,11 @@ json_values = st.recursive(
     st.dictionaries(st.text(max_size=8), json_values, max_size=5),
     st.sampled_from(["{}", "```json\n{}\n```", "So:\n{}"]),
 )
-@settings(max_examples=60, deadline=None)
 def test_any_object_comes_back_whatever_its_strings_hold(value: dict[str, object], frame: str) -> None:
     assert extract_json(frame.replace("{}", json.dumps(value, ensure_ascii=False), 1)) == value
 
 
 @given(st.dictionaries(st.text(max_size=8), json_values, min_size=1, max_size=4), st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_truncated_object_is_never_taken(value: dict[str, object], data: st.DataObject) -> None:
     text = json.dumps(value)
     cut = data.draw(st.integers(0, len(text) - 1))
@@ -103,7 +101,6 @@ def test_a_truncated_object_is_never_taken(value: dict[str, object], data: st.Da
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=60, deadline=None)
 def test_any_text_gives_an_object_or_a_refusal(text: str) -> None:
     with suppress(ReplyRefused):
         assert isinstance(extract_json(text), dict)

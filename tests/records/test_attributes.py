@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.records import keys
@@ -32,7 +32,6 @@ memories = st.builds(
 
 
 @given(memories)
-@settings(max_examples=60, deadline=None)
 def test_setting_an_attribute_to_what_it_is_changes_nothing(memory: Memory) -> None:
     for name, text in shown(memory, 0.5).items():
         if name in SETTABLE:
@@ -44,7 +43,6 @@ def test_setting_an_attribute_to_what_it_is_changes_nothing(memory: Memory) -> N
 
 
 @given(memories, st.sampled_from([name for name in SETTABLE if name != "type"]))
-@settings(max_examples=60, deadline=None)
 def test_what_was_set_and_what_was_removed_survives_a_new_version(memory: Memory, name: str) -> None:
     """A version that says nothing of a field would have it from the one before."""
     after = changed(memory, name, None, LATER)

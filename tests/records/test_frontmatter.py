@@ -33,13 +33,11 @@ bodies = st.text() | st.lists(
 
 
 @given(metadata, bodies)
-@settings(max_examples=60, deadline=None)
 def test_what_was_joined_splits_into_the_same(data: dict[str, object], body: str) -> None:
     assert split(join(data, body)) == (data, body)
 
 
 @given(bodies)
-@settings(max_examples=60, deadline=None)
 def test_reading_never_fails_but_with_its_own_error(text: str) -> None:
     try:
         found, body = split(text)

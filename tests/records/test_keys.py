@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.records import keys
@@ -20,7 +20,6 @@ any_key = st.one_of(st.text(max_size=30), st.lists(_words | st.text(max_size=6),
 
 
 @given(any_key)
-@settings(max_examples=60, deadline=None)
 def test_building_a_parsed_key_gives_the_key(key: str) -> None:
     assert keys.build(keys.parse(key)) == key
 
@@ -90,13 +89,11 @@ note_names = st.builds(
 
 
 @given(note_names)
-@settings(max_examples=60, deadline=None)
 def test_a_notes_name_reads_back_as_its_parts(name: NoteName) -> None:
     assert NoteName.parse(str(name)) == name
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[0-9]{8}T[0-9]{6}_.*_.*_[0-9a-fA-F]{8}\.md", fullmatch=True))
-@settings(max_examples=60, deadline=None)
 def test_a_name_that_parses_is_written_the_same_way(name: str) -> None:
     parsed = NoteName.parse(name)
 
@@ -170,7 +167,6 @@ def test_an_agent_becomes_a_slug(agent: str, slug: str) -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=60, deadline=None)
 def test_a_slug_is_its_own_slug(agent: str) -> None:
     slug = keys.agent_slug(agent)
 

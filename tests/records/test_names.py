@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import InvalidName
@@ -116,7 +116,6 @@ def test_a_bad_bank_name_is_refused_with_its_fault(name: str, reason: str) -> No
 
 
 @given(st.text(max_size=30).map(lambda text: text + ".md") | st.text(max_size=30))
-@settings(max_examples=60, deadline=None)
 def test_an_accepted_bank_name_is_accepted_again_unchanged(name: str) -> None:
     try:
         accepted = check_bank_name(name)

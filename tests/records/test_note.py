@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import frontmatter as python_frontmatter
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText, TooLarge
@@ -73,19 +73,16 @@ foreign = st.one_of(
 
 
 @given(notes)
-@settings(max_examples=60, deadline=None)
 def test_any_note_reads_back_as_itself(note: Note) -> None:
     assert Note.parse(note.render(), path="x") == note
 
 
 @given(notes)
-@settings(max_examples=60, deadline=None)
 def test_a_rendered_note_needs_no_completing(note: Note) -> None:
     assert seal(note.render()) == (note, note.render())
 
 
 @given(notes)
-@settings(max_examples=60, deadline=None)
 def test_other_readers_of_front_matter_see_the_same_fields(note: Note) -> None:
     """What the reference library for Python reads is what we wrote."""
     post = python_frontmatter.loads(note.render().decode())
@@ -97,7 +94,6 @@ def test_other_readers_of_front_matter_see_the_same_fields(note: Note) -> None:
 
 
 @given(foreign)
-@settings(max_examples=60, deadline=None)
 def test_completing_twice_changes_nothing(text: str) -> None:
     note, once = seal(text.encode())
     again, twice = seal(once, name="other-name.md", now=NOW + timedelta(days=1))
@@ -107,7 +103,6 @@ def test_completing_twice_changes_nothing(text: str) -> None:
 
 
 @given(foreign)
-@settings(max_examples=60, deadline=None)
 def test_a_completed_note_is_what_a_reader_sees(text: str) -> None:
     note, data = seal(text.encode())
 
@@ -115,7 +110,6 @@ def test_a_completed_note_is_what_a_reader_sees(text: str) -> None:
 
 
 @given(st.text().filter(lambda text: not text.startswith(("---", "\ufeff"))))
-@settings(max_examples=60, deadline=None)
 def test_a_body_is_kept_byte_for_byte(body: str) -> None:
     note, data = seal(body.encode())
 
@@ -334,7 +328,6 @@ def test_a_uid_follows_from_space_name_and_attempt() -> None:
 
 
 @given(notes, st.text(max_size=20))
-@settings(max_examples=60, deadline=None)
 def test_any_note_has_a_canonical_name(note: Note, written: str) -> None:
     name = canonical_name(note, uid8("alpha", written))
     parsed = NoteName.parse(name)

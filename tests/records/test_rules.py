@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.records.names import check_bank_name
@@ -121,7 +121,6 @@ def test_rules_that_name_no_possible_file_plan_none(text: str) -> None:
         | st.text(max_size=5)
     ).map("".join)
 )
-@settings(max_examples=60, deadline=None)
 def test_any_text_plans_only_possible_files(text: str) -> None:
     for planned in planned_files(text):
         assert check_bank_name(planned.name) == planned.name

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
@@ -41,7 +41,6 @@ metas = st.builds(
 
 
 @given(metas)
-@settings(max_examples=60, deadline=None)
 def test_any_meta_reads_back_as_itself(meta: Meta) -> None:
     assert Meta.parse(meta.render()) == meta
 
@@ -117,7 +116,6 @@ def test_a_byte_order_mark_does_no_harm() -> None:
 
 
 @given(st.text(), moments.map(lambda moment: moment.replace(microsecond=0)), st.integers(0, 9_999), st.integers(0, 999))
-@settings(max_examples=60, deadline=None)
 def test_a_synthesis_reads_back_as_itself(body: str, moment: datetime, notes: int, number: int) -> None:
     assert parse_synthesis(render_synthesis(body, moment, notes, number)) == Synthesis(moment, notes, number, body)
 
@@ -147,7 +145,6 @@ def test_a_synthesis_that_is_not_text_is_refused() -> None:
 
 
 @given(moments)
-@settings(max_examples=60, deadline=None)
 def test_a_stamp_reads_back(moment: datetime) -> None:
     assert parse_iso(iso(moment, exact=True)) == moment
     assert parse_iso(iso(moment)) == moment.replace(microsecond=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from livememfs.errors import StoreError
@@ -47,7 +47,6 @@ def expected(keys: set[str], prefix: str, delimiter: str, start_after: str) -> l
 
 
 @KINDS
-@settings(max_examples=60, deadline=None)
 @example({"a//b", "a/b", "a/c", "b"}, "", "/", "", 5)
 @given(st.sets(KEYS, max_size=10), PARTS, st.sampled_from(["", "/", "-", "a/"]), PARTS, st.integers(1, 5))
 async def test_pages_joined_are_what_the_model_lists(
@@ -70,7 +69,6 @@ async def test_pages_joined_are_what_the_model_lists(
     assert seen == expected(keys, prefix, delimiter, start_after)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["put", "delete", "copy"]), KEYS, KEYS), max_size=25))
 async def test_a_folder_holds_the_same_as_a_dictionary_whatever_happened(changes: list[tuple[str, str, str]]) -> None:
     """Keys that collide as file and folder, odd keys, folders that come and go: none of it shows."""
@@ -119,7 +117,6 @@ async def test_a_page_goes_on_where_it_stopped_although_keys_come_and_go(kind: s
         assert [info.key for info in second.objects] == ["d", "e"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(min_size=1, max_size=4).filter(lambda text: text.strip(chr(0x10FFFF))), st.text(max_size=4))
 def test_nothing_that_starts_with_a_prefix_comes_after_its_end(prefix: str, rest: str) -> None:
     assert prefix + rest < after_prefix(prefix)

@@ -13,7 +13,7 @@ from botocore.exceptions import (
     CredentialRetrievalError,
     NoCredentialsError,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ConnectTimeoutError as PoolTimeoutError
 
@@ -52,7 +52,6 @@ def listing(inner: str) -> bytes:
     return f"<ListBucketResult>{inner}</ListBucketResult>".encode()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_metadata_comes_back_and_travels_as_visible_ascii(value: str) -> None:
     (encoded,) = encode_meta({"m": value}).values()
@@ -61,7 +60,6 @@ def test_metadata_comes_back_and_travels_as_visible_ascii(value: str) -> None:
     assert all("!" <= character <= "~" for character in encoded)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.binary())
 def test_file_names_that_are_no_utf8_come_back(name: bytes) -> None:
     value = name.decode(errors="surrogateescape")
