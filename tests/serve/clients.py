@@ -9,6 +9,8 @@ from typing import Any
 from mcp import ClientSession
 from mcp.types import CallToolResult
 
+from livememfs.app import App
+
 SPACE = "alpha"
 
 
@@ -37,3 +39,8 @@ class Client:
 
 
 OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+async def content_of(app: App) -> dict[str, str]:
+    """The versions of all that is in the bucket. What was written before is announced (`_changes/`) a moment later."""
+    return {info.key: info.etag for info in await app.replica.walk("") if "/_changes/" not in info.key}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clients import SPACE, OpenClient
+from clients import SPACE, OpenClient, content_of
 
 from livememfs.app import App
 from livememfs.pipelines import spaces
@@ -119,16 +119,16 @@ async def test_what_cannot_be_done_is_said_in_words(
 ) -> None:
     await app.replica.put(f"{SPACE}/a.md", b"twice\ntwice\n")
     await app.replica.put(f"{SPACE}/b.md", b"b\n")
-    before = {info.key: info.etag for info in await app.replica.walk("")}
+    before = await content_of(app)
 
     async with open_client() as client:
         assert said in await client.refused("memory", space_id=SPACE, command=command, **given)
-    assert {info.key: info.etag for info in await app.replica.walk("")} == before
+    assert await content_of(app) == before
 
 
 async def test_who_may_only_read_views_and_no_more(open_client: OpenClient, app: App) -> None:
     await app.replica.put(f"{SPACE}/a.md", b"text\n")
-    before = {info.key: info.etag for info in await app.replica.walk("")}
+    before = await content_of(app)
 
     async with open_client(READER) as client:
         assert "text" in (await client.call("memory", space_id=SPACE, command="view", path="/memories/a.md"))["text"]
@@ -141,7 +141,7 @@ async def test_who_may_only_read_views_and_no_more(open_client: OpenClient, app:
             ("rename", {"old_path": "/memories/a.md", "new_path": "/memories/c.md"}),
         ):
             assert "may only view" in await client.refused("memory", space_id=SPACE, command=command, **given)
-    assert {info.key: info.etag for info in await app.replica.walk("")} == before
+    assert await content_of(app) == before
 
 
 async def test_a_folder_is_seen_two_levels_deep_without_what_is_hidden(folder: Folder) -> None:

@@ -9,7 +9,7 @@ import tarfile
 from typing import Any
 
 import pytest
-from clients import SPACE, OpenClient
+from clients import SPACE, OpenClient, content_of
 
 from livememfs.app import App
 from livememfs.pipelines import spaces
@@ -274,11 +274,11 @@ ADMIN = [*sorted(one.name for one in TOOLS if one.needs == "admin"), "backup_del
 @pytest.mark.parametrize("name", sorted({*WRITING, *ADMIN}))
 async def test_who_may_only_read_changes_nothing(open_client: OpenClient, app: App, name: str) -> None:
     tool = next(one for one in TOOLS if one.name == name)
-    before = {info.key: info.etag for info in await app.replica.walk("")}
+    before = await content_of(app)
 
     async with open_client(READER) as client:
         assert "has no permission to" in await client.refused(name, **needed(tool))
-    assert {info.key: info.etag for info in await app.replica.walk("")} == before
+    assert await content_of(app) == before
 
 
 @pytest.mark.parametrize("name", sorted(set(ADMIN)))

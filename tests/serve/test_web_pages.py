@@ -383,18 +383,22 @@ async def test_a_store_that_hangs_costs_the_deadline_and_no_more(site: Site, mon
         assert "did not answer in time" in await Browser(site).get("/s/alpha/", 503)
 
 
-async def test_a_figure_that_is_not_there_in_time_is_left_open(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("silent", [f"{BETA}/live", f"{BETA}/"])
+async def test_a_figure_that_is_not_there_in_time_is_left_open(
+    silent: str, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A space of a slow store is shown all the same, and nothing is said of it that is not known."""
     listing = site.context.replica.listing
 
     async def slow(prefix: str, **options: Any) -> Any:
-        if prefix.startswith(f"{BETA}/live"):
+        if prefix.startswith(silent):
             await trio.sleep_forever()
         return await listing(prefix, **options)
 
     monkeypatch.setattr(site.context.replica, "listing", slow)
     monkeypatch.setattr("livememfs.serve.web.overview.PATIENCE", 0.3)
 
-    assert "waiting … bank …" in Page(await Browser(site).get("/")).text
+    assert "beta … waiting … bank … consolidated …" in Page(await Browser(site).get("/")).text
 
 
 async def test_a_fault_of_ours_is_a_page_without_a_traceback(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -41,9 +40,10 @@ ROOT_SECONDS = 1.0
 
 @dataclass(slots=True)
 class SpaceRow:
-    """A space in the list. None: not known in time."""
+    """A space in the list. None: not known in time; `told` when all of it was."""
 
     name: str
+    told: bool = False
     description: str = ""
     problem: str = ""
     notes: int | None = None
@@ -65,19 +65,22 @@ async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
     """The spaces that somebody sees, by name."""
     replica = site.context.replica
     top = await replica.listing("", max_age=ROOT_SECONDS)
-    rows: list[SpaceRow] = []
+    seen = (name for name in top.folders if not name.startswith("_") and site.root.shows(name) and access.sees(name))
+    # What is not known in time is shown as a space without figures: a slow store must not look like an empty one.
+    rows = {name: SpaceRow(name) for name in sorted(seen)}
 
     async def look(name: str) -> None:
-        row = SpaceRow(name)
-        with suppress(errors.ObjectMissing, errors.NotFound):
-            if keys.META in (await replica.listing(f"{name}/")).objects:
-                rows.append(row)
-                await _fill(site, row)
+        try:
+            if keys.META not in (await replica.listing(f"{name}/")).objects:
+                del rows[name]
+                return
+            await _fill(site, rows[name])
+        except (errors.ObjectMissing, errors.NotFound):
+            return  # it goes while it is looked at
 
-    seen = sorted(name for name in top.folders if not name.startswith("_") and site.root.shows(name))
     with trio.move_on_after(min(PATIENCE, site.timeout / 2)):
-        await for_each([name for name in seen if access.sees(name)], look, at_once=AT_ONCE)
-    return sorted(rows, key=lambda row: row.name)
+        await for_each(list(rows), look, at_once=AT_ONCE)
+    return list(rows.values())
 
 
 async def _fill(site: Site, row: SpaceRow) -> None:
@@ -91,6 +94,7 @@ async def _fill(site: Site, row: SpaceRow) -> None:
         row.problem = f"{keys.META} cannot be read: {error}"
     else:
         row.description, row.consolidated = meta.description, meta.last_consolidation
+    row.told = True
 
 
 async def note_names(replica: Replica, space: str) -> list[str]:
