@@ -134,7 +134,7 @@ def find(mountpoint: Path) -> Record | None:
 def kernel_mounts() -> list[str]:
     """The mount points where the kernel has a livememfs."""
     found = []
-    for line in _MOUNTINFO.read_text(errors="surrogateescape").splitlines():
+    for line in _MOUNTINFO.read_text(errors="surrogateescape").split("\n"):
         before, _, after = line.partition(" - ")
         if after.split(" ", 1)[0] == KERNEL_TYPE:
             found.append(_unescape(before.split(" ")[4]))

@@ -49,8 +49,8 @@ class Parameter:
             return (
                 f"{self.name} is {'some' if self.kind == 'array' else 'one'} of {', '.join(self.one_of)}, not {value!r}"
             )
-        too_little = self.least is not None and value < self.least
-        too_much = self.most is not None and value > self.most
+        too_little = self.least is not None and not value >= self.least  # what is no number is neither
+        too_much = self.most is not None and not value <= self.most
         if not too_little and not too_much:
             return ""
         if self.least is not None and self.most is not None:

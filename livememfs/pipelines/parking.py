@@ -88,7 +88,9 @@ class Parking:
     def _added(self, data: bytes) -> list[tuple[str, str, str]]:
         """Accept the events of an object, those that are not known; which they were."""
         added = []
-        for line in data.decode("utf-8", "replace").splitlines():
+        for line in data.decode("utf-8", "replace").split("\n"):  # a text has more ends of lines than a file
+            if not line:
+                continue
             try:
                 value = json.loads(line)
                 space, event = str(value["space"]), Event.from_json(value["event"])

@@ -93,7 +93,7 @@ class Folder:
         """Put a text after a line; 0 is before the first."""
         parts = _parts(path)
         node = await self._node(parts)
-        lines = (await self._text(node)).splitlines(keepends=True)
+        lines = _lines(await self._text(node))
         if not 0 <= insert_line <= len(lines):
             raise BadRequest(path=_shown(parts), detail=f"insert_line is 0 to {len(lines)}, not {insert_line}")
         if insert_line and not lines[insert_line - 1].endswith("\n"):
@@ -251,6 +251,13 @@ def _range(given: Sequence[int] | None, text: str) -> tuple[int, int]:
     if len(given) != 2 or given[0] < 1 or (given[1] != -1 and given[1] < given[0]):
         raise BadRequest(path="view_range", detail="it is [first, last], from 1; last -1 is the end")
     return given[0], total if given[1] == -1 else min(given[1], total)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that `view` numbers, with their ends: other characters that Python divides at are text."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1].removesuffix("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _numbered(text: str, first: int, last: int) -> str:

@@ -46,7 +46,7 @@ CALL_SECONDS = 120.0
 LONG = frozenset({"bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore"})
 NOTIFY_SECONDS = 5.0
 QUEUED = 256
-"""Changes that wait to be told; when there are more, sessions are told to list everything again."""
+"""Changes that wait to be told; when there are more, sessions are told that all they asked for may have changed."""
 MOST_RESOURCES = 1_000
 _HINTS = {
     "reads": types.ToolAnnotations(readOnlyHint=True),
@@ -125,6 +125,7 @@ class McpServer:
         self._local, self._agent, self._space, self._timeout = local, agent, space, timeout
         self._listeners: WeakKeyDictionary[ServerSession, _Listener] = WeakKeyDictionary()
         self._send, self._receive = trio.open_memory_channel[str](QUEUED)
+        self._missed = False
         self._calls = self._failed = self._notified = 0
         self.sdk = _Sdk("livememfs", version=__version__, instructions=INSTRUCTIONS)
         self._register()
@@ -276,7 +277,7 @@ class McpServer:
             try:
                 self._send.send_nowait(change.key)
             except trio.WouldBlock:
-                log.info("changes of the bank come faster than sessions take them")
+                self._missed = True
 
     async def run(self) -> None:
         """Tell sessions of changes, until cancelled."""
@@ -288,20 +289,22 @@ class McpServer:
                 there = self._root.context.replica.now(key) is not None
                 appeared = there != (key in known)
                 known.add(key) if there else known.discard(key)
+                missed, self._missed = self._missed, False
                 for session, listener in list(self._listeners.items()):
-                    await self._tell(session, listener, key, appeared=appeared)
+                    uris = [*listener.wanted] if missed else [uri_of(key)]
+                    await self._tell(session, listener, uris, appeared=appeared or missed)
         finally:
             changes.unsubscribe(self._heard)
 
-    async def _tell(self, session: ServerSession, listener: _Listener, key: str, *, appeared: bool) -> None:
-        """Tell one session, if it may know; one that does not listen, or is gone, hears no more."""
+    async def _tell(self, session: ServerSession, listener: _Listener, uris: Sequence[str], *, appeared: bool) -> None:
+        """Tell one session what it may know of; one that does not listen, or is gone, hears no more."""
         access = await listener.still()
-        if access is None or not access.sees(keys.parse(key).space):
+        seen = [uri for uri in uris if access is not None and access.sees(_named(uri)[0])]
+        if access is None or (uris and not seen):
             return
-        uri = uri_of(key)
         try:
             with trio.fail_after(NOTIFY_SECONDS):
-                if uri in listener.wanted:
+                for uri in listener.wanted.intersection(seen):
                     await session.send_resource_updated(AnyUrl(uri))
                 if appeared:
                     await session.send_resource_list_changed()

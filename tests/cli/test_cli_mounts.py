@@ -119,7 +119,7 @@ def test_a_finished_process_has_no_start_time(child: subprocess.Popen[bytes]) ->
     assert mounts.start_time(child.pid) is None
 
 
-@pytest.mark.parametrize("name", ["plain", "with blank", "back\\slash"])
+@pytest.mark.parametrize("name", ["plain", "with blank", "back\\slash", "a\u2028b\x85c"])
 def test_the_kernel_s_table_is_read_with_odd_names(tmp_path: Path, kernel_shows: KernelShows, name: str) -> None:
     kernel_shows(tmp_path / name)
 

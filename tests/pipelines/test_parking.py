@@ -44,8 +44,12 @@ def bucket() -> MemoryStore:
     return MemoryStore(ManualClock())
 
 
+PROMPT = "Mend it,\u2028then\x85tell\u2029me"
+"""Within a line of JSON, where Python would end lines as well."""
+
+
 async def three(world: World) -> None:
-    await world.say("prompt", "Mend it")
+    await world.say("prompt", PROMPT)
     for number in range(3):
         await world.tool(number)
 
@@ -57,7 +61,7 @@ def observed_once(memory: MemoryStore) -> Main:
         found = [event for one in await world.observations() for event in one.events]
         assert sorted(found) == ["t0", "t1", "t2"]
         prompts = (await world.bucket())[keys.session_key("alpha", "s-1", keys.PROMPTS)]
-        assert prompts.count(b"Mend it") == 1
+        assert prompts.count(PROMPT.encode()) == 1
 
     return main
 

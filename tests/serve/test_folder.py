@@ -43,6 +43,19 @@ async def test_a_file_is_made_seen_changed_and_removed(folder: Folder, app: App)
     assert [info.key for info in await app.replica.walk(f"{SPACE}/done")] == []
 
 
+async def test_lines_are_counted_as_they_are_shown(folder: Folder, app: App) -> None:
+    """A form feed or a line separator of Unicode ends no line, whatever Python thinks; an end in two bytes stays."""
+    text = "one\f still one\u2028and\x85here\r\ntwo\r\nthree"
+    await folder.create("/memories/a.txt", text)
+    await folder.insert("/memories/a.txt", 1, "between")
+    assert await text_of(app, "a.txt") == text.replace("\r\ntwo", "\r\nbetween\ntwo")
+    await folder.insert("/memories/a.txt", 4, "last")
+    assert (await text_of(app, "a.txt")).endswith("two\r\nthree\nlast\n")
+    await folder.create("/memories/empty.txt", "")
+    await folder.insert("/memories/empty.txt", 0, "first")
+    assert await text_of(app, "empty.txt") == "first\n"
+
+
 @pytest.mark.parametrize(
     ("given", "shown"),
     [(None, "123"), ([1, -1], "123"), ([2, 2], "2"), ([2, 9], "23"), ([3, -1], "3")],

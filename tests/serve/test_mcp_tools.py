@@ -9,15 +9,21 @@ import tarfile
 from typing import Any
 
 import pytest
+import trio
 from clients import SPACE, OpenClient, content_of
+from mcp import types
+from mcp.shared.memory import create_connected_server_and_client_session
+from pydantic import AnyUrl
+from trio.testing import wait_all_tasks_blocked
 
 from livememfs.app import App
+from livememfs.cache.changes import Change
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
-from livememfs.serve.mcp import described
+from livememfs.serve.mcp import QUEUED, McpServer, described, uri_of
 from livememfs.serve.space_tools import READ_AT_ONCE
 from livememfs.serve.tools import TOOLS
 from livememfs.testing.clock import START
@@ -374,3 +380,30 @@ async def test_a_failure_of_ours_shows_nothing_of_the_inside(
     monkeypatch.setattr(spaces, "list_spaces", broken)
     async with open_client() as client:
         assert await client.refused("space_list") == "something went wrong inside livememfs; its log says what"
+
+
+async def test_of_more_changes_than_wait_a_session_hears_that_all_it_asked_for_may_have_changed(app: App) -> None:
+    server = McpServer(app.tree, app.tokens)
+    uri = uri_of(f"{SPACE}/bank/last.md")
+    heard: list[str] = []
+
+    async def hear(message: object) -> None:
+        told = message.root if isinstance(message, types.ServerNotification) else None
+        if isinstance(told, types.ResourceUpdatedNotification):
+            heard.append(str(told.params.uri))
+
+    async with (
+        trio.open_nursery() as nursery,
+        create_connected_server_and_client_session(server.sdk, message_handler=hear) as session,
+    ):
+        await session.subscribe_resource(AnyUrl(uri))
+        nursery.start_soon(server.run)
+        await wait_all_tasks_blocked()
+        for number in range(QUEUED):
+            app.replica.changes.publish(Change(f"{SPACE}/bank/{number}.md", "put", "e", "remote"))
+        app.replica.changes.publish(Change(f"{SPACE}/bank/last.md", "put", "e", "remote"))
+        with trio.fail_after(30):
+            while server.statistics().notified <= QUEUED - 2:
+                await wait_all_tasks_blocked()
+        assert heard == [uri]
+        nursery.cancel_scope.cancel()
