@@ -72,7 +72,7 @@ def line_for(choice: Choice, settings: Settings, place: Path, *, allow_other: bo
 
 def _escaped(word: str) -> str:
     """A field of fstab: blanks and the like as octal numbers."""
-    return re.sub(r"[\s\\#]", lambda match: f"\\{ord(match[0]):03o}", word)
+    return re.sub(r"[ \t\r\n\\#]", lambda match: f"\\{ord(match[0]):03o}", word)
 
 
 def _link(link: Path, program: Path) -> None:

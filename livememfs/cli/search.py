@@ -17,9 +17,10 @@ from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
-from livememfs.recall.page import DEFAULT_BUDGET, page, tokens
+from livememfs.recall.page import DEFAULT_BUDGET, page
 from livememfs.recall.service import Answer
 from livememfs.records import keys
+from livememfs.records.size import tokens
 from livememfs.records.times import iso
 
 INDEXED_WITHIN = 600.0

@@ -17,13 +17,13 @@ import structlog
 import trio
 
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
-from livememfs.recall.page import tokens
 from livememfs.recall.timeline import fitting, legend, timeline
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.observation import Observation
 from livememfs.records.own import basic, wrapped
 from livememfs.records.session import Summary
+from livememfs.records.size import tokens
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol
 
-from livememfs.recall.page import tokens
 from livememfs.recall.words import fold
 from livememfs.records.own import HEAD, basic
+from livememfs.records.size import tokens
 
 Section = Literal["pinned", "relevant", "live"]
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from livememfs.recall.query import Query
 from livememfs.recall.record import Record
 from livememfs.recall.words import content_words, fold
+from livememfs.records.size import tokens
 
 if TYPE_CHECKING:  # what it shows was found by others, who need numpy
     from livememfs.recall.search import Found, Hit
 
 DEFAULT_BUDGET = 2_000
 """Estimated tokens of one page."""
-CHARACTERS_A_TOKEN = 4
 SNIPPET = 320
 """Characters of a record that are shown, around what fits best."""
 SNIPPET_FROM = 50_000
@@ -27,12 +27,6 @@ SNIPPET_FROM = 50_000
 _COST = "\0"
 """Stands for what is known only when the page is whole; no text that is shown has it."""
 _BLANKS = re.compile(r"\s+")
-
-
-def tokens(text: str) -> int:
-    """Roughly what a text costs a model: a token is about four characters, or one where letters are not Latin."""
-    narrow = len(text) if text.isascii() else sum(character < "\u0370" for character in text)
-    return -(-narrow // CHARACTERS_A_TOKEN) + len(text) - narrow
 
 
 def page(

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from itertools import groupby
 
-from livememfs.recall.page import tokens
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.own import basic
+from livememfs.records.size import tokens
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """Not the C library's, which depend on where it runs."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from livememfs.errors import AlreadyExists, BadRequest, IsADirectory, LiveMemError, NotADirectory, NotFound, NotText
 from livememfs.pipelines.parameters import Parameter
 from livememfs.records import frontmatter, keys
-from livememfs.serve.toolbox import SPACE, Answered, Call, Tool, check_path
+from livememfs.records.size import Budget, first_lines, lines_of
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ class Folder:
             return "\n".join([f"{_shown(parts)}, {DEPTH} levels deep, without hidden names:", *lines])
         text = await self._text(node)
         first, last = _range(view_range, text)
-        return f"{_shown(parts)} with line numbers:\n{_numbered(text, first, last)}"
+        shown = first - 1 + first_lines(text.split("\n")[first - 1 : last], Budget(MOST_TOKENS))
+        rest = f"\n(more: view_range [{shown + 1}, {last}])" if shown < last else ""
+        return f"{_shown(parts)} with line numbers:\n{_numbered(text, first, shown)}{rest}"
 
     async def create(self, path: str, file_text: str) -> str:
         """A new file. AlreadyExists when there is one."""
@@ -93,7 +96,7 @@ class Folder:
         """Put a text after a line; 0 is before the first."""
         parts = _parts(path)
         node = await self._node(parts)
-        lines = _lines(await self._text(node))
+        lines = lines_of(await self._text(node))
         if not 0 <= insert_line <= len(lines):
             raise BadRequest(path=_shown(parts), detail=f"insert_line is 0 to {len(lines)}, not {insert_line}")
         if insert_line and not lines[insert_line - 1].endswith("\n"):
@@ -251,13 +254,6 @@ def _range(given: Sequence[int] | None, text: str) -> tuple[int, int]:
     if len(given) != 2 or given[0] < 1 or (given[1] != -1 and given[1] < given[0]):
         raise BadRequest(path="view_range", detail="it is [first, last], from 1; last -1 is the end")
     return given[0], total if given[1] == -1 else min(given[1], total)
-
-
-def _lines(text: str) -> list[str]:
-    """The lines that `view` numbers, with their ends: other characters that Python divides at are text."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    lines[-1] = lines[-1].removesuffix("\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def _numbered(text: str, first: int, last: int) -> str:

@@ -29,7 +29,7 @@ from livememfs.errors import LiveMemError, NotFound, TimedOut
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
-from livememfs.serve import space_tools
+from livememfs.serve import bank_tools
 from livememfs.serve.toolbox import Call, Tool, check_space
 from livememfs.serve.tools import TOOLS
 
@@ -253,11 +253,11 @@ class McpServer:
             access.require(space)
             call = Call(self._root, self._tokens, access, timeout=self._timeout)
             with trio.fail_after(CALL_SECONDS):
-                found = await space_tools.bank_read(call, space, filename)
+                _, text = await bank_tools.bank_file(call, space, filename)
         except (LiveMemError, trio.TooSlowError) as error:
             code = -32002 if isinstance(error, NotFound) else types.INVALID_PARAMS
             raise McpError(types.ErrorData(code=code, message=str(error) or "no answer")) from None
-        return [ReadResourceContents(content=found["content"], mime_type="text/markdown")]
+        return [ReadResourceContents(content=text, mime_type="text/markdown")]
 
     async def _subscribe(self, uri: AnyUrl) -> None:
         access, _ = await self._who()

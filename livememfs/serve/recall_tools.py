@@ -22,8 +22,9 @@ from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
+from livememfs.records.size import Budget
 from livememfs.records.times import iso
-from livememfs.serve.toolbox import SPACE, Answered, Call, Tool, Work
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, Work
 
 MOST_FOUND = 50
 MOST_IDS = 50
@@ -106,7 +107,8 @@ async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answ
     for name in level.objects:
         named[name.removesuffix(".md")] = named[keys.ending(name)] = prefix + name
     found = await call.replica.read_many([named[one] for one in wanted if one in named])
-    shown, missing = [], []
+    shown: list[dict[str, Any]] = []
+    missing, more, budget = [], [], Budget(MOST_TOKENS)
     for one in wanted:
         stored = found.get(named.get(one, ""))
         try:
@@ -116,9 +118,11 @@ async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answ
             read = None
         if read is None:
             missing.append(one)
-        else:
+        elif budget.takes(read.narrative, *read.facts, at_any_cost=not shown):
             shown.append(_observation(read))
-    return {"observations": shown, "missing": missing}
+        else:
+            more.append(one)
+    return {"observations": shown, "missing": missing} | ({"more": more} if more else {})
 
 
 def _one_id(text: str) -> str:
@@ -238,7 +242,7 @@ TOOLS = (
         "get_observations",
         "Read observations in full.",
         (Parameter("ids", kind="array", required=True), _PROJECT),
-        {"observations": "array", "missing": "array"},
+        {"observations": "array", "missing": "array", "more": "array"},
         get_observations,
         about="project",
         core=True,

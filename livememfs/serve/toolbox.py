@@ -28,6 +28,10 @@ Effect = Literal["reads", "adds", "changes", "destroys"]
 JsonKind = Literal["string", "integer", "number", "boolean", "array", "object"]
 SPACE = Parameter("space_id", required=True)
 MAX_SPACE = 255
+MOST_TOKENS = 20_000
+"""Of one answer, as estimated: clients refuse much larger ones, and a model pays for all of it. What is left out is
+named, and can be asked for.
+"""
 
 
 async def unheard(_: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from livememfs.serve import bucket_tools, folder, recall_tools, space_tools
+from livememfs.serve import bank_tools, bucket_tools, folder, note_tools, recall_tools, space_tools
 from livememfs.serve.bucket_tools import about_of
 from livememfs.serve.toolbox import Tool
 
 TOOLS: tuple[Tool, ...] = (
     *space_tools.TOOLS,
+    *note_tools.TOOLS,
+    *bank_tools.TOOLS,
     *recall_tools.TOOLS,
     folder.TOOL,
     *bucket_tools.TOOLS,

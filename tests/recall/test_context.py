@@ -15,13 +15,13 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import Unreachable
 from livememfs.pipelines import spaces
 from livememfs.recall.context import BUDGET, PATIENCE, ContextPages
-from livememfs.recall.page import tokens
 from livememfs.recall.timeline import line
 from livememfs.records import keys
 from livememfs.records.memory import Memory, canonical_name
 from livememfs.records.observation import Observation
 from livememfs.records.own import CLOSE, OPEN, without_own
 from livememfs.records.session import Summary
+from livememfs.records.size import tokens
 from livememfs.store.base import IfMatch
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import START, ManualClock

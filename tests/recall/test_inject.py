@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from livememfs.recall.inject import TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
-from livememfs.recall.page import tokens
 from livememfs.recall.sameness import Sameness
 from livememfs.records.own import HEAD
+from livememfs.records.size import tokens
 
 ALIKE = Limits().alike
 ROUNDING = 0.02

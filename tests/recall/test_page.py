@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.recall.page import DEFAULT_BUDGET, SNIPPET, explanation, page, slug, snippet, tokens
+from livememfs.recall.page import DEFAULT_BUDGET, SNIPPET, explanation, page, slug, snippet
 from livememfs.recall.query import Query, parse
 from livememfs.recall.record import Record
 from livememfs.recall.search import Found, Hit
+from livememfs.records.size import tokens
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 SLACK = 40

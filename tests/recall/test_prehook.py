@@ -24,12 +24,12 @@ from livememfs.pipelines import spaces
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.inject import TITLES, Limits
-from livememfs.recall.page import tokens
 from livememfs.recall.prehook import LOOKED_AT, Answer, Prehook, PrehookSettings
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
 from livememfs.recall.vectors import Floats, unit
 from livememfs.records.own import HEAD
+from livememfs.records.size import tokens
 from livememfs.records.turn import Turn
 
 ROUNDING = 0.02

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from livememfs.recall.page import tokens
 from livememfs.recall.timeline import NO_FILE, day_title, file_of, fitting, legend, line, timeline
 from livememfs.records.observation import ICONS, TYPES, Observation
+from livememfs.records.size import tokens
 
 AT = datetime(2026, 2, 20, 14, 5, 59, tzinfo=UTC)
 

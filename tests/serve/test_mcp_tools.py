@@ -24,7 +24,7 @@ from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
 from livememfs.serve.mcp import QUEUED, McpServer, described, uri_of
-from livememfs.serve.space_tools import READ_AT_ONCE
+from livememfs.serve.note_tools import READ_AT_ONCE
 from livememfs.serve.tools import TOOLS
 from livememfs.testing.clock import START
 

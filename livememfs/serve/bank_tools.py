@@ -1,0 +1,130 @@
+"""The tools for the bank, by the names of the data model's section 5.
+
+Owns what each answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from livememfs.concurrency import for_each
+from livememfs.errors import BadRequest, NotFound, ObjectMissing
+from livememfs.pipelines import spaces
+from livememfs.pipelines.objects import content, decode_text
+from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.parameters import Parameter
+from livememfs.records import keys
+from livememfs.records.size import Budget, first_lines, lines_of
+from livememfs.records.times import iso
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.store.base import ObjectInfo
+
+
+async def bank_list(call: Call, space_id: str) -> Answered:
+    """The bank's files without their text."""
+    files = [
+        {"filename": keys.parse(item.key).name, "size": item.size, "updated_at": _modified(item)}
+        for item in await _bank(call, space_id)
+    ]
+    return {"files": files}
+
+
+async def bank_read(call: Call, space_id: str, filename: str, from_line: int = 1) -> Answered:
+    """One file of the bank, or as much of it as there is room for: `next_line` is where the rest begins."""
+    found, text = await bank_file(call, space_id, filename)
+    lines = lines_of(text)
+    if from_line > max(len(lines), 1):
+        raise BadRequest(path=found.key, detail=f"it has {len(lines)} lines")
+    rest = lines[from_line - 1 :]
+    count = first_lines(rest, Budget(MOST_TOKENS))
+    further = {"next_line": from_line + count} if count < len(rest) else {}
+    return {"content": "".join(rest[:count]), "updated_at": _modified(found), **further}
+
+
+async def bank_file(call: Call, space: str, filename: str) -> tuple[ObjectInfo, str]:
+    """A file of the bank and all of its text. NotFound, NotText."""
+    await spaces.require_space(call.replica, space)
+    key = keys.bank_key(space, check_path(filename.removeprefix("bank/"), f"{space}/bank"))
+    try:
+        found = await call.replica.read(key, fresh=True)
+    except ObjectMissing:
+        raise NotFound(path=key) from None
+    return found.info, decode_text(found.data, key)
+
+
+async def bank_read_all(call: Call, space_id: str) -> Answered:
+    """All files of the bank that there is room for."""
+    items = await _bank(call, space_id)
+    texts: dict[str, str] = {}
+
+    async def read(item: ObjectInfo) -> None:
+        data = await content(call.replica, item)
+        if data is not None:
+            texts[keys.parse(item.key).name] = decode_text(data, item.key)
+
+    await for_each(items, read)
+    return fitting(texts, Budget(MOST_TOKENS), "files")
+
+
+def fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
+    """The files of a bank that there is room for, and the names of the others."""
+    there = {name: text for name, text in sorted(texts.items()) if budget.takes(name, text)}
+    left = [name for name in sorted(texts) if name not in there]
+    shown = [{"filename": name, "content": text} for name, text in there.items()]
+    return {field: shown} | ({"left_out": left} if left else {})
+
+
+async def _bank(call: Call, space: str) -> list[ObjectInfo]:
+    await spaces.require_space(call.replica, space)
+    items = await call.replica.walk(keys.bank_prefix(space))
+    return [item for item in items if keys.parse(item.key).kind == "bank"]
+
+
+def _modified(item: ObjectInfo) -> str:
+    return iso(datetime.fromtimestamp(item.modified_ns // 1_000_000_000, UTC))
+
+
+async def bank_consolidate(
+    call: Call, space_id: str, agent: str = "", dry_run: bool = False, max_notes: int | None = None
+) -> Answered:
+    """Fold the notes into the bank; a run that is at work already is waited for."""
+    await spaces.require_space(call.replica, space_id)
+    runs = call.context.consolidations
+    options = RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes)
+    ticket = runs.touch(space_id, options)
+    outcome: dict[str, Any] = {}
+    async for outcome in runs.wait(space_id, ticket):
+        await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
+    diff = runs.diff(space_id) if dry_run and outcome.get("state") == "ok" else None
+    return {**outcome, **({"diff": diff} if diff is not None else {})}
+
+
+TOOLS = (
+    Tool("bank_list", "List bank files.", (SPACE,), {"files": "array"}, bank_list, core=True),
+    Tool(
+        "bank_read",
+        "Read one bank file: what is settled.",
+        (SPACE, Parameter("filename", required=True), Parameter("from_line", kind="integer", least=1)),
+        {"content": "string", "next_line": "integer"},
+        bank_read,
+        core=True,
+    ),
+    Tool("bank_read_all", "Read all bank files.", (SPACE,), {"files": "array", "left_out": "array"}, bank_read_all),
+    Tool(
+        "bank_consolidate",
+        "Fold the notes into the bank with the LLM.",
+        (
+            SPACE,
+            Parameter("agent", "only its notes"),
+            Parameter("dry_run", "only show the diff", "boolean"),
+            Parameter("max_notes", kind="integer", least=1),
+        ),
+        {"state": "string", "notes_processed": "integer", "reason": "string", "diff": "string"},
+        bank_consolidate,
+        needs="write",
+        effect="changes",
+        core=True,
+    ),
+)

@@ -1,0 +1,181 @@
+"""The tools for notes, by the names of the data model's section 5.
+
+Owns what each answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from livememfs.errors import BadRequest, NotText
+from livememfs.pipelines import spaces
+from livememfs.pipelines.notes import write_note
+from livememfs.pipelines.parameters import Parameter
+from livememfs.records import keys
+from livememfs.records.note import CATEGORIES, Note
+from livememfs.records.size import Budget
+from livememfs.records.times import iso, parse_iso
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.store.base import StoredObject
+
+MOST_NOTES = 500
+READ_AT_ONCE, MOST_LOOKED_AT = 100, 10_000
+"""Notes that are read at a time, and for one answer: a search that finds nothing must end too."""
+_LIMIT = Parameter("limit", kind="integer", least=1, most=MOST_NOTES)
+
+
+async def live_note(
+    call: Call, space_id: str, content: str, category: str = "", agent: str = "", tags: Sequence[str] = ()
+) -> Answered:
+    """Write a note."""
+    key = await write_note(
+        call.replica,
+        call.clock,
+        space_id,
+        content,
+        agent=agent or call.agent,
+        category=category or None,
+        tags=tags,
+        on_private=call.warn,
+    )
+    return {"filename": key.rpartition("/")[2]}
+
+
+async def live_read(
+    call: Call, space_id: str, limit: int = 50, category: str = "", agent: str = "", since: str = "", before: str = ""
+) -> Answered:
+    """The newest notes, newest first; those older than the one that `before` names."""
+    after = _moment(since)
+
+    def fits(note: Note) -> bool:
+        right = (not category or note.category == category) and (not agent or note.agent == agent)
+        return right and (after is None or note.timestamp >= after)
+
+    notes, more = await newest(call, space_id, fits, limit, Budget(MOST_TOKENS), after=after, before=before)
+    return {"notes": notes, "more": more}
+
+
+async def live_search(call: Call, space_id: str, query: str, limit: int = 20) -> Answered:
+    """The notes that have all words of a question, newest first."""
+    words = query.casefold().split()
+    if not words:
+        raise BadRequest(path="query", detail="there is no word in it")
+
+    def fits(note: Note) -> bool:
+        text = f"{note.body} {' '.join(note.tags)} {note.category} {note.agent}".casefold()
+        return all(word in text for word in words)
+
+    notes, more = await newest(call, space_id, fits, limit, Budget(MOST_TOKENS))
+    return {"notes": notes, "more": more}
+
+
+async def newest(
+    call: Call,
+    space: str,
+    fits: Callable[[Note], bool],
+    limit: int,
+    budget: Budget,
+    *,
+    after: datetime | None = None,
+    before: str = "",
+) -> tuple[list[dict[str, Any]], bool]:
+    """The newest notes that fit, newest first, and whether there may be more. Their names sort by time, so they are
+    read from the newest on, until there are enough.
+    """
+    await spaces.require_space(call.replica, space)
+    prefix = keys.live_prefix(space)
+    infos = [info for info in await call.replica.walk(prefix, local=True) if keys.parse(info.key).kind == "note"]
+    names = [name for info in infos if not _is_before(name := info.key.removeprefix(prefix), after)][::-1]
+    names = [name for name in names if not before or name < before]
+    found: list[tuple[str, Note]] = []
+    looked = 0
+    while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
+        portion = names[looked : looked + READ_AT_ONCE]
+        looked += len(portion)
+        stored = await call.replica.read_many([prefix + name for name in portion])
+        for name in portion:
+            note = _parsed(stored.get(prefix + name), prefix + name, name)
+            if note is not None and fits(note):
+                found.append((name, note))
+    shown: list[dict[str, Any]] = []
+    for name, note in found[:limit]:
+        if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
+            break
+        shown.append(_shown(name, note))
+    return shown, len(found) > len(shown) or looked < len(names)
+
+
+def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
+    """A note; None when it is gone, or no text."""
+    try:
+        return Note.parse(stored.data, path=key, name=name) if stored is not None else None
+    except NotText:
+        return None
+
+
+def _is_before(name: str, after: datetime | None) -> bool:
+    """Whether a note's name alone says that it is too old: then it need not be read."""
+    named = keys.NoteName.parse(name) if after is not None else None
+    return named is not None and after is not None and named.timestamp < after - timedelta(seconds=1)
+
+
+def _shown(name: str, note: Note) -> dict[str, Any]:
+    return {
+        "filename": name,
+        "timestamp": iso(note.timestamp),
+        "agent": note.agent,
+        "category": note.category,
+        "tags": list(note.tags),
+        "content": note.body.strip("\n"),
+    }
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return parse_iso(text) if text else None
+    except ValueError:
+        raise BadRequest(path="since", detail=f"{text[:40]!r} is no time such as 2026-02-20T14:00:00Z") from None
+
+
+TOOLS = (
+    Tool(
+        "live_note",
+        "Write a note: what happened, was decided, is to do.",
+        (
+            SPACE,
+            Parameter("content", required=True),
+            Parameter("category", one_of=CATEGORIES),
+            Parameter("agent"),
+            Parameter("tags", kind="array"),
+        ),
+        {"filename": "string"},
+        live_note,
+        needs="write",
+        effect="adds",
+        core=True,
+    ),
+    Tool(
+        "live_read",
+        "Read the newest notes not consolidated yet.",
+        (
+            SPACE,
+            _LIMIT,
+            Parameter("category"),
+            Parameter("agent"),
+            Parameter("since", "ISO 8601"),
+            Parameter("before", "a filename"),
+        ),
+        {"notes": "array", "more": "boolean"},
+        live_read,
+        core=True,
+    ),
+    Tool(
+        "live_search",
+        "Find notes that have all these words.",
+        (SPACE, Parameter("query", required=True), _LIMIT),
+        {"notes": "array", "more": "boolean"},
+        live_search,
+    ),
+)
