@@ -11,7 +11,8 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -97,6 +98,7 @@ class ScriptedLLM:
         self._rejects = tuple(rejects)
         self._key = key
         self._released = threading.Event()
+        self._held = self._asking = 0
         self._changed = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.llm = self
@@ -120,6 +122,20 @@ class ScriptedLLM:
     def release(self) -> None:
         """Let every held answer go, now and later."""
         self._released.set()
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Within this, somebody waits for an answer."""
+        self._asking += 1
+        try:
+            yield
+        finally:
+            self._asking -= 1
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether an answer is waited for that is neither held nor late."""
+        return self._asking > (0 if self._released.is_set() else self._held)
 
     def wait_for_requests(self, count: int, timeout: float = 10.0) -> None:
         """Block until `count` requests have arrived."""
@@ -149,13 +165,15 @@ class ScriptedLLM:
                 return _scripted(self._answers.pop(0))
         return _scripted(self._responder(request))
 
-    def wait_until_released(self) -> None:
-        """Block a held answer. Called by the server's threads."""
-        self._released.wait()
-
-    def pause(self, seconds: float) -> None:
-        """Block a late answer, no longer than until the end of the test. Called by the server's threads."""
-        self._released.wait(seconds)
+    def wait_until_released(self, timeout: float | None = None) -> None:
+        """Block a held answer, or one that is `timeout` seconds late, no longer than until the end of the test. Called
+        by the server's threads.
+        """
+        with self._changed:
+            self._held += 1
+        self._released.wait(timeout)
+        with self._changed:
+            self._held -= 1
 
 
 def consolidation_reply(
@@ -217,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.hold:
             self.server.llm.wait_until_released()
         if answer.delay:
-            self.server.llm.pause(answer.delay)
+            self.server.llm.wait_until_released(answer.delay)
         if answer.reset:
             self._reset()
         else:

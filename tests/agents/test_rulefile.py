@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import trio
-from trio.testing import MockClock
 
 from livememfs.agents.install.record import RuleFile, rule_text
 from livememfs.agents.rulefile import RuleFiles
 from livememfs.cache.changes import Change
 from livememfs.errors import LiveMemError
+from livememfs.testing import virtual
 
 OBSERVED = Change("alpha/observations/20260101T000000_change_00000001.md", "put", "e", "local")
 
@@ -40,7 +40,7 @@ class World:
                 await main()  # type: ignore[operator]  # an async function, as each test gives one
                 nursery.cancel_scope.cancel()
 
-        trio.run(whole, clock=MockClock(autojump_threshold=0.01))
+        virtual.run(whole)
 
 
 def test_a_rule_is_brought_up_to_date_when_the_mount_begins_and_a_while_after_a_change(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from livememfs.cache.replica import Replica
+from livememfs.llm.base import ChatReply
 from livememfs.llm.client import OpenAIChat
 from livememfs.pipelines.options import ConsolidationSettings, RunOptions
 from livememfs.pipelines.queue import Consolidations
@@ -20,6 +21,7 @@ from livememfs.records.note import Note, canonical_name
 from livememfs.records.space import Meta
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
+from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import FaultyStore
@@ -109,11 +111,23 @@ def _is_account(key: str) -> bool:
     return keys.parse(key).kind in ("ledger", "backup", "system")
 
 
+class _Chat(OpenAIChat):
+    """A client of a scripted model. Virtual time stands while an answer is worked out, and goes on over a held one."""
+
+    def __init__(self, llm: ScriptedLLM, timeout: float) -> None:
+        super().__init__(llm.url, "a-key", "m-1", timeout)
+        self._llm = llm
+
+    async def chat(self, *args: Any, **options: Any) -> ChatReply:
+        with self._llm.asking(), virtual.outside(lambda: self._llm.is_at_work):
+            return await super().chat(*args, **options)
+
+
 @asynccontextmanager
 async def asking(world: World, llm: ScriptedLLM, **settings: Any) -> AsyncIterator[Consolidations]:
     """Consolidations that ask `llm`."""
     chosen = ConsolidationSettings(**{"timeout": 30.0, **settings})
-    model = OpenAIChat(llm.url, "a-key", "m-1", chosen.timeout)
+    model = _Chat(llm, chosen.timeout)
     try:
         async with trio.open_nursery() as nursery:
             yield Consolidations(world.replica, world.clock, model, chosen, nursery=nursery)

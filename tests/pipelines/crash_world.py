@@ -10,13 +10,13 @@ from typing import Any
 
 import trio
 from consolidation_world import SPACE, World, asking
-from trio.testing import MockClock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.store.retry import RetryingStore, RetryPolicy
+from livememfs.testing import virtual
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import Asked, Fault, FaultyStore
 
@@ -80,4 +80,4 @@ class Process:
 
 
 def started(main: Callable[[], Any]) -> Any:
-    return trio.run(main, clock=MockClock(autojump_threshold=0.05))
+    return virtual.run(main)

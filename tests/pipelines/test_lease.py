@@ -11,7 +11,6 @@ import pytest
 import trio
 from consolidation_world import SPACE, World, asking
 from trio.abc import Clock
-from trio.testing import MockClock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -20,6 +19,7 @@ from livememfs.pipelines.options import RunOptions
 from livememfs.records import keys
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
+from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 from livememfs.testing.store import FaultyStore
@@ -176,7 +176,7 @@ async def two_hosts(world: World, llm: ScriptedLLM) -> AsyncIterator[list[Any]]:
 
 
 def test_two_hosts_that_are_touched_at_the_same_instant_make_one_run_and_both_end_well() -> None:
-    trio.run(_fifty_touches, clock=MockClock(autojump_threshold=0.02))
+    virtual.run(_fifty_touches)
 
 
 async def _fifty_touches() -> None:
@@ -226,4 +226,4 @@ def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
         assert await world.bucket() == after
         assert [entry.number for entry in await world.ledger()] == [1]
 
-    trio.run(main, clock=MockClock(autojump_threshold=0.2))
+    virtual.run(main)
