@@ -472,11 +472,19 @@ class Replica(Names):
         return info
 
     async def copy(
-        self, source: str, target: str, *, meta: Mapping[str, str] | None = None, known: ObjectInfo | None = None
+        self,
+        source: str,
+        target: str,
+        *,
+        meta: Mapping[str, str] | None = None,
+        condition: Condition | None = None,
+        known: ObjectInfo | None = None,
     ) -> ObjectInfo:
         """Copy on the server; see Store.copy. A copy onto itself changes metadata alone."""
         self._counts["writes"] += 1
-        info = await self.asking.call(lambda: self.store.copy(source, target, meta=meta, known=known), bulk=True)
+        info = await self.asking.call(
+            lambda: self.store.copy(source, target, meta=meta, condition=condition, known=known), bulk=True
+        )
         data = self.blobs.get(source, info.etag)
         if data is not None:
             self.blobs.put(target, info.etag, data)

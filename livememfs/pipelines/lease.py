@@ -74,6 +74,7 @@ class Held:
         self._leases = leases
         self._etag = etag
         self._renewed = renewed
+        self._renewing = trio.Lock()
         self._lost = ""
 
     async def check(self) -> None:
@@ -90,9 +91,10 @@ class Held:
 
     async def renew(self) -> None:
         """Have it for another `SECONDS`. PreconditionFailed when it is ours no more, and what the store fails with."""
-        asked = trio.current_time()
-        info = await self._leases.write(self.space, self.fence, self._etag, released=False)
-        self._etag, self._renewed = info.etag, asked
+        async with self._renewing:  # a second one under way would take the first for another host's
+            asked = trio.current_time()
+            info = await self._leases.write(self.space, self.fence, self._etag, released=False)
+            self._etag, self._renewed = info.etag, asked
 
     async def keep(self) -> None:
         """Renew it again and again, until it is lost; runs beside the work."""
@@ -113,7 +115,9 @@ class Held:
 
     async def release(self) -> None:
         """Give it back, so that nobody needs to wait for its end."""
-        if not self._lost:
+        async with self._renewing:
+            if self._lost:
+                return
             with suppress(LiveMemError):
                 await self._leases.write(self.space, self.fence, self._etag, released=True)
 

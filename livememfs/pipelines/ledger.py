@@ -204,12 +204,18 @@ async def _beside(replica: Replica, entry: Entry, there: StoredObject, ours: byt
         with suppress(ValueError):
             return _joined_meta(Meta.parse(there.data), Meta.parse(ours), entry).render()
         return ours
-    stem, dot, suffix = key.rpartition(".")
-    kept = f"{stem if dot else key}.conflict-{entry.number:08d}-{there.info.etag[:8]}{dot}{suffix if dot else ''}"
-    with suppress(PreconditionFailed):
-        await put_new(replica, kept, there.data)
+    kept = await keep_beside(replica, there, f"{entry.number:08d}")
     log.warning("a file of the bank was changed during a run; that version is kept beside it", key=key, kept=kept)
     return ours
+
+
+async def keep_beside(replica: Replica, there: StoredObject, mark: str) -> str:
+    """Keep a version that is about to be replaced under a name beside its own; that name."""
+    stem, dot, suffix = there.info.key.rpartition(".")
+    named = f"{stem if dot else there.info.key}.conflict-{mark}-{there.info.etag[:8]}{dot}{suffix if dot else ''}"
+    with suppress(PreconditionFailed):
+        await put_new(replica, named, there.data)
+    return named
 
 
 def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:

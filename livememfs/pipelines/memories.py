@@ -68,11 +68,10 @@ async def versions(replica: Replica, space: str, collection: str, memory_id: str
         try:
             moment = datetime.fromisoformat(name.removesuffix(".md")[:15]).replace(tzinfo=UTC)
             data = (await replica.read(info.key)).data
-        except (ValueError, ObjectMissing):
-            continue
-        found.append(
-            Old(of, info.key, moment, Memory.parse(data, path=info.key, collection=collection, name=f"{of}.md"))
-        )
+            memory = Memory.parse(data, path=info.key, collection=collection, name=f"{of}.md")
+        except (ValueError, ObjectMissing, NotText):
+            continue  # one that is damaged must not hide the others
+        found.append(Old(of, info.key, moment, memory))
     return sorted(found, key=lambda old: old.key, reverse=True)
 
 

@@ -20,6 +20,7 @@ from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import (
     AlreadyExists,
+    ConditionsUnsupported,
     LiveMemError,
     NotEmpty,
     ObjectMissing,
@@ -29,15 +30,17 @@ from livememfs.pipelines.backup_list import META_BACKUP, Backup, content_of, fin
 from livememfs.pipelines.backup_make import copy_aside, each
 from livememfs.pipelines.export import Progress
 from livememfs.pipelines.lease import Leases
-from livememfs.pipelines.ledger import delete_version, finish_open
+from livememfs.pipelines.ledger import delete_version, finish_open, keep_beside
 from livememfs.pipelines.objects import put_new
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
-from livememfs.store.base import OP_META, ObjectInfo, StoredObject
+from livememfs.store.base import OP_META, IfAbsent, IfMatch, ObjectInfo, StoredObject
 
 log = structlog.get_logger("livememfs.pipelines")
 
+TRIES = 10
+"""Times that somebody may be faster, before it is given up."""
 OF_ONE_VERSION = frozenset({META_BACKUP, OP_META, SHA_META})
 """User metadata of a backup's `_meta.json` that the restored one does not inherit."""
 
@@ -110,7 +113,8 @@ async def _restore_over(
     record = await _record_of(replica, backup, target)
     wanted = await _wanted(replica, backup)
     saved, before = await copy_aside(replica, clock, target, automatic=True, progress=progress)
-    await each(wanted, lambda name: _copy(replica, wanted[name].key, f"{target}/{name}"), progress)
+    versions = {item.key: item.etag for item in before}
+    await each(wanted, lambda name: _copy_over(replica, wanted[name], f"{target}/{name}", versions), progress)
     removed = await _remove_others(replica, target, before, wanted)
     await _put_record(replica, *record, target, new=False)
     return _restored(backup, target, wanted, removed, saved.stamp)
@@ -131,6 +135,36 @@ def _restored(
 
 async def _copy(replica: Replica, source: str, target: str) -> None:
     await replica.copy(source, target)
+
+
+async def _copy_over(replica: Replica, item: ObjectInfo, target: str, versions: Mapping[str, str]) -> None:
+    """Put an object in place of the version that was copied aside; one that was written since is kept beside it."""
+    before = versions.get(target)
+    for _ in range(TRIES):
+        try:
+            await replica.copy(item.key, target, condition=IfMatch(before) if before is not None else IfAbsent())
+            return
+        except ConditionsUnsupported:
+            await replica.copy(item.key, target)
+            return
+        except PreconditionFailed:
+            before = await _made_way(replica, item, target)
+            if before == item.etag:
+                return
+    raise PreconditionFailed(key=target)
+
+
+async def _made_way(replica: Replica, item: ObjectInfo, target: str) -> str | None:
+    """Keep what stands at `target`; its version, that of `item` when it is the copy already, None for nothing."""
+    try:
+        there = await replica.read(target, fresh=True)
+    except ObjectMissing:
+        return None
+    if there.info.size == item.size and there.data == (await replica.read(item.key)).data:
+        return item.etag  # the answer of the copy was lost
+    kept = await keep_beside(replica, there, "restored")
+    log.warning("an object was changed during a restore; that version is kept beside it", key=target, kept=kept)
+    return there.info.etag
 
 
 async def _expect_room(replica: Replica, target: str, wanted: Mapping[str, ObjectInfo]) -> None:

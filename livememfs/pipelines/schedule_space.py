@@ -23,7 +23,7 @@ from livememfs.pipelines.triggers import Next, Waiting, next_run
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.schedule import SpaceSchedule
-from livememfs.records.schedule_book import Book, Past
+from livememfs.records.schedule_book import Book, Past, not_ahead
 
 WATCHED_ANEW = 21_600.0
 """A space that nobody looks at for a day is watched no more, so it is looked at now and then."""
@@ -115,12 +115,16 @@ class Scheduled:
     def when(self, book: Book, now: datetime, *, spent: bool) -> Next:
         """The next run by what a book remembers. `spent`: the day's tokens are used up."""
         past = book.past(self.name, self.kind)
-        if self.kind == "consolidation":
-            return next_run(self.schedule, self.waiting, past, spent=spent, now=now, zone=self.zone)
-        served = _latest(past.served, self._last)
-        is_old = served is None or served < self.begun - CATCH_UP_AFTER
-        catch_up = self.begun if self.missed and is_old else None
-        known = replace(past, served=_latest(served, self.passed) or self.begun)
+        served, catch_up = past.served, None
+        if self.kind == "digest":
+            # A clock that was ahead, here or elsewhere, must not put off what is due until its time has come.
+            last, passed = (not_ahead(moment, now) for moment in (self._last, self.passed))
+            served = _latest(served, last)
+            is_old = served is None or served < self.begun - CATCH_UP_AFTER
+            catch_up = self.begun if self.missed and is_old else None
+            served = _latest(served, passed)
+        # Where the book was lost, the hours since the mount began are served still: else none would ever be due.
+        known = replace(past, served=served or self.begun)
         return next_run(self.schedule, self.waiting, known, spent=spent, now=now, zone=self.zone, catch_up=catch_up)
 
     def past(self, book: Book) -> Past:

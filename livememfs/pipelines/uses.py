@@ -24,6 +24,8 @@ from livememfs.records import keys
 
 log = structlog.get_logger("livememfs.pipelines")
 
+_NO_MOMENT = 253_402_300_800
+"""Seconds since 1970 of the end of the year 9999: what is not below is told in another unit, or no moment."""
 WRITTEN_SECONDS = 60.0
 """For so long counts wait to be written."""
 READ_SECONDS = 600.0
@@ -81,7 +83,7 @@ class Uses:
         """How often a memory was used, on all machines that are known of, and when last."""
         state = self._spaces.get(space)
         times, last = self._sum(state, memory_id) if state is not None else (0, 0)
-        return times, datetime.fromtimestamp(last, UTC) if times else None
+        return times, datetime.fromtimestamp(last, UTC) if last else None
 
     @staticmethod
     def _sum(state: _Space, name: str) -> Count:
@@ -149,12 +151,13 @@ class Uses:
 
 
 def _parsed(data: bytes) -> dict[str, Count]:
-    """Counts as they are written; none for what is none."""
+    """Counts as they are written; none for what is none. A moment that cannot be is none."""
     try:
         value = json.loads(data)
-        return {str(name): (max(int(times), 0), max(int(last), 0)) for name, (times, last) in value.items()}
-    except (ValueError, TypeError, AttributeError):
+        counts = {str(name): (max(int(times), 0), int(last)) for name, (times, last) in value.items()}
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
+    return {name: (times, last if 0 <= last < _NO_MOMENT else 0) for name, (times, last) in counts.items()}
 
 
 def _added(one: dict[str, Count], other: dict[str, Count]) -> dict[str, Count]:

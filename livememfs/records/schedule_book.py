@@ -130,6 +130,11 @@ def _moment(value: object, now: datetime) -> datetime | None:
         moment = parse_iso(value) if isinstance(value, str) else None
     except ValueError:
         return None
+    return not_ahead(moment, now)
+
+
+def not_ahead(moment: datetime | None, now: datetime) -> datetime | None:
+    """A moment that another clock may have told; None for one that is still to come."""
     return moment if moment is not None and moment <= now + CLOCKS_DIFFER else None
 
 

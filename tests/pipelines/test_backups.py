@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from livememfs.errors import (
     LiveMemError,
     NotEmpty,
     NotFound,
+    PreconditionFailed,
     TimedOut,
     Unreachable,
     UsageError,
@@ -517,6 +519,52 @@ async def test_what_others_write_during_a_restore_is_not_removed(house: House) -
     assert "bank/new.md" not in found
 
 
+@pytest.mark.parametrize("written", [NOTE, "bank/progress.md", OTHER])
+async def test_what_others_write_where_a_restore_writes_is_kept_beside(
+    house: House, written: str, expect_log: Callable[[str], None]
+) -> None:
+    """Edited after the former state was copied aside, it would be in no backup."""
+    if written == OTHER:
+        await house.fill("alpha", {OTHER: b"backed up"})
+        expect_log("changed during a restore")
+        await house.back_up()
+        await house.store.delete(f"alpha/{OTHER}")  # and it is made anew
+    else:
+        expect_log("changed during a restore")
+        await house.back_up()
+
+    def write(asked: Asked, _: int) -> Fault | None:
+        if asked == Asked("copy", f"_backups/alpha/{NEXT}/_meta.json"):
+            house.store.inner._place(f"alpha/{written}", b"edited", {}, None)  # type: ignore[attr-defined]  # as above
+        return None
+
+    house.store.plan = write
+    await house.restore(replace=True)
+
+    found = await house.below("alpha/")
+    assert found[written] == (CONTENT | {OTHER: b"backed up"})[written]
+    assert [name for name, data in found.items() if data == b"edited" and ".conflict-restored-" in name]
+
+
+async def test_a_lost_answer_in_a_restore_makes_no_copy_beside(house: House) -> None:
+    await house.back_up()
+    await house.fill("alpha", {NOTE: b"later"})
+    lost = {f"alpha/{NOTE}", "alpha/live/picture.png"}
+
+    def lose(asked: Asked, _: int) -> Fault | None:
+        if asked.verb == "copy" and asked.key in lost:
+            lost.remove(asked.key)
+            return Fault(after=PreconditionFailed(key=asked.key))  # what a second try of a copy that was made meets
+        return None
+
+    house.store.plan = lose
+    await house.restore(replace=True)
+
+    assert lost == set()
+    assert await house.content("alpha") == CONTENT
+    assert not [name for name in await house.below("alpha/") if ".conflict-" in name]
+
+
 async def test_sentinels_stay_although_a_backup_has_none(house: House) -> None:
     await house.back_up()
     await house.store.delete(f"_backups/alpha/{STAMP}/bank/.keep")
@@ -529,6 +577,15 @@ async def test_a_store_without_conditions_can_be_restored_on(house: House) -> No
     await house.back_up()
     await house.fill("alpha", {OTHER: b"new"})
     house.store.script("delete", Fault(before=ConditionsUnsupported(key="x")))
+    refused: set[str] = set()
+
+    def refuse(asked: Asked, _: int) -> Fault | None:
+        if asked.verb != "copy" or not asked.key.startswith("alpha/") or asked.key in refused:
+            return None
+        refused.add(asked.key)
+        return Fault(before=ConditionsUnsupported(key=asked.key))
+
+    house.store.plan = refuse
     assert (await house.restore(replace=True)).removed == 1
     assert await house.content("alpha") == CONTENT
 

@@ -246,3 +246,18 @@ def _refused(asked: Asked, _: int) -> Fault | None:
     """A store that takes no entry of a ledger."""
     is_commit = asked.verb == "put" and "/_ledger/" in asked.key
     return Fault(before=Unreachable("gone")) if is_commit else None
+
+
+async def test_a_digest_by_a_clock_that_is_ahead_puts_none_off(autojump_clock: Clock) -> None:
+    async with town() as t:
+        host = await t.digesting(at=["15:30"])
+        await host.note("We chose S3", category="decision")
+        t.clock.advance(days=30)
+        await host.consolidations.run_once(SPACE, DIGEST)
+        t.clock.advance(days=-30)
+        await t.later(2 * MINUTE)
+        await host.note("We chose Postgres", category="decision")
+        await t.sleep(24 * HOUR)
+
+        assert len(await digests(t)) == 2
+        assert host.state(kind="digests")["notes"] == 0

@@ -14,7 +14,7 @@ from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
-from livememfs.pipelines.lease import LOOKED_AT_EVERY, SECONDS, Held, Leases
+from livememfs.pipelines.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, Held, Leases
 from livememfs.pipelines.options import RunOptions
 from livememfs.records import keys
 from livememfs.store.base import Condition, ObjectInfo
@@ -132,6 +132,16 @@ async def test_a_holder_who_cannot_renew_it_does_not_commit(hosts: Hosts, autoju
             await held.check()
         hosts.stores[0].fail_all = None
         await held.check()
+
+
+async def test_a_check_while_it_is_being_renewed_is_no_loss(hosts: Hosts, autojump_clock: Clock) -> None:
+    async with hosts.one.hold(SPACE) as held:
+        hosts.stores[0].latency("put", 0.4)
+        await trio.sleep(RENEWED_EVERY + 0.1)
+        await held.check()
+        await trio.sleep(RENEWED_EVERY - 0.1)
+        await held.check()
+    assert (await took(hosts.two))[1] < LOOKED_AT_EVERY
 
 
 async def test_what_is_no_lease_is_one_that_nobody_holds(hosts: Hosts, autojump_clock: Clock) -> None:

@@ -602,3 +602,22 @@ async def test_many_notes_at_once_are_one_look(autojump_clock: Clock) -> None:
 def test_the_world_starts_in_the_afternoon() -> None:
     """The hours of these tests are chosen by it."""
     assert START.hour == 14
+
+
+@pytest.mark.parametrize("what", ["damaged", "gone", "ahead"])
+async def test_hours_are_served_on_whatever_becomes_of_the_book(what: str, autojump_clock: Clock) -> None:
+    """A record that was lost, or told by a clock that is days ahead, costs at most a run, never all runs to come."""
+    async with town() as t:
+        await t.host(at=(time(15, 30),))
+        await t.sleep(5_401)
+        assert len(t.model.runs) == 1
+        far = t.clock.now() + timedelta(days=2)
+        if what == "gone":
+            await t.world.memory.delete(keys.schedule_key())
+        else:
+            told = Book(spaces={SPACE: Past(started=far, ended=far, served=far, host="other/1", state="ok")}).render()
+            await t.world.put(keys.schedule_key(), told if what == "ahead" else b"\xffdamaged")
+        for _ in range(5):
+            await t.sleep(86_400)
+
+        assert 5 <= len(t.model.runs) - 1 <= 6

@@ -139,3 +139,23 @@ async def test_of_too_many_those_used_last_are_kept(world: World, autojump_clock
     kept = await world.written("one")
     assert len(kept) == MOST_KEPT
     assert not any(name.startswith("old") for name in kept)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b'{"%s": [1, 1771596000000]}', (1, None)),
+        (b'{"%s": [1, -5]}', (1, None)),
+        (b'{"%s": [1, 1e999]}', (0, None)),
+        (b'{"%s": ' + b"[" * 100_000, (0, None)),
+        (b'{"%s": [2, 0]}', (2, None)),
+    ],
+)
+async def test_what_no_host_can_have_counted_stops_nobody(
+    world: World, data: bytes, told: tuple[int, None], autojump_clock: Clock
+) -> None:
+    await world.memory.put(keys.uses_key(SPACE, "other"), data.replace(b"%s", DAVID.encode()))
+    async with world.host() as uses:
+        await uses.opened(SPACE)
+
+        assert uses.of(SPACE, DAVID) == told

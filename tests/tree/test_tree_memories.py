@@ -249,6 +249,15 @@ async def test_what_was_forgotten_is_brought_back_as_it_was(world: World, here: 
         await memories.restore(here.replica, world.clock, "alpha", keys.MEMORIES, old.id)
 
 
+async def test_a_damaged_version_hides_no_other(world: World, here: Host) -> None:
+    await here.write(f"{FOLDER}/david", "David is my brother")
+    await here.unlink(f"{FOLDER}/david")
+    prefix = keys.memory_history_prefix("alpha", keys.MEMORIES)
+    await world.memory.put(f"{prefix}20260101T000000_fact_00000001/20260102T000000.000000Z.md", b"\xff\xfe")
+
+    assert len(await memories.forgotten(here.replica, "alpha", keys.MEMORIES)) == 1
+
+
 async def test_what_has_expired_meanwhile_comes_back_for_good(world: World, here: Host) -> None:
     await here.write(f"{FOLDER}/ill", ILL)
     await here.unlink(f"{FOLDER}/ill")
