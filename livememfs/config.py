@@ -73,6 +73,18 @@ def _zone(name: str) -> ZoneInfo:
         raise ValueError(f"this machine knows no time zone {name!a}") from None
 
 
+def _url(value: str) -> str:
+    """A URL or nothing. ValueError for what only the first request would fail with, by then without anybody to tell."""
+    try:
+        parts = urlsplit(value)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        is_whole = False
+    if value and (not is_whole or not value.isprintable() or " " in value):
+        raise ValueError(f"{value!r} is not an http:// or https:// URL")
+    return value
+
+
 class Settings(BaseModel):
     """Everything that can be set, validated and frozen. Sizes are bytes, times are seconds."""
 
@@ -174,10 +186,13 @@ class Settings(BaseModel):
     @field_validator("s3_endpoint_url", "llmaas_api_url")
     @classmethod
     def _is_a_url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if value and (parts.scheme not in ("http", "https") or not parts.hostname):
-            raise ValueError(f"{value!r} is not an http:// or https:// URL")
-        return value.rstrip("/")
+        return _url(value).rstrip("/")
+
+    @field_validator("embed_url")
+    @classmethod
+    def _is_a_url_as_it_stands(cls, value: str) -> str:
+        # Vectors are kept under it: another spelling would have all of them computed again.
+        return _url(value)
 
     @field_validator("index_url")
     @classmethod
@@ -191,6 +206,15 @@ class Settings(BaseModel):
     def _endpoint_has_a_model(self) -> Self:
         if self.llmaas_api_url and not self.llmaas_model:
             raise ValueError("LLMAAS_API_URL is set and LLMAAS_MODEL is not: say which model to ask")
+        return self
+
+    @model_validator(mode="after")
+    def _model_of_an_endpoint_has_one(self) -> Self:
+        if self.embed_model not in ("builtin", "none") and not self.embed_url:
+            raise ValueError(
+                f"LIVEMEMFS_EMBED_MODEL is {self.embed_model!a}, which is not built in,"
+                " and LIVEMEMFS_EMBED_URL is not set: say where to ask it"
+            )
         return self
 
     @property
@@ -301,8 +325,8 @@ def _from_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             values = tomllib.load(file)
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        if must_exist:
+    except OSError as error:
+        if must_exist or not isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError):
             raise SettingsError(f"cannot read {path}: {error.strerror}") from None
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

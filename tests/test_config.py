@@ -66,6 +66,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
     special = {
         "s3_endpoint_url": "http://host",
         "llmaas_api_url": "http://host",
+        "embed_url": "http://host/v1/",
         "s3_signature_mode": "dual",
         "log_level": "error",
         "fsync": "remote",
@@ -85,6 +86,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         kind = getattr(Settings.model_fields[name].annotation, "__name__", "")
         environ = {variable: special.get(name, values.get(kind, "text"))}
         environ |= {"LLMAAS_MODEL": "m"} if name == "llmaas_api_url" else {}
+        environ |= {"LIVEMEMFS_EMBED_URL": "http://host"} if name == "embed_model" else {}
 
         found = Settings.load(environ)
 
@@ -150,6 +152,16 @@ def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
         ({"LIVEMEMFS_OP_TIMEOUT": "soon"}, "LIVEMEMFS_OP_TIMEOUT: "),
         ({"LIVEMEMFS_OP_TIMEOUT": "0"}, "LIVEMEMFS_OP_TIMEOUT: "),
         ({"S3_ENDPOINT_URL": "minio:9000"}, "S3_ENDPOINT_URL: 'minio:9000' is not an http:// or https:// URL"),
+        (
+            {"LIVEMEMFS_EMBED_URL": "http://localhost:80a/v1"},
+            "EMBED_URL: 'http://localhost:80a/v1' is not an http:// or",
+        ),
+        ({"LIVEMEMFS_EMBED_URL": "http://[::1/v1"}, "EMBED_URL: 'http://[::1/v1' is not an http:// or https:// URL"),
+        ({"LIVEMEMFS_EMBED_URL": "localhost:80/v1"}, "EMBED_URL: 'localhost:80/v1' is not an http:// or https:// URL"),
+        ({"LIVEMEMFS_EMBED_URL": "http://a b/v1"}, "EMBED_URL: 'http://a b/v1' is not an http:// or https:// URL"),
+        ({"LLMAAS_API_URL": "http://llm:99999/v1", "LLMAAS_MODEL": "m"}, "'http://llm:99999/v1' is not an http:// or"),
+        ({"LLMAAS_API_URL": "http://llm:80a/v1", "LLMAAS_MODEL": "m"}, "LLMAAS_API_URL: 'http://llm:80a/v1' is not an"),
+        ({"LIVEMEMFS_EMBED_MODEL": "nomic"}, "'nomic', which is not built in, and LIVEMEMFS_EMBED_URL is not set"),
         ({"S3_SIGNATURE_MODE": "v5"}, "S3_SIGNATURE_MODE: "),
         ({"LLMAAS_API_URL": "http://llm/v1"}, "LLMAAS_MODEL is not: say which model to ask"),
         ({"LIVEMEMFS_SCHEDULE": '{"p": {"at": "noon"}}'}, "LIVEMEMFS_SCHEDULE: p: at is a list of hours"),

@@ -1,8 +1,9 @@
 """The rule files of Cursor, which cannot import: a mount writes what `context.md` says into those that are installed.
 
 Owns when that is done: a while after something changed in a space, and once when a mount begins. Only files that
-`livememfs install cursor` has made are touched, and only while they are there. Trio thread only; files are written in a
-thread.
+`livememfs install cursor` has made are touched, only below their project, and only while they are there and begin as
+rules of ours do. A file on a disk that does not answer must not end the mount. Trio thread only; files are written in
+a thread.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import trio
 
 from livememfs.agents.install import disk
 from livememfs.agents.install.record import RuleFile, rule_files, rule_text
+from livememfs.agents.install.segments import decoded
+from livememfs.agents.install.textparts import context_of
+from livememfs.agents.install.tools import RULE
 from livememfs.errors import CannotInstall, LiveMemError
 from livememfs.records import keys
 
@@ -28,7 +32,7 @@ _TOLD = frozenset({"observation", "session", "memory"})
 
 class RuleFiles:
     """The rule files that show spaces of one mount. `page(space)` is `context.md`; `failed(path, error)` hears why one
-    could not be written.
+    could not be written, once until it can be or the reason is another.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class RuleFiles:
         self._mountpoint, self._page, self._failed, self._installed = mountpoint, page, failed, installed
         self._changed: set[str] = set()
         self._wake = trio.Event()
+        self._told: dict[Path, str] = {}
         self._counts = {"written": 0, "failed": 0}
 
     def heard(self, change: Change) -> None:
@@ -67,20 +72,37 @@ class RuleFiles:
                 continue
             text = rule_text(await self._page(file.space)).encode()
             try:
-                self._counts["written"] += await trio.to_thread.run_sync(_written, file.path, text)
+                self._counts["written"] += await trio.to_thread.run_sync(_written, file, text)
             except CannotInstall as error:
-                self._counts["failed"] += 1
-                self._failed(str(file.path), error)
+                self._tell(file.path, error)
+            else:
+                self._told.pop(file.path, None)
+
+    def _tell(self, path: Path, error: CannotInstall) -> None:
+        """Count a failure, and tell of it when it is a new one: what is dead stays so for many changes."""
+        self._counts["failed"] += 1
+        if self._told.get(path) != str(error):
+            self._told[path] = str(error)
+            self._failed(str(path), error)
 
     def statistics(self) -> dict[str, int]:
         """Files written, and failures, since the start."""
         return dict(self._counts)
 
 
-def _written(path: Path, text: bytes) -> bool:
-    """Have a file say this, if it is there; whether it said something else. CannotInstall."""
+def _written(file: RuleFile, text: bytes) -> bool:
+    """Have a file say this, if it is there; whether it said something else.
+
+    CannotInstall, also for what is no rule of ours: a link that came with a commit may lead to any file of the user's.
+    """
+    path = disk.real_path(file.project, RULE)
     before = disk.read(path)
     if before is None or before == text:
         return False
-    disk.carry_out([disk.Change(path=path.resolve(), before=before, after=text)])
+    if context_of(decoded(before)) is None:
+        raise CannotInstall(path=file.path, detail="it is not the rule that was installed", advice="install it again")
+    try:
+        disk.carry_out([disk.Change(path=path, before=before, after=text)])
+    except OSError as error:  # a disk that went away meanwhile
+        raise CannotInstall(path=path, detail=f"it cannot be written: {error.strerror}") from None
     return True

@@ -12,20 +12,25 @@ import trio
 from starlette.routing import BaseRoute
 
 from livememfs.app import App
+from livememfs.app.visitor import Visitor
 from livememfs.serve import local
 from livememfs.serve.http import Address, HttpServer, application, names_of, session_manager
-from livememfs.serve.mcp import McpServer
+from livememfs.serve.mcp import McpServer, Still
 from livememfs.serve.toolbox import chosen
 from livememfs.serve.tools import TOOLS
 
 
-def mcp_server(app: App, *, tools: str = "all", agent: str = "", space: str = "") -> McpServer:
-    """The MCP server of a bucket, for whoever this process serves. BadRequest for a tool that is none."""
+def mcp_server(
+    app: App, *, tools: str = "all", agent: str = "", space: str = "", still: Still | None = None
+) -> McpServer:
+    """The MCP server of a bucket, for whoever this process serves; `still`: who they are, if they may not do all that
+    the process may. BadRequest for a tool that is none.
+    """
     return McpServer(
         app.tree,
         app.tokens,
         tools=chosen(TOOLS, tools),
-        local=app.gate.still,
+        local=still or app.gate.still,
         agent=agent or app.settings.agent,
         space=space,
         timeout=app.settings.op_timeout,
@@ -53,9 +58,15 @@ def http_server(
     return HttpServer(guard, address, mcp, manager, *closing)
 
 
-async def over_stream(app: App, stream: trio.SocketStream, *, tools: str, agent: str, space: str) -> None:
-    """MCP over one connection, with what this process may do. BadRequest."""
-    await local.over_stream(mcp_server(app, tools=tools, agent=agent, space=space), stream)
+async def over_stream(
+    app: App, stream: trio.SocketStream, visitor: Visitor, *, tools: str, agent: str, space: str
+) -> None:
+    """MCP over one connection, with what a visitor may do. BadRequest."""
+    server = mcp_server(app, tools=tools, agent=agent, space=space, still=visitor.still)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(visitor.run)
+        await local.over_stream(server, stream)
+        nursery.cancel_scope.cancel()
 
 
 async def over_stdio(app: App, *, tools: str, agent: str, space: str) -> None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from livememfs.cache.operation import FREE, Operation
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.merge import merge
 from livememfs.records.note import uid8
-from livememfs.store.base import OP_META, IfAbsent, content_etag
+from livememfs.store.base import MAX_KEY_BYTES, OP_META, IfAbsent, content_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +29,14 @@ if TYPE_CHECKING:
 META_NAME = "livememfs-name"
 """User metadata: the name a note was written under."""
 META_CONFLICT = "livememfs-conflict"
-"""User metadata of a conflict copy: the key it could not have."""
+"""User metadata of a conflict copy: the key it could not have, of a very long one the end."""
+TOLD_BYTES = 100
+"""Of such a key. Percent-encoded they are three times as many, and S3 refuses a copy with over 2 KB of metadata, of
+which extended attributes alone may be 1,500 bytes."""
+MAX_NAME_BYTES = 255
+MAX_SUFFIX_BYTES = 32
+"""What comes after the last dot of a name that has to be cut, and is longer, is no suffix."""
+MAX_HOST_BYTES = 64
 ATTEMPTS = 100
 UID_ATTEMPTS = 8
 
@@ -88,11 +97,13 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
         return TryAgain(theirs.info.etag)
     if theirs.data == data:
         return Adopted(theirs.info)
-    if data and theirs.data.startswith(data) and data.startswith(base or b""):
-        return Continued(theirs.info)
-    # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
     # An attempt whose answer was lost may have arrived, and theirs be made from it.
     repeated = bool(op.sent) or op.tries > 1
+    # Where nothing can have arrived, a file that was cut down to what theirs begins with would pass for its past.
+    possible = data.startswith(base) if base is not None else op.base is FREE or repeated
+    if data and possible and theirs.data.startswith(data):
+        return Continued(theirs.info)
+    # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
     merged = merge(base, data, theirs.data, repeated=repeated) if base is not None else None
     if merged is not None:
         return Merged(theirs, merged, content_etag(merged))
@@ -125,7 +136,7 @@ async def _keep_both(store: Store, op: Operation, data: bytes, theirs: StoredObj
         # The same id at each attempt, after a crash too: a copy that is there already is known again.
         meta = {**op.meta, OP_META: f"{op.op_id}-{attempt}"}
         if not is_new_note:
-            meta[META_CONFLICT] = op.key
+            meta[META_CONFLICT] = op.key if len(quote(op.key)) <= 3 * TOLD_BYTES else _end_of(op.key)
         try:
             copy = await store.put(key, data, meta=meta, condition=IfAbsent())
         except PreconditionFailed:
@@ -155,4 +166,34 @@ def conflict_key(key: str, host: str, stamp: str, attempt: int = 0) -> str:
     if not stem:
         stem, dot, suffix = name, "", ""
     number = f"-{attempt}" if attempt else ""
-    return f"{folder}{slash}{stem}.conflict-{host}-{stamp}{number}{dot}{suffix}"
+    made = f"{stem}.conflict-{host}-{stamp}{number}{dot}{suffix}"
+    if len(made.encode()) > MAX_NAME_BYTES or len(f"{folder}{slash}{made}".encode()) > MAX_KEY_BYTES:
+        return _cut_conflict_key(key, host, f"{stamp}{number}")
+    return f"{folder}{slash}{made}"
+
+
+def _cut_conflict_key(key: str, host: str, stamp: str) -> str:
+    """The same where that is too long: with the beginning of the name, and a hash of the key instead of the rest.
+
+    In a folder whose own name leaves no room for it, the copy goes into the next one above that does.
+    """
+    folder, slash, name = key.rpartition("/")
+    stem, dot, suffix = name.rpartition(".")
+    if not stem or len(suffix.encode()) > MAX_SUFFIX_BYTES:
+        stem, dot, suffix = name, "", ""
+    mark = sha256(key.encode()).hexdigest()[:8]
+    end = f"~{mark}.conflict-{_start_of(host, MAX_HOST_BYTES)}-{stamp}{dot}{suffix}"
+    while folder and len(f"{folder}/{end}".encode()) > MAX_KEY_BYTES:
+        folder, slash, _ = folder.rpartition("/")
+    above = f"{folder}{slash}"
+    room = min(MAX_NAME_BYTES, MAX_KEY_BYTES - len(above.encode())) - len(end.encode())
+    return f"{above}{_start_of(stem, room)}{end}"
+
+
+def _start_of(text: str, size: int) -> str:
+    """As many whole characters as `size` bytes hold."""
+    return text.encode()[:size].decode(errors="ignore")
+
+
+def _end_of(key: str) -> str:
+    return key.encode()[-TOLD_BYTES:].decode(errors="ignore")

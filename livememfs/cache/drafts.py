@@ -46,12 +46,20 @@ class Drafts:
             return
         with self._database.atomic() as db:
             for path, written in rows:
-                name = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(written / 1e9))}_{path.replace('/', '__')}"
                 db.execute(
-                    "INSERT OR REPLACE INTO recovered SELECT ?, path, data, written FROM draft WHERE path = ?",
-                    (name, path),
+                    "INSERT INTO recovered SELECT ?, path, data, written FROM draft WHERE path = ?",
+                    (self._free_name(path, written), path),
                 )
             db.execute("DELETE FROM draft")
+
+    def _free_name(self, path: str, written: int) -> str:
+        """A name that nothing recovered has: `a/b` and `a__b` of one second would share it, and one would be lost."""
+        plain = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(written / 1e9))}_{path.replace('/', '__')}"
+        name, number = plain, 1
+        while self._database.rows("SELECT 1 FROM recovered WHERE name = ?", (name,)):
+            number += 1
+            name = f"{plain}~{number}"
+        return name
 
     def lacks(self, path: str, size: int, change: int) -> bool:
         """Whether the bytes of an open file are to be kept: not those of the last look (`change` counts them)."""

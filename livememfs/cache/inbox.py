@@ -88,6 +88,9 @@ class Inbox:
         self._database = database
         if database.rows("SELECT 1 FROM event WHERE state = ? LIMIT 1", (CLAIMED,)):
             self.heal(None)
+        rows = database.rows("SELECT key FROM parked")
+        if rows and "\n" not in rows[0][0]:
+            self.park(rows[0][0])  # an older version told no number; from now on there is more than it left
 
     # --- adding -------------------------------------------------------------------------------------------------
 
@@ -253,14 +256,21 @@ class Inbox:
     def parked(self) -> str:
         """The key under which the bucket has what was unfinished; empty when nothing is kept there."""
         rows = self._database.rows("SELECT key FROM parked")
-        return str(rows[0][0]) if rows else ""
+        return str(rows[0][0]).partition("\n")[0] if rows else ""
+
+    def left_behind(self) -> list[Queued]:
+        """What is unfinished of that which the bucket has: nothing that was added after it was parked."""
+        rows = self._database.rows("SELECT key FROM parked")
+        last = int(str(rows[0][0]).partition("\n")[2]) if rows else 0
+        return [one for one in self.unfinished() if one.seq <= last]
 
     def park(self, key: str) -> None:
-        """Take note that the bucket has it, or with an empty key that it has not."""
+        """Take note that the bucket has all that is unfinished now, or with an empty key that it has nothing."""
         with self._database.atomic() as db:
             db.execute("DELETE FROM parked")
             if key:
-                db.execute("INSERT INTO parked VALUES (?)", (key,))
+                # With the number of the last event: what is added from here on is not in the bucket.
+                db.execute("INSERT INTO parked SELECT ? || char(10) || coalesce(max(seq), 0) FROM event", (key,))
 
     # --- the figures --------------------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ DELAY = 0.25
 """Seconds for which a write waits for the next one of its key: shells close twice, editors write and rename."""
 MAX_DELAY = 5.0
 """How long a key that is written to all the time may be put off."""
+VERSIONS = 4096
+"""Versions whose ETag here is not the bucket's. If one is forgotten, its next change is settled as a stranger's."""
 _REPLACE = f"INSERT OR REPLACE INTO op (seq, {', '.join(COLUMNS)}) VALUES (?, {', '.join('?' * len(COLUMNS))})"
 
 
@@ -64,6 +66,7 @@ class Journal:
         self._order: list[int] = []
         self._blocked: list[Operation] = []
         self._copies: defaultdict[str, list[Operation]] = defaultdict(list)
+        self._called: dict[tuple[str, str], str] = {}
         self._bytes = 0
         self._counts = {"accepted": 0, "finished": 0, "dropped": 0}
         self.last = 0
@@ -218,6 +221,10 @@ class Journal:
             self._write(made, base)
         return self._enter(made)
 
+    def has_bytes(self, key: str) -> bool:
+        """Whether bytes of a key wait for the bucket, so that a copy on the server would not be of them."""
+        return any(op is not None and op.kind == "put" for op in (self._waiting.get(key), self._flying.get(key)))
+
     def move(self, source: str, target: str, *, base: ObjectInfo | None) -> Operation | None:
         """Give content that the bucket never heard of another key. None when it is not of that kind."""
         op = self._waiting.get(source)
@@ -253,8 +260,8 @@ class Journal:
         elif op.key in self._flying:
             op.base = BEFORE
         elif base is not None:
-            op.base = base.etag
-            op.base_blob = self._blobs.id_of(op.key, base.etag) if op.kind == "put" else None
+            op.base = self._now_called(op.key, base.etag)
+            op.base_blob = self._blobs.id_of(op.key, op.base) if op.kind == "put" else None
         if data is not None:
             op.blob = self._blobs.keep(op.key, op.etag, data)
         now = trio.current_time()
@@ -262,6 +269,14 @@ class Journal:
         op.not_before = min(now + DELAY, op.accepted + MAX_DELAY)
         op.error = None
         self._store(op)
+
+    def _now_called(self, key: str, etag: str) -> str:
+        """The ETag by which the bucket knows a version, as far as that was heard."""
+        passed: set[str] = set()
+        while (key, etag) in self._called and etag not in passed:
+            passed.add(etag)
+            etag = self._called[key, etag]
+        return etag
 
     def _enter(self, op: Operation) -> Operation:
         """Take note of an operation that is on the disk."""
@@ -397,8 +412,21 @@ class Journal:
             # The names say at their leisure what the bucket has now; until then they must not vouch for what it had.
             db.execute("UPDATE object SET meta = NULL WHERE key = ?", (op.key,))
         op.in_flight = False
+        if as_sent and etag and op.kind != "copy":  # what a copy has is what its source had by then
+            self.called(op.key, op.base or "" if op.kind == "meta" else op.etag, etag)
         self._counts["finished"] += 1
         self._wake()
+
+    def called(self, key: str, etag: str, now: str) -> None:
+        """The bucket has the version `etag` under the ETag `now`: not every store's is the MD5 of the content.
+
+        Whoever has the file open goes on from the one that is known here, and would be taken for a stranger.
+        """
+        self._called.pop((key, etag), None)
+        if etag != now:
+            self._called[key, etag] = now
+            if len(self._called) > VERSIONS:
+                del self._called[next(iter(self._called))]
 
     def _follow(self, later: Operation, op: Operation, base: str, etag: str) -> None:
         """Base what waited behind `op` on the version that it knew, which is `base` ("": there was none)."""

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,18 +23,19 @@ import trio
 from livememfs import errors
 from livememfs.cache.barrier import Barrier
 from livememfs.cache.beacon import Beacon
-from livememfs.cache.blobs import Blobs, BlobStatistics
+from livememfs.cache.blobs import Blobs
 from livememfs.cache.catalog import Catalog
 from livememfs.cache.changes import Change
 from livememfs.cache.database import Database
 from livememfs.cache.drafts import Drafts
+from livememfs.cache.figures import ReplicaStatistics
 from livememfs.cache.inbox import Inbox
-from livememfs.cache.journal import Journal, JournalStatistics
+from livememfs.cache.journal import Journal
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
-from livememfs.cache.readahead import Readahead, ReadaheadStatistics
-from livememfs.cache.uploader import Uploader, UploaderStatistics
-from livememfs.cache.watcher import Watcher, WatcherStatistics
+from livememfs.cache.readahead import Readahead
+from livememfs.cache.uploader import Uploader
+from livememfs.cache.watcher import Watcher
 from livememfs.concurrency import AT_ONCE, for_each
 from livememfs.store.base import (
     Condition,
@@ -61,29 +62,7 @@ PERSIST_PAUSE = 0.05
 SMALL = 1 << 16
 """Content of up to this size comes with the answer to a question about its object."""
 FETCHED_AT_ONCE = 16
-__all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "ReplicaStatistics", "split_key"]
-
-
-@dataclass(frozen=True)
-class ReplicaStatistics:
-    """Counters since the start, and what each part holds. `failing_s`: seconds since the store began to fail;
-    `unkept`: names that the next mount does not know of yet.
-    """
-
-    levels: int
-    known: int
-    unkept: int
-    listings: int
-    listing_hits: int
-    writes: int
-    deletes: int
-    last_error: str
-    failing_s: float | None
-    contents: BlobStatistics
-    journal: JournalStatistics
-    uploader: UploaderStatistics
-    watcher: WatcherStatistics
-    readahead: ReadaheadStatistics
+__all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "split_key"]
 
 
 class Replica(Names):
@@ -344,10 +323,14 @@ class Replica(Names):
         if op is not None:
             return op, None
         data = self.blobs.get(info.key, info.etag)
-        if data is not None:
-            op = self.journal.put(target, data, info.etag, info.meta or {}, base=replaces, moved=True)
+        etag = content_etag(data) if data is not None else ""
+        if data is not None and (etag == info.etag or self.journal.has_bytes(info.key)):
+            op = self.journal.put(target, data, etag, info.meta or {}, base=replaces, moved=True)
         else:
+            # Only an MD5 tells whether these bytes came to harm on the disk; those of the bucket did not.
             op = self.journal.copy(info, target, base=replaces)
+            if data is not None:
+                self.blobs.put(target, info.etag, data)
         return op, self.journal.delete(info.key, base=info, after=op)
 
     def move_all(self, source: str, target: str, found: Sequence[ObjectInfo]) -> None:

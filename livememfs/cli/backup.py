@@ -15,7 +15,7 @@ import typer
 
 from livememfs.app import App, open_app
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log, run
 from livememfs.cli.space import SpaceName, naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import AlreadyExists, LiveMemError, NotFound
@@ -136,7 +136,7 @@ def download(
 
     async def work(app: App, progress: Progress) -> Exported:
         exact = await _exact(app, space, stamp)
-        path = here / (target or Path(f"{space}-{exact}.tar.gz")).expanduser()
+        path = here / expanded(target or Path(f"{space}-{exact}.tar.gz"))
         return await backups.download(app.replica, space, exact, path, progress=progress)
 
     with _naming_the_backup(space):

@@ -54,7 +54,7 @@ class Choice:
             "log_level": self.log_level,
         }
         if self.store is not None:
-            values |= {"store": str(self.store.expanduser().absolute()), "s3_bucket_name": ""}
+            values |= {"store": str(expanded(self.store).absolute()), "s3_bucket_name": ""}
         return {name: value for name, value in values.items() if value is not None}
 
     def load(self, **more: Any) -> Settings:
@@ -100,6 +100,14 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # `inspect` looks for it
     run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run_command
+
+
+def expanded(path: Path) -> Path:
+    """A path with its `~` replaced. UsageError for the home of a user there is not."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise UsageError(f"{path} begins with the home directory of a user that is not known here") from None
 
 
 def quiet_log(settings: Settings) -> None:

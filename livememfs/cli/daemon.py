@@ -23,6 +23,7 @@ import structlog
 import trio
 
 from livememfs.app import App, open_app
+from livememfs.app.visitor import Visitor
 from livememfs.cli import mounts
 from livememfs.cli.notify import ServiceManager
 from livememfs.clock import SystemClock
@@ -202,14 +203,20 @@ async def _serve(
 
 
 async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any]) -> None:
-    """Serve one agent of this machine. The protocol is imported when the first one comes: most mounts have none."""
+    """Serve one agent of this machine, with no more than the token it brings allows. NotSignedIn for a token that is
+    not good: what somebody meant to limit must not be served without a limit.
+
+    The protocol is imported when the first one comes: most mounts have none.
+    """
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
     asked = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
+    visitor = Visitor(app.gate, app.tokens)
+    await visitor.enter(str(wanted.get("token", "")))
     if asked["space"]:
-        app.gate.access().require(asked["space"])
+        (await visitor.still()).require(asked["space"])
         await spaces.require_space(app.replica, asked["space"])
     await sock.welcome(stream)
-    await serving.over_stream(app, stream, **asked)
+    await serving.over_stream(app, stream, visitor, **asked)
 
 
 async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:

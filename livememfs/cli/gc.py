@@ -18,6 +18,8 @@ from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.pipelines.gc import OLDER_THAN, Finding, Removed, find, remove
 
+MOST_DAYS = 36_500
+"""More would lead to before the first day that can be told."""
 COLUMNS = ("KIND", "WHAT", "SIZE", "LAST WRITTEN", "WHY")
 
 
@@ -27,7 +29,7 @@ def gc(
     space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this one's.", show_default=False)] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Remove what is listed.")] = False,
     older_than: Annotated[
-        int, typer.Option(min=1, metavar="DAYS", help="Only what was not written for so many days.")
+        int, typer.Option(min=1, max=MOST_DAYS, metavar="DAYS", help="Only what was not written for so many days.")
     ] = OLDER_THAN.days,
     as_json: JsonFlag = False,
 ) -> None:

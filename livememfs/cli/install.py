@@ -16,7 +16,7 @@ from livememfs.agents.install import plan, tools
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import Tool
 from livememfs.cli import completion, mounts, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
 from livememfs.cli.mount import resolve
 from livememfs.errors import NotFound, UsageError
 from livememfs.records import keys
@@ -109,8 +109,12 @@ def uninstall(
 
 def _project(given: Path) -> Path:
     """The project's directory, free of links. Raises UsageError when it is none, or the home directory."""
-    path = given.expanduser().resolve()
-    if not path.is_dir():
+    try:
+        path = expanded(given).resolve()
+        is_there = path.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise UsageError(f"{given} cannot be looked at: {error}") from None
+    if not is_there:
         raise UsageError(f"{path} is not a directory; name the project's with --project")
     if path == Path.home().resolve():
         raise UsageError(f"{path} is the home directory, whose settings hold for all projects; name one with --project")

@@ -50,7 +50,7 @@ def mcp(
         return
     quiet_log(settings)
     if "/" in space:
-        _through_mount(Path(space), tools, agent)
+        _through_mount(Path(space), tools, agent, settings.token)
     else:
         run(_stdio, settings, space, tools, agent)
 
@@ -64,10 +64,11 @@ async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None
         await over_stdio(app, tools=tools, agent=agent, space=space)
 
 
-def _through_mount(path: Path, tools: str, agent: str) -> None:
-    """Pass on what is said to the daemon of a mount. MountError."""
+def _through_mount(path: Path, tools: str, agent: str, token: str) -> None:
+    """Pass on what is said to the daemon of a mount, which allows what the token does. MountError."""
     place = resolve(path)
     record = mounts.find(place.parent)
     if record is None or not record.is_alive:
         raise MountError(f"nothing is mounted on {place.parent}; mount it, or name the space without a path")
-    sock.relay(sock.connect(record.socket, {"space": place.name, "tools": tools, "agent": agent}))
+    wanted = {"space": place.name, "tools": tools, "agent": agent}
+    sock.relay(sock.connect(record.socket, wanted | ({"token": token} if token else {})))

@@ -17,10 +17,12 @@ from livememfs.app import App, open_app
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import SpaceName, naming_the_space
+from livememfs.clock import SystemClock
 from livememfs.config import Settings, user_name
+from livememfs.errors import UsageError
 from livememfs.pipelines import memories
 from livememfs.records import frontmatter
-from livememfs.records.memory import Memory
+from livememfs.records.memory import TYPES, Memory, read_field
 from livememfs.records.times import iso
 from livememfs.tree.writer import agent_of
 
@@ -83,6 +85,7 @@ def add(
     as_json: JsonFlag = False,
 ) -> None:
     """Remember something."""
+    _check(collection, kind, ttl)
     given = {"type": kind, "subjects": subject, "ttl": ttl}
     content = frontmatter.join({name: value for name, value in given.items() if value}, text)
 
@@ -132,6 +135,22 @@ def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Co
         return await memories.restore(app.replica, app.clock, space, collection, memory_id)
 
     output.say(_run(choice, space, work))
+
+
+def _check(collection: Collection, kind: str | None, ttl: str | None) -> None:
+    """Refuse what storing would keep aside, by the reader that storing has: what was to last an hour would last for
+    ever, and nobody would know. UsageError.
+    """
+    wanted = {
+        "type": (kind, f"one of {', '.join(TYPES)}"),
+        "ttl": (ttl, "a number and a unit, like 90m, 1h, 7d or 2w"),
+    }
+    for name, (given, what) in wanted.items():
+        try:
+            if given:
+                read_field(name, given, collection, SystemClock().now())
+        except (ValueError, OverflowError):
+            raise UsageError(f"--{name} is {what}, not {given!r}") from None
 
 
 def _run(choice: Choice, space: str, work: Callable[[App], Awaitable[T]]) -> T:

@@ -21,7 +21,7 @@ import typer
 
 from livememfs import config, log
 from livememfs.cli import daemon, mounts, output
-from livememfs.cli.common import Choice, JsonFlag, command, run
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, run
 from livememfs.cli.notify import ServiceManager
 from livememfs.cli.web import AllowHost
 from livememfs.config import Settings
@@ -84,7 +84,7 @@ def mount(
         "agent": agent,
         "allow_other": allow_other,
         "op_timeout": op_timeout,
-        "cache": str(cache.expanduser().resolve()) if cache is not None else None,
+        "cache": str(expanded(cache).resolve()) if cache is not None else None,
         "cache_size": cache_size,
         "fsync": fsync,
         "poll_interval": poll_interval,
@@ -102,7 +102,7 @@ def mount(
 
 def resolve(mountpoint: Path) -> Path:
     """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
-    path = Path.cwd() / mountpoint.expanduser()
+    path = Path.cwd() / expanded(mountpoint)
     if path.name not in ("", ".."):
         path = path.parent.resolve() / path.name
     return path if str(path) in mounts.kernel_mounts() else path.resolve()

@@ -20,7 +20,7 @@ import typer
 
 from livememfs import config
 from livememfs.cli import fstab, mounts, output, unit
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mount import GRACE, resolve
 from livememfs.cli.unit import Unit
@@ -163,7 +163,7 @@ def _overrides(asked: Any) -> dict[str, Any]:
 
 def _word(value: object) -> str:
     """A value as another process takes it, wherever that runs."""
-    return str(value.expanduser().absolute()) if isinstance(value, Path) else str(value)
+    return str(expanded(value).absolute()) if isinstance(value, Path) else str(value)
 
 
 def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:

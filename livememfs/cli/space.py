@@ -17,7 +17,7 @@ import typer
 
 from livememfs.app import open_app
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log, run
 from livememfs.config import Settings, user_name
 from livememfs.errors import NotFound, UsageError
 from livememfs.pipelines import spaces
@@ -97,7 +97,7 @@ def _rules_text(rules: str) -> str:
     if rules in known:
         return known[rules]
     try:
-        return Path(rules).expanduser().read_text("utf-8")
+        return expanded(Path(rules)).read_text("utf-8")
     except UnicodeDecodeError:
         raise UsageError(f"the rules in {rules} are not UTF-8 text") from None
     except OSError as error:
@@ -228,7 +228,7 @@ def export(
     as_json: JsonFlag = False,
 ) -> None:
     """Write all objects of a space into one archive."""
-    path = (target or Path(f"{name}.tar.gz")).expanduser().absolute()
+    path = expanded(target or Path(f"{name}.tar.gz")).absolute()
 
     async def work(settings: Settings) -> spaces.Exported:
         with output.bar(f"exporting {name}") as progress:

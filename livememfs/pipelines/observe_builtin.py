@@ -44,7 +44,8 @@ def _any(words: str) -> str:
     return "|".join(map(re.escape, words.split()))
 
 
-_BEFORE = r"(?:^|[;&|({]|\bthen\s|\bdo\s|\bsudo\s|\bxargs\s)\s*(?:[A-Z_][A-Z0-9_]*=\S*\s+)*"
+# Blanks of one line alone: over the ends of lines, each of many empty lines would look through all the others.
+_BEFORE = r"(?:^|[;&|({]|\bthen\s|\bdo\s|\bsudo\s|\bxargs\s)[^\S\n]*(?:[A-Z_][A-Z0-9_]*=\S*\s+)*"
 _CHANGES = re.compile(
     _BEFORE
     + "(?:"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import trio
@@ -28,6 +28,8 @@ FREE_SECONDS = 1.0
 RECORD_SECONDS = 0.5
 """How long the beginning of a session and its prompts wait for more of them."""
 OUTAGE_SECONDS, OUTAGE_MOST = 5.0, 3_600.0
+LOOK_SECONDS = 600.0
+"""How long a pause lasts without a look at the time of day: the clock may be put right while nothing comes."""
 
 
 class Due:
@@ -41,6 +43,7 @@ class Due:
         self._closed_until = -math.inf
         self.paused_until: datetime | None = None
         """When the budget of another day lets it go on; None while it does."""
+        self._spent_on: date | None = None
 
     def heard(self, place: Place) -> None:
         """Something new came."""
@@ -65,7 +68,8 @@ class Due:
 
     def pause(self) -> None:
         """All wait for the next UTC day."""
-        tomorrow = self._clock.now().astimezone(UTC) + timedelta(days=1)
+        now = self._clock.now().astimezone(UTC)
+        tomorrow, self._spent_on = now + timedelta(days=1), now.date()
         self.paused_until = tomorrow.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def is_paused(self) -> bool:
@@ -75,11 +79,13 @@ class Due:
     def _pause_ends(self) -> float:
         if self.paused_until is None:
             return -math.inf
-        left = (self.paused_until - self._clock.now()).total_seconds()
-        if left <= 0:
+        now = self._clock.now()
+        left = (self.paused_until - now).total_seconds()
+        # A clock that was ahead is put right: its day was spent, and today was not.
+        if left <= 0 or now.astimezone(UTC).date() != self._spent_on:
             self.paused_until = None
             return -math.inf
-        return trio.current_time() + left
+        return trio.current_time() + min(left, LOOK_SECONDS)
 
     def first(
         self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]

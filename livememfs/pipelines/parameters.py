@@ -45,6 +45,8 @@ class Parameter:
         """What is wrong with a value; empty when nothing is."""
         if not self._is_kind(value):
             return f"{self.name} is no {self.kind}"
+        if not all(_is_text(one) for one in (value if self.kind == "array" else [value])):
+            return f"{self.name} has half of a character (a lone surrogate), which no file can hold"
         if self.one_of and not set(value if self.kind == "array" else [value]) <= set(self.one_of):
             return (
                 f"{self.name} is {'some' if self.kind == 'array' else 'one'} of {', '.join(self.one_of)}, not {value!r}"
@@ -64,6 +66,14 @@ class Parameter:
         if isinstance(value, bool) != (self.kind == "boolean"):
             return False
         return isinstance(value, _KINDS[self.kind])
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a text can be written as UTF-8; JSON can name halves of characters that cannot."""
+    try:
+        return not isinstance(value, str) or value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def schema(parameters: Sequence[Parameter]) -> dict[str, Any]:

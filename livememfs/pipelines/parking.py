@@ -2,13 +2,16 @@
 
 Owns `_system/events/{host}-{identity}.ndjson`, written at the end of a mount and taken up by the next one of the same
 machine: its own by the same local state, another's when that is gone. Whoever removes the object has the events, and
-nobody else observes them. Refuses to look at an event. Trio thread only.
+nobody else observes them, unless the answer to that removal is lost: then they may be observed twice, and never not at
+all. Lines that cannot be read stay in the bucket. Refuses to look at an event. Trio thread only.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import structlog
@@ -43,6 +46,8 @@ class Parking:
         self._replica, self._inbox = replica, replica.inbox
         self._prefix = f"{keys.parked_prefix()}{host}-"
         self._own = f"{self._prefix}{replica.identity}.ndjson"
+        # Whole, since another machine's name may begin with this one's.
+        self._ours = re.compile(re.escape(self._prefix) + r"[0-9a-f]{8}\.ndjson")
         self._left = self._taken = 0
 
     async def take_up(self) -> None:
@@ -58,26 +63,46 @@ class Parking:
 
     async def _take_up(self) -> None:
         level = await self._replica.listing(keys.parked_prefix())
-        there = [info.key for info in level.objects.values() if info.key.startswith(self._prefix)]
-        if self._inbox.parked() and self._own not in there:
-            # Another state took them while this one was not in use, and they are its own now.
-            self._inbox.skip(self._inbox.unfinished(), ELSEWHERE)
+        keys_there = [info.key for info in level.objects.values()]
+        there = [key for key in keys_there if key == self._own or self._ours.fullmatch(key)]
+        if self._own not in there:
+            self._taken_elsewhere()
         for key in there:
             await self._take(key)
+
+    def _taken_elsewhere(self) -> None:
+        """Another state took what this one had left while it was not in use, and has it now. What was captured since
+        is nobody else's.
+        """
+        self._inbox.skip(self._inbox.left_behind(), ELSEWHERE)
         self._inbox.park("")
 
     async def _take(self, key: str) -> None:
         """The events of one object become ours, and the object goes."""
         if self._replica.journal.newest(key) is not None:  # ours, and nobody else has seen it yet
+            self._inbox.park("")
             self._replica.remove(key, base=self._replica.now(key))
             return
         try:
             found = await self._replica.read(key, fresh=True)
         except ObjectMissing:
+            if key == self._own:
+                self._taken_elsewhere()
             return
-        added = [] if key == self._own else self._added(found.data)
+        added: list[tuple[str, str, str]] = []
+        if key == self._own and self._inbox.parked():
+            # Before the removal: were its answer lost, the missing object would say that another state has them.
+            self._inbox.park("")
+        else:
+            added, unread = self._added(key, found.data)
+            if unread and not await self._keep(key, unread):
+                return
+        await self._remove(key, found.info.etag, added)
+
+    async def _remove(self, key: str, etag: str, added: list[tuple[str, str, str]]) -> None:
+        """Remove an object that was taken; whoever was faster has its events."""
         try:
-            await self._replica.delete(key, condition=IfMatch(found.info.etag))
+            await self._replica.delete(key, condition=IfMatch(etag))
         except ConditionsUnsupported:
             await self._replica.delete(key)
         except (PreconditionFailed, ObjectMissing):  # somebody was faster
@@ -85,22 +110,31 @@ class Parking:
             return
         self._taken += len(added)
 
-    def _added(self, data: bytes) -> list[tuple[str, str, str]]:
-        """Accept the events of an object, those that are not known; which they were."""
-        added = []
-        for line in data.decode("utf-8", "replace").split("\n"):  # a text has more ends of lines than a file
-            if not line:
-                continue
+    async def _keep(self, key: str, unread: bytes) -> bool:
+        """Have lines that cannot be read stay in the bucket; whether the object they came from may go.
+
+        Their object is named after them: writing it again changes nothing, and no state ends by writing over it.
+        """
+        kept = f"{self._prefix}{blake2b(unread, digest_size=4).hexdigest()}.ndjson"
+        if kept != key:
+            await self._replica.put(kept, unread)
+        return kept != key
+
+    def _added(self, key: str, data: bytes) -> tuple[list[tuple[str, str, str]], bytes]:
+        """Accept the events of an object, those that are not known; which they were, and the lines that are none."""
+        added, unread = [], []
+        for line in filter(None, data.split(b"\n")):  # a text has more ends of lines than a file
             try:
-                value = json.loads(line)
+                value = json.loads(line.decode("utf-8", "replace"))
                 space, event = str(value["space"]), Event.from_json(value["event"])
             except (ValueError, TypeError, KeyError):
-                log.warning("an event of an earlier mount cannot be read", key=self._own)
+                log.warning("an event of an earlier mount cannot be read", key=key)
+                unread.append(line + b"\n")
                 continue
             at = int(event.at.timestamp())
             if self._inbox.add(space, event.session, event.id, event.kind, value["event"], at=at):
                 added.append((space, event.session, event.id))
-        return added
+        return added, b"".join(unread)
 
     def leave(self) -> None:
         """Accept for the bucket what is unfinished. Called once nothing is observed or captured any more."""

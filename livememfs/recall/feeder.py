@@ -20,10 +20,12 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.engine import Engine
+from livememfs.recall.index import Index
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import TEXTS
 from livememfs.recall.reader import is_indexed, records_in, space_of
 from livememfs.recall.record import Record, digest
+from livememfs.recall.recordfile import is_damage
 from livememfs.records import keys
 from livememfs.store.base import ObjectInfo, StoredObject
 
@@ -85,7 +87,9 @@ class Feeder:
         self._dirty: dict[str, None] = {}
         self._reading = 0
         self._work, self._texts = trio.Event(), trio.Event()
-        self._idle, self._meant = trio.Event(), trio.Event()
+        self._idle = trio.Event()
+        # Embedding has come to an end: everything was, or it is stuck.
+        self._meant, self._stuck = trio.Event(), False
         self._limiter = trio.CapacityLimiter(1)
         self._pace = _Pace()
         self.last_error = ""
@@ -134,10 +138,26 @@ class Feeder:
         try:
             self._mark(await self._differences(space))
         except BaseException:
-            del self._spaces[space]
+            self._spaces.pop(space, None)
             raise
         finally:
             ready.set()
+
+    async def mend(self, error: Exception) -> bool:
+        """After a failure: have records that are damaged made anew, and every space compared with them again; whether
+        that was the failure.
+        """
+        if not isinstance(self._index, Index) or not is_damage(error):
+            return False
+        log.warning("the index is damaged and made anew", reason=str(error))
+        try:
+            await trio.to_thread.run_sync(self._index.make_anew, limiter=self._limiter)
+        except Exception as failure:  # a full disk, say: the next failure tries again
+            log.error("the index cannot be made anew", exc_info=failure)
+        self._spaces.clear()
+        if self._sharing is not None:
+            self._sharing.forget()
+        return True
 
     async def _differences(self, space: str) -> list[str]:
         """The keys whose versions in the bucket are not those of the index."""
@@ -169,11 +189,13 @@ class Feeder:
         return not self.waiting
 
     async def understood(self, seconds: float) -> bool:
-        """Wait until everything that is found by its words is found by its meaning as well."""
+        """Wait until everything that is found by its words is found by its meaning as well; False when that takes
+        longer, or when embedding failed and nothing was embedded since.
+        """
         with trio.move_on_after(seconds):
             while self.waiting or not self._meant.is_set():
                 await (self._idle if self.waiting else self._meant).wait()
-            return True
+            return not self._stuck
         return False
 
     # --- working --------------------------------------------------------------------------------------------------
@@ -225,35 +247,47 @@ class Feeder:
     async def _try_later(self, batch: _Batch, error: Exception) -> None:
         self._dirty.update(dict.fromkeys(batch.keys))
         self._reading -= len(batch.keys)
-        self._failed(error)
+        await self._failed(error)
         await trio.sleep(AGAIN_SECONDS)
         self._work.set()
 
     async def embed(self, embedder: Embedder) -> None:
         """Compute what vectors are missing, until cancelled."""
-        await self._shared(False)
-        await self._words_first()
-        await self._expect(embedder)
         while True:
-            texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
-            if not texts:
-                self._texts = trio.Event()
-                self._meant.set()
-                await self._texts.wait()
-                await self._shared(False)
-                continue
-            await self._words_first()
-            if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
-                continue
             try:
-                vectors = await vectors_of(embedder, texts)
-                meanings = [text.meaning for text in texts]
-                await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
-                if self._sharing is not None:
-                    self._sharing.embedded(meanings)
+                await self._shared(False)
+                await self._words_first()
+                await self._expect(embedder)
+                while await self._embed_some(embedder):
+                    pass
             except Exception as error:  # as in `run`
-                self._failed(error)
+                self._stuck = True
+                self._meant.set()
+                await self._failed(error)
                 await trio.sleep(AGAIN_SECONDS)
+                continue
+            self._stuck = False
+            if not self._texts.is_set():
+                self._meant.set()
+            await self._texts.wait()
+
+    async def _embed_some(self, embedder: Embedder) -> bool:
+        """Compute the vectors of some texts, unless others have; whether there were any without."""
+        self._texts = trio.Event()  # what comes from here on is looked for again
+        texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
+        if not texts:
+            return False
+        await self._words_first()
+        if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
+            return True
+        vectors = await vectors_of(embedder, texts)
+        meanings = [text.meaning for text in texts]
+        await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
+        if self._sharing is not None:
+            self._sharing.embedded(meanings)
+        if self._stuck:
+            self._stuck, self._meant = False, trio.Event()
+        return True
 
     async def _words_first(self) -> None:
         """Words are found before meanings, and sooner without them."""
@@ -274,22 +308,22 @@ class Feeder:
 
     async def _expect(self, embedder: Embedder) -> None:
         """Have the index know what any text looks like to this model, before the first of ours is compared."""
-        while self._index.prior is None:
-            try:
-                vectors = await embedder.passages(TEXTS)
-                meanings = [digest(text) for text in TEXTS]
-                await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
-                await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
-            except Exception as error:  # as in `run`
-                self._failed(error)
-                await trio.sleep(AGAIN_SECONDS)
+        if await trio.to_thread.run_sync(lambda: self._index.prior) is None:
+            vectors = await embedder.passages(TEXTS)
+            meanings = [digest(text) for text in TEXTS]
+            await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
+            await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
 
-    def _failed(self, error: Exception) -> None:
+    async def _failed(self, error: Exception) -> None:
+        if not await self.mend(error):
+            self._tell(error)
+        self.last_error = str(error) or type(error).__name__
+
+    def _tell(self, error: Exception) -> None:
         if not isinstance(error, LiveMemError):
             log.error("the index failed", exc_info=error)
         elif str(error) != self.last_error:
             log.info("the index waits", reason=str(error))
-        self.last_error = str(error) or type(error).__name__
 
 
 def _records(found: StoredObject) -> list[Record]:

@@ -33,6 +33,7 @@ from livememfs.recall.merits import Foremost, Merits, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
+from livememfs.recall.recordfile import is_damage
 from livememfs.recall.snapshot import Snapshot
 from livememfs.recall.table import Delta, Linked, Stored, Table
 from livememfs.recall.vectors import Floats, Vectors, packed, unit
@@ -61,17 +62,14 @@ class Index:
         self._lock = _locked(folder)
         try:
             self.table = self._open_table()
-            self._lexical = self._open_lexical()
-            self._columns, self._merits, self._vectors = Columns(), Merits(), dict[str, Vectors]()
             self._uses: dict[tuple[str, str], Use] = {}
-            self._lacking: dict[int, None] = {}
-            self._catch_up()
-            self._kept_at = self._load_kept()
-            if not self._kept_at:
-                self._load_columns()
-                self._load_vectors(None)
-                # In the order of their numbers, and so of time: looked for once, since to look for none takes longest.
-                self._lacking = dict.fromkeys(self.table.without_vector(model))
+            try:
+                self._load()
+            except (sqlite3.DatabaseError, Damaged) as error:  # damaged further on than where opening looks
+                if not is_damage(error):
+                    raise
+                self.table = self._fresh_table()
+                self._load()
         except BaseException:
             os.close(self._lock)
             raise
@@ -87,15 +85,38 @@ class Index:
 
     # --- opening and healing --------------------------------------------------------------------------------------
 
+    def _load(self) -> None:
+        """Have in memory what the records and the text index have."""
+        self._lexical = self._open_lexical()
+        with self._near:
+            self._columns, self._merits, self._vectors = Columns(), Merits(), dict[str, Vectors]()
+        self._lacking: dict[int, None] = {}
+        self._catch_up()
+        self._kept_at = self._load_kept()
+        if not self._kept_at:
+            self._load_columns()
+            self._load_vectors(None)
+            # In the order of their numbers, and so of time: looked for once, since to look for none takes longest.
+            self._lacking = dict.fromkeys(self.table.without_vector(self.model))
+
     def _open_table(self) -> Table:
-        path = self.folder / "records.db"
         try:
-            return Table(path)
+            return Table(self.folder / "records.db")
         except Damaged:
-            self.rebuilt.append("records")
-            for old in self.folder.glob("records.db*"):
-                old.unlink()
-            return Table(path)
+            return self._fresh_table()
+
+    def _fresh_table(self) -> Table:
+        self.rebuilt.append("records")
+        for old in self.folder.glob("records.db*"):
+            old.unlink()
+        return Table(self.folder / "records.db")
+
+    def make_anew(self) -> None:
+        """Go on with nothing, as the records turned out to be damaged: whoever feeds it compares the bucket with it."""
+        with self._writing:
+            self.table = self._fresh_table()  # the old one is not closed, since threads may be reading it
+            self._lexical.close()
+            self._load()
 
     def _open_lexical(self) -> Lexical:
         """The text index that belongs to these records; a fresh one, at step 0, in place of any other."""

@@ -159,6 +159,16 @@ class Query:
         return not _has_word(self.text)
 
     @property
+    def is_wordless(self) -> bool:
+        """Whether something was typed that has no word in it, and nothing beside it that a hit must fulfil."""
+        return bool(self.text) and self.is_filter_only and not (self.is_filtered or self.without)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it says which records may be found, by what they are or when they were written."""
+        return bool(self.filters) or self.after is not None or self.before is not None
+
+    @property
     def read_as(self) -> tuple[str, ...]:
         """The doubts, then how each filter was understood."""
         return self.doubts + self._conditions()

@@ -12,13 +12,14 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from livememfs.errors import NoSpace
 from livememfs.recall.lexical import Damaged
 
 VERSION = 5
 _CHUNK = 500
+_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 _SCHEMA = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -141,6 +142,12 @@ class RecordFile:
 
     def _put_state(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error says that the file itself is no good, and not that something stands in the way of it."""
+    fault = error.__cause__ if isinstance(error, Damaged) else error
+    return isinstance(fault, sqlite3.DatabaseError) and getattr(fault, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

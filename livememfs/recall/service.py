@@ -144,7 +144,7 @@ class Recall:
             from livememfs.recall.merits import Use
 
             told = {of: Use(*use) for of, use in uses.items()}
-            with suppress(LiveMemError):  # without them, memories weigh what their age says
+            with suppress(Exception):  # without them, memories weigh what their age says
                 await trio.to_thread.run_sync(index.used, told)
 
         self._nursery.start_soon(tell, self._index)
@@ -188,7 +188,7 @@ class Recall:
 
     def _recent(self, query: Query) -> Query:
         """The query, for the last days alone where that is set and it says no dates itself; and it is said."""
-        if not self._recent_days or query.after is not None or query.before is not None:
+        if not self._recent_days or query.after is not None or query.before is not None or query.is_wordless:
             return query
         today = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         remark = f"only the last {self._recent_days} days were searched, as LIVEMEMFS_SEARCH_RECENT_DAYS says"
@@ -206,9 +206,7 @@ class Recall:
             there = tuple(hit for hit in found.hits if not keys.has_ended(hit.record.key, self._clock.now()))
             return Answer(query, replace(found, hits=there), tuple(notes))
         except Exception as error:  # whatever an index can suffer must not cost more than the answer
-            if not isinstance(error, LiveMemError):
-                log.exception("a search failed")
-            self._last_error = str(error) or type(error).__name__
+            self._last_error = await self._failed("a search failed", error)
             return Answer(query, Found((), "strict"), (*notes, f"the search failed: {self._last_error}"))
 
     async def _ready(
@@ -248,8 +246,8 @@ class Recall:
                     await feeder.ensure(space)
                     for tell in self._opened:
                         await tell(space)
-                except LiveMemError as error:
-                    work.reason = str(error)
+                except Exception as error:  # as in `_answer`
+                    work.reason = await self._failed("a space cannot be compared with the index", error)
                 finally:
                     del self._ensuring[space]
                     work.done.set()
@@ -259,6 +257,14 @@ class Recall:
             self._nursery.start_soon(ensure, work)
         await work.done.wait()
         return work.reason
+
+    async def _failed(self, event: str, error: Exception) -> str:
+        """Have an index that is damaged made anew, and log what is nobody's fault but ours; the reason for people."""
+        if self._feeder is not None and await self._feeder.mend(error):
+            return "the index was damaged and is made anew"
+        if not isinstance(error, LiveMemError):
+            log.error(event, exc_info=error)
+        return str(error) or type(error).__name__
 
     async def warm(self) -> None:
         """Open index and model before anybody asks: where this bucket was searched before, somebody will."""
@@ -281,9 +287,8 @@ class Recall:
                 again = any(space in self._ensuring for space in spaces)  # one message has waited for that already
                 found.append(await self._ready(spaces, notes, 0.0 if again else patience / 2, FRESH_UNASKED))
             except Exception as error:  # as in `_answer`
-                if not isinstance(error, LiveMemError):
-                    log.exception("the index cannot be opened")
-                notes.append(f"the index cannot be used: {error}")
+                reason = await self._failed("the index cannot be opened", error)
+                notes.append(f"the index cannot be used: {reason}")
             finally:
                 done.set()
 
@@ -301,7 +306,7 @@ class Recall:
         with trio.move_on_after(PATIENCE):
             await self._loaded.wait()
         if self._embedder is not None:
-            with suppress(LiveMemError):
+            with suppress(Exception):
                 found: Floats = (await self._embedder.passages([text]))[0]
                 return found
         notes.append("by words alone: the model that knows meanings does not answer")
@@ -344,9 +349,9 @@ class Recall:
         """Load the model; until then, and where there is none, words have to do."""
         try:
             self._embedder = await self._open_embedder()
-        except LiveMemError as error:
-            self._last_error = str(error)
-            log.warning("searching by words alone", reason=str(error))
+        except Exception as error:  # whatever is wrong with a model must not cost the mount
+            self._last_error = str(error) or type(error).__name__
+            log.warning("searching by words alone", reason=self._last_error)
             return
         finally:
             self._loaded.set()
@@ -359,7 +364,7 @@ class Recall:
         if self._embedder is None:
             notes.append("by words alone: the model that knows meanings is not loaded")
             return None
-        with suppress(LiveMemError):
+        with suppress(Exception):
             return await self._embedder.question(query.text)
         notes.append("by words alone: the model that knows meanings does not answer")
         return None
@@ -368,9 +373,9 @@ class Recall:
 
     async def prepare(self, spaces: Sequence[str], seconds: float) -> None:
         """Wait until some spaces are indexed, by words and by meaning, for callers who would rather wait than miss
-        something. Whatever keeps it from being done, the next question tells.
+        something. Whatever keeps it from being done, the next question tells; a model that fails is not waited for.
         """
-        with trio.move_on_after(seconds), suppress(LiveMemError):
+        with trio.move_on_after(seconds), suppress(Exception):
             await self._ready(spaces, [])
             await self._loaded.wait()
             while self._feeder is not None and not await self._feeder.settled(seconds):
@@ -391,7 +396,7 @@ class Recall:
 
     async def understood(self, seconds: float) -> bool:
         """Wait until everything known of is found by meaning, or by words where there is no model; False when it takes
-        longer.
+        longer, or when the model has failed and nothing was embedded since.
         """
         if self._feeder is None:
             return False
@@ -406,12 +411,14 @@ class Recall:
         """Those of an index on this machine as they are; of one elsewhere, as they were a moment ago."""
         if self._index is None or self._elsewhere:
             return self._last_figures
-        return self._index.statistics()
+        with suppress(Exception):  # whoever asks how everything is wants to hear of the rest all the same
+            self._last_figures = self._index.statistics()
+        return self._last_figures
 
     async def _ask_for_figures(self, index: Engine) -> None:
         """A database may take its time, and whoever reads them is on the trio thread."""
         while True:
-            with suppress(LiveMemError):
+            with suppress(Exception):
                 self._last_figures = await trio.to_thread.run_sync(index.statistics)
             await trio.sleep(FIGURES_SECONDS)
 

@@ -23,6 +23,7 @@ from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, ObjectMissing, PreconditionFailed
 from livememfs.recall.index import Index
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
+from livememfs.recall.recordfile import is_damage
 from livememfs.recall.segments import MOST_ROWS, SUFFIX, BadSegment, name_of, parse, render
 from livememfs.recall.vectors import ONE
 from livememfs.records import keys
@@ -95,6 +96,10 @@ class Sharing:
             self._wanted[space] = None
             self._loaded = trio.Event() if self._loaded.is_set() else self._loaded
             self._work.set()
+
+    def forget(self) -> None:
+        """The index was made anew: what is in the bucket counts as not read."""
+        self._known.clear()
 
     def look_again(self) -> None:
         """Much has to be embedded: see whether others have done it meanwhile. Costs nothing when done just now."""
@@ -302,7 +307,7 @@ class Sharing:
         return any(len(found & wanted) * 2 < len(found) for found in known.values())
 
     def _failed(self, space: str, error: Exception) -> None:
-        if not isinstance(error, LiveMemError):
+        if not isinstance(error, LiveMemError) and not is_damage(error):  # the next question has it made anew
             log.error("sharing vectors failed", space=space, exc_info=error)
         elif str(error) != self._last_error:
             log.info("vectors are not shared", space=space, reason=str(error))

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import PurePosixPath
@@ -72,9 +72,12 @@ class Event:
 
     @classmethod
     def from_json(cls, line: str) -> Event:
-        """The event of a line that `to_json` gave. KeyError, TypeError, ValueError for any other."""
+        """The event of a line that `to_json` gave, of a newer version as well: fields that are unknown here are left
+        out. KeyError, TypeError, ValueError for any other.
+        """
         value = json.loads(line)
-        return cls(**{**value, "at": parse_iso(str(value["at"]))})
+        at, known = parse_iso(str(value["at"])), {one.name for one in fields(cls)}
+        return cls(**{**{name: one for name, one in value.items() if name in known}, "at": at})
 
     def files(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files it read and those it changed, as far as what the tool was given says so; relative to the project

@@ -11,12 +11,22 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from livememfs.errors import AlreadyExists, BadRequest, IsADirectory, LiveMemError, NotADirectory, NotFound, NotText
+from livememfs.errors import (
+    AlreadyExists,
+    BadRequest,
+    IsADirectory,
+    LiveMemError,
+    NotADirectory,
+    NotFound,
+    NotText,
+    ReadOnly,
+)
 from livememfs.pipelines.parameters import Parameter
 from livememfs.records import frontmatter, keys
 from livememfs.records.size import Budget, first_lines, lines_of
 from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
+from livememfs.tree.plain import PlainDirectory
 
 if TYPE_CHECKING:
     from livememfs.tree.root import Root
@@ -107,14 +117,17 @@ class Folder:
         return _edited(parts, changed, insert_line, inserted.count("\n") - 1)
 
     async def delete(self, path: str) -> str:
-        """Remove a file, or a directory with all that is in it. The space itself stays."""
+        """Remove a file, or a directory with all that is in it. The space itself stays, and what it keeps: ReadOnly."""
         parts = _parts(path)
         self._writing()
         if not parts:
             raise BadRequest(path=ROOT, detail="the space itself cannot be removed so; `space_delete` does that")
         directory = await self._parent(parts)
-        await self._remove(directory, parts[-1], await directory.child(parts[-1]))
-        await self._uploaded()
+        going = await _going(directory, parts[-1], await directory.child(parts[-1]))
+        try:
+            await _remove(going, _shown(parts))
+        finally:
+            await self._uploaded()
         return f"{_shown(parts)} is removed"
 
     async def rename(self, old_path: str, new_path: str) -> str:
@@ -192,14 +205,6 @@ class Folder:
         """Whoever hears that something is done may have it from the bucket."""
         await self._root.context.replica.uploaded(f"{self._space}/")
 
-    async def _remove(self, directory: Directory, name: str, node: Node) -> None:
-        if not isinstance(node, Directory):
-            await directory.unlink(name)
-            return
-        for inner, child in await node.children():
-            await self._remove(node, inner, child)
-        await directory.rmdir(name)
-
     async def _listing(self, directory: Directory, path: str, depth: int) -> list[str]:
         found: list[str] = []
         children = [(name, node) for name, node in await directory.children() if not name.startswith((".", "_"))]
@@ -225,6 +230,34 @@ def _signed(text: str, agent: str) -> str:
         return text if "agent" in metadata else frontmatter.join({**metadata, "agent": agent}, body)
     except frontmatter.FrontMatterError:
         return text
+
+
+async def _going(directory: Directory, name: str, node: Node) -> list[tuple[Directory, str, bool]]:
+    """What goes with a name, in an order in which it can: where it stands, its name, whether it is a directory.
+
+    ReadOnly for what a space keeps, wherever it stands: told while nothing is removed, for the notes in `live/` would
+    be gone before the directory itself refuses.
+    """
+    if not isinstance(node, Directory):
+        return [(directory, name, False)]
+    if type(node) is not PlainDirectory:
+        raise ReadOnly("livememfs keeps it; remove what is in it one by one", path=node.path)
+    inside = [one for inner, child in await node.children() for one in await _going(node, inner, child)]
+    return [*inside, (directory, name, True)]
+
+
+async def _remove(going: Sequence[tuple[Directory, str, bool]], shown: str) -> None:
+    """Remove all of it, or tell how far it came."""
+    for done, (directory, name, below) in enumerate(going):
+        try:
+            await (directory.rmdir(name) if below else directory.unlink(name))
+        except NotFound:
+            continue  # somebody else removed it meanwhile
+        except LiveMemError as error:
+            if not done:
+                raise
+            detail = f"{done} of the {len(going)} names in it are removed, and the rest stays: {error}"
+            raise BadRequest(path=shown, detail=detail, advice=error.advice()) from None
 
 
 def _directory(node: Node) -> Directory:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -231,11 +230,15 @@ def _secret(headers: Headers) -> str:
     if given is not None:
         kind, _, secret = given.partition(" ")
         return secret.strip()[:MAX_SECRET] if kind.lower() == "bearer" else ""
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value[:MAX_SECRET] if morsel is not None else ""
+    return _cookie(";".join(headers.getlist("cookie")))[:MAX_SECRET]
+
+
+def _cookie(header: str) -> str:
+    """The value of our cookie, of the first where there are several; empty for none. `http.cookies` ends at the first
+    one that it dislikes, and on localhost every application's cookies come along.
+    """
+    pairs = (pair.strip(" \t").partition("=") for pair in header.split(";"))
+    return next((value.strip(' \t"') for name, _, value in pairs if name == COOKIE), "")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

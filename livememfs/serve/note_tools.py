@@ -118,7 +118,7 @@ def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
 def _is_before(name: str, after: datetime | None) -> bool:
     """Whether a note's name alone says that it is too old: then it need not be read."""
     named = keys.NoteName.parse(name) if after is not None else None
-    return named is not None and after is not None and named.timestamp < after - timedelta(seconds=1)
+    return named is not None and after is not None and after - named.timestamp > timedelta(seconds=1)
 
 
 def _shown(name: str, note: Note) -> dict[str, Any]:

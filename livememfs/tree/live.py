@@ -294,8 +294,11 @@ class Live(Directory):
         """A local file gets a note's name: it is that note's next version, or a new note."""
         key, written = self._parked.get(new_name), new_name
         if existing is not None:
-            key, written = existing.key, existing.written or new_name
             await existing.detach()
+            if not note.local:  # its own close was on its way, and has made a note of it meanwhile
+                await self._rename_stored(note, new_name, existing)
+                return
+            key, written = existing.key, existing.written or new_name
             self._forget(existing)
         before = (note.name, note.written, note.parks)
         self._local.pop(name, None)
@@ -316,10 +319,9 @@ class Live(Directory):
 
     async def _rename_stored(self, note: NoteFile, new_name: str, existing: NoteFile | None) -> None:
         """A stored note gets another second name; a note that had it is replaced."""
+        if existing is not None:
+            await self._make_way(existing, note)
         if existing is None or existing.local:
-            if existing is not None:
-                await existing.detach()
-                self._forget(existing)
             self._notes.pop(note.name, None)
             self._aliases = {name: known for name, known in self._aliases.items() if known != note.name}
             await note.rename(new_name)
@@ -327,12 +329,9 @@ class Live(Directory):
             if note.name != new_name:
                 self._aliases[new_name] = note.name
             return
-        note.body = await note._load(note.body)
         old_key, old_info = note.key, note.body.info
         assert old_key is not None  # a stored note has a key
         assert old_info is not None  # and a version
-        await existing.detach()
-        self._forget(existing)
         self._forget(note)
         note.key, note.body = existing.key, Body(existing.body.info, note.body.value())
         note.written = existing.written
@@ -340,3 +339,14 @@ class Live(Directory):
         self._local[new_name] = note
         await note.flush(note.body)
         self.context.replica.remove(old_key, base=old_info)
+
+    async def _make_way(self, existing: NoteFile, note: NoteFile) -> None:
+        """Take a file out of the tree for a stored note; where that one gets its key, the bytes are here then."""
+        await existing.detach()  # first: a close on its way makes a note of a draft, and new versions of either
+        try:
+            if not existing.local:
+                note.body = await note._load(note.body)
+        except BaseException:
+            existing.attach()
+            raise
+        self._forget(existing)

@@ -154,11 +154,21 @@ class ObjectFile(File):
         self.accepts(info)
 
     async def detach(self) -> None:
-        """Become a file without a name: whoever holds it open keeps its bytes."""
-        if self.handles:
-            await self._load(self.body)
-        self.orphaned = True
-        self.context.unsaved.discard(self)
+        """Become a file without a name: whoever holds it open keeps its bytes.
+
+        A save on its way ends before, or it would be accepted over what gets the name next, and take its place.
+        """
+        async with held(self._saving):
+            if self.handles:
+                await self._load(self.body)
+            self.orphaned = True
+            self.context.unsaved.discard(self)
+
+    def attach(self) -> None:
+        """Take `detach` back: what was to have the name did not get it."""
+        self.orphaned = False
+        if self.body.dirty:
+            self.context.unsaved.add(self)
 
     @asynccontextmanager
     async def removing(self) -> AsyncIterator[None]:
@@ -168,9 +178,7 @@ class ObjectFile(File):
             async with self._saving:
                 yield
         except BaseException:  # a deadline too: the file is still there
-            self.orphaned = False
-            if self.body.dirty:
-                self.context.unsaved.add(self)
+            self.attach()
             raise
 
     async def _load(self, body: Body) -> Body:
@@ -265,8 +273,13 @@ class ObjectFile(File):
             self.mode = change.mode & 0o7777
         if change.mtime_ns is not None:
             self.mtime_ns = change.mtime_ns
-        if (change.size is not None and not self.handles) or ((self.mode, self.mtime_ns) != kept and not self.busy):
+        cut = change.size is not None and not self._written_to()
+        if cut or ((self.mode, self.mtime_ns) != kept and not self.busy):
             await self.flush(self.body)
+
+    def _written_to(self) -> bool:
+        """Whether somebody's close will save the body that is shown: a reader's, or a writer's of another, does not."""
+        return any(handle.mode.write and handle.body is self.body for handle in self.handles)
 
     @property
     def attrs_pending(self) -> bool:

@@ -248,6 +248,7 @@ class PlainDirectory(Directory):
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         self.check_new(name)
+        check_key(f"{self.prefix}{name}/", self.path_of(name))  # its marker's, one byte more than a file's
         await self._expect_free(name)
         meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(self.context.now_ns())}
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
@@ -360,7 +361,7 @@ class PlainDirectory(Directory):
                 unsaved = await self._move_file(node, key, name)
         except BaseException:
             if isinstance(existing, PlainFile):
-                existing.orphaned = False  # it still has its name, or what the copy made of it
+                existing.attach()  # it still has its name, or what the copy made of it
             raise
         if existing is not None:
             target._unsaved.pop(new_name, None)
@@ -411,13 +412,15 @@ class PlainDirectory(Directory):
             await target.rmdir(new_name)
         for file in node.unsaved_below():
             await file.flush(file.body)
+        if target is not self:
+            await self._keep_directory(node.name)
         old, new = node.prefix, f"{target.prefix}{new_name}/"
         found = await self.context.replica.walk(old, local=True)
         if len(found) > MAX_MOVED:
             raise errors.CrossesKinds(path=node.path)
-        check_key(max((new + info.key[len(old) :] for info in found), key=len, default=new), target.path_of(new_name))
-        if target is not self:
-            await self._keep_directory(node.name)
+        for key in (new, *(new + info.key[len(old) :] for info in found)):
+            check_key(key, target.path_of(new_name))
+        # Nothing was awaited since the walk: a version accepted after it would be removed with its old key.
         self.context.replica.move_all(old, new, found)
         self._children.pop(node.name, None)
         node.parent, node.name = target, new_name
@@ -434,7 +437,7 @@ class PlainDirectory(Directory):
 
     def rekey(self) -> None:
         """Tell every node that is known below what its key is now."""
-        for name, child in list(self._children.items()):
+        for name, child in [*self._children.items(), *self._unsaved.items()]:
             if isinstance(child, PlainDirectory):
                 child.rekey()
             elif isinstance(child, PlainFile | PlainSymlink):

@@ -7,9 +7,11 @@ object. A save is accepted at close and uploaded later. Refuses to overwrite wha
 from __future__ import annotations
 
 import json
+import string
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from livememfs import errors
 from livememfs.tree.node import AttrChange, Attrs, Caller, Symlink
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from livememfs.tree.plain import PlainDirectory
 
 MAX_XATTR_BYTES = 1_500
+"""S3 takes 2,048 bytes of metadata in all, counted as they are sent."""
+_PLAIN_IN_HEADER = string.punctuation.replace("%", "")
 META_TYPE = "livememfs-type"
 SYMLINK = "symlink"
 
@@ -46,12 +50,20 @@ class PlainFile(ObjectFile):
         if self.body.info is not None:
             self.body.info = replace(self.body.info, key=key)
 
+    def accepts(self, info: ObjectInfo) -> bool:
+        before = self.body
+        accepted = super().accepts(info)
+        if self.body is not before:
+            self._xattrs = None  # like mode and time: they were set on a version that is no more
+        return accepted
+
     async def save(self, body: Body) -> None:
         """One new version, made from the one this body began with."""
-        changes, data = body.changes, body.value()
+        changes, data, xattrs = body.changes, body.value(), self._xattrs
         with pending_attrs(self) as attrs:
             body.info = await self.store(body, data, self.meta(attrs))
         body.saved = changes
+        self._stored(xattrs)
         self.parent.saved(self)
 
     @property
@@ -61,12 +73,17 @@ class PlainFile(ObjectFile):
     async def save_attrs(self) -> None:
         xattrs = self._xattrs
         await super().save_attrs()
-        self._xattrs = None if self._xattrs is xattrs else self._xattrs
+        self._stored(xattrs)
+
+    def _stored(self, xattrs: dict[str, str] | None) -> None:
+        """These are in the object: kept here as well, they would hide what others set later, and overwrite it."""
+        if self._xattrs is xattrs:
+            self._xattrs = None
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         meta = super().meta(attrs)
         if self._xattrs is not None:
-            meta[META_XATTRS] = json.dumps(self._xattrs, ensure_ascii=True)
+            meta[META_XATTRS] = _as_json(self._xattrs)
         return meta
 
     async def xattrs(self) -> Mapping[str, bytes]:
@@ -81,8 +98,8 @@ class PlainFile(ObjectFile):
                 raise errors.NoAttribute(name, path=self.path)
         else:
             own[name] = value.decode("latin-1")
-        if len(json.dumps(own)) > MAX_XATTR_BYTES:
-            raise errors.NoSpace(f"the attributes of {self.path} take more than {MAX_XATTR_BYTES} bytes")
+            if _size(own) > MAX_XATTR_BYTES:
+                raise errors.NoSpace(f"the attributes of {self.path} take more than {MAX_XATTR_BYTES} bytes")
         self._xattrs = own
         if not self.busy:
             await self.flush(self.body)
@@ -97,6 +114,16 @@ class PlainFile(ObjectFile):
         except ValueError:
             return {}
         return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+
+def _as_json(xattrs: Mapping[str, str]) -> str:
+    """Without the blanks between the parts, each of which takes three bytes of a header."""
+    return json.dumps(xattrs, ensure_ascii=True, separators=(",", ":"))
+
+
+def _size(xattrs: Mapping[str, str]) -> int:
+    """The bytes that these take as a header of S3, which refuses any version of the file when they are too many."""
+    return len(quote(_as_json(xattrs), safe=_PLAIN_IN_HEADER))
 
 
 class PlainSymlink(Symlink):

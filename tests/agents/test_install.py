@@ -5,7 +5,9 @@ Each project is a git repository, and git is the judge of what changed.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -394,10 +396,22 @@ def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
     made.install(Tool.CLAUDE_CODE)
     rule = made.path / ".cursor/rules/livememfs-context.mdc"
 
-    assert record.rule_files(MOUNT) == [record.RuleFile(rule, "project")]
+    assert record.rule_files(MOUNT) == [record.RuleFile(made.path, "project")]
     assert record.rule_files(Path("/mnt/other")) == []
     rule.unlink()
     assert record.rule_files(MOUNT) == []
+
+
+def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = project()
+    made.install(Tool.CURSOR)
+
+    def lost(_: Path) -> bool:
+        raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+    monkeypatch.setattr(Path, "is_file", lost)
+
+    assert record.rule_files(MOUNT) == [record.RuleFile(made.path, "project")]
 
 
 def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
@@ -409,6 +423,22 @@ def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
 
     assert made.everything() == {}
     assert record.rule_files(MOUNT) == []
+
+
+@pytest.mark.parametrize("order", [(Tool.CLAUDE_CODE, Tool.CODEX), (Tool.CODEX, Tool.CLAUDE_CODE)])
+@pytest.mark.parametrize("first_to_go", [Tool.CLAUDE_CODE, Tool.CODEX])
+def test_of_two_agents_with_one_file_each_removes_its_own_line(
+    project: Make, order: tuple[Tool, Tool], first_to_go: Tool
+) -> None:
+    made = project({"AGENTS.md": b"# Project\n"}, links={"CLAUDE.md": "AGENTS.md"})
+    for tool in order:
+        made.install(tool)
+    other = next(tool for tool in order if tool is not first_to_go)
+
+    assert made.uninstall(first_to_go).left == ()
+    assert made.read("AGENTS.md") == b"# Project\n" + (TOLD if other is Tool.CODEX else IMPORT) + b"\n"
+    assert made.uninstall(other).left == ()
+    assert made.read("AGENTS.md") == b"# Project\n"
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"files": [{}], "directories": []}', b"\xff", b'{"files": 3}'])

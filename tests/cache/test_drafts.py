@@ -46,6 +46,22 @@ def test_two_crashes_over_one_file_leave_both(tmp_path: Path) -> None:
     assert [drafts.read(found.name) for found in drafts.recovered()] == [b"first", b"second"]
 
 
+def test_files_whose_names_are_spelled_alike_leave_each_their_own(tmp_path: Path) -> None:
+    for _ in range(2):  # what an earlier crash of the same second left counts as well
+        database = Database(tmp_path)
+        drafts = Drafts(database)
+        for path in ("a/b", "a__b"):
+            drafts.keep(path, path.encode(), 1)
+        database._db.execute("UPDATE draft SET written = 1000000000")
+        database.close()
+
+    drafts = Drafts(Database(tmp_path))
+
+    found = {one.name: (one.path, drafts.read(one.name)) for one in drafts.recovered()}
+    assert sorted(found.values()) == [("a/b", b"a/b")] * 2 + [("a__b", b"a__b")] * 2
+    assert sorted(found) == [f"19700101T000001Z_a__b{mark}" for mark in ("", "~2", "~3", "~4")]
+
+
 def test_a_closed_file_leaves_nothing(tmp_path: Path) -> None:
     database = Database(tmp_path)
     drafts = Drafts(database)

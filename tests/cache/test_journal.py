@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import trio
@@ -12,6 +13,7 @@ from trio.abc import Clock
 from trio.testing import assert_no_checkpoints
 
 from livememfs import errors
+from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.store.base import ObjectInfo, list_all
@@ -406,6 +408,65 @@ async def test_else_both_are_kept_and_reported(
     [(copy, data)] = found.items()
     assert (data, copy.startswith("space/file.conflict-here-")) == (b"ours\n", True)
     assert machine.conflicts == [(KEY, copy)]
+
+
+async def test_a_file_that_was_cut_down_unread_does_not_pass_for_the_past_of_another_hosts(
+    machine: Machine, tmp_path: Path, autojump_clock: Clock
+) -> None:
+    """Truncated when it was opened: nobody here has the bytes of the version it replaces."""
+    await machine.memory.put(KEY, b"title\nsecret\n")
+    other = Machine(tmp_path / "other", machine.memory, "there")
+    async with machine.running() as here, other.running() as there:
+        base = await here.stat(KEY, fresh=True)
+        there.save(KEY, b"title\nsecret\nmore\n", meta={}, base=(await there.read(KEY)).info)
+        await there.uploaded()
+        save(here, b"title\n", base)
+        await here.uploaded()
+
+    found = await machine.bucket()
+    assert found.pop(KEY) == b"title\nsecret\nmore\n"
+    assert list(found.values()) == [b"title\n"]
+    assert [key for key, _ in machine.conflicts] == [KEY]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "space/" + "n" * 252 + ".md",
+        "space/" + "я" * 127,
+        "space/a." + "s" * 253,
+        "space/" + "/".join(["d" * 200] * 4) + "/" + "x" * 204,
+        "space/" + "/".join(["d" * 250] * 4) + "/" + "x" * 13,
+    ],
+    ids=["suffix", "letters of two bytes", "long suffix", "longest key", "full folder"],
+)
+async def test_a_conflict_copy_of_the_longest_names_can_be_stored_and_opened(
+    machine: Machine, tmp_path: Path, autojump_clock: Clock, key: str
+) -> None:
+    await machine.memory.put(key, b"a\n")
+    other = Machine(tmp_path / "other", machine.memory, "there")
+    async with machine.running() as here, other.running() as there:
+        infos = [(await replica.read(key)).info for replica in (here, there)]
+        for replica, info, data in zip((here, there), infos, (b"ours\n", b"theirs\n"), strict=True):
+            save(replica, data, info, key)
+            await replica.uploaded()
+
+    found = await machine.bucket()
+    assert found.pop(key) == b"ours\n"
+    [(copy, data)] = found.items()
+    assert data == b"theirs\n"
+    assert max(len(part.encode()) for part in copy.split("/")) <= 255
+    assert len(copy.encode()) <= 1024
+    assert copy.endswith(".md") == key.endswith(".md")
+    meta = (await machine.memory.head(copy)).meta or {}
+    told = meta["livememfs-conflict"]
+    assert key.endswith(told)
+    assert told == key or len(quote(told)) <= 300
+
+
+def test_names_that_are_cut_do_not_meet() -> None:
+    keys = [f"space/{'n' * 254}{last}" for last in "ab"]
+    assert len({conflict_key(key, "here", "20260220T140000Z", attempt) for key in keys for attempt in (0, 1)}) == 4
 
 
 async def test_a_writer_who_goes_on_after_a_merge_builds_on_both_sides(

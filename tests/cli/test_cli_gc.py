@@ -77,3 +77,11 @@ def test_a_space_that_was_never_there_is_named(cli: Cli, project: str) -> None:
 
     assert ended.code == 1
     assert "livememfs space list" in ended.err
+
+
+def test_an_age_before_all_time_is_refused(cli: Cli, project: str) -> None:
+    ended = cli("gc", project, "--older-than", "999999999999")
+
+    assert ended.code == 2
+    assert "36500" in ended.err
+    assert cli("gc", project, "--older-than", "36500").code == 0

@@ -151,3 +151,24 @@ def test_a_table_in_a_pipe_has_one_line_per_row(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("[b]")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["space", "list", "--config", "{folder}"], "cannot read {folder}: Is a directory"),
+        (["space", "list", "--store", "~nosuchuser/x"], "a user that is not known here"),
+        (["mount", "~nosuchuser/x", "--cache", "~nosuchuser/y"], "a user that is not known here"),
+        (["uninstall", "codex", "--project", "~nosuchuser/x"], "a user that is not known here"),
+        (["uninstall", "codex", "--project", "{folder}/round"], "round"),
+    ],
+)
+def test_a_path_that_leads_nowhere_is_one_sentence(
+    cli: Cli, tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    (tmp_path / "round").symlink_to("round")
+    ended = cli(*(one.format(folder=tmp_path) for one in arguments))
+
+    assert ended.code == 2
+    assert sentence.format(folder=tmp_path) in ended.err
+    assert "Traceback" not in ended.err

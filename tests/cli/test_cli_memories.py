@@ -41,6 +41,30 @@ def test_type_and_time_can_be_said(cli: Cli, project: str) -> None:
     assert "_until_" in ended.out
 
 
+@pytest.mark.parametrize(
+    ("option", "given", "said"),
+    [
+        ("--ttl", "banana", "--ttl is a number and a unit, like 90m, 1h, 7d or 2w, not 'banana'"),
+        ("--ttl", "0d", "--ttl is a number"),
+        ("--ttl", "7 days", "--ttl is a number"),
+        ("--type", "recipe", "--type is one of identity, "),
+    ],
+)
+def test_a_time_or_a_type_that_is_none_is_refused(cli: Cli, project: str, option: str, given: str, said: str) -> None:
+    ended = cli("memories", "add", project, "David is ill", option, given)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert listed(cli, project) == []
+
+
+def test_a_type_may_be_written_in_capitals_and_a_time_may_be_never(cli: Cli, project: str) -> None:
+    """As a file in a mount may have them."""
+    assert cli("memories", "add", project, "Mickael is ill", "--type", "Event", "--ttl", "never").code == 0
+    (found,) = cli("memories", "list", project, "--json").json
+    assert (found["type"], found["expires_at"]) == ("event", None)
+
+
 def test_what_is_forgotten_is_listed_apart_and_comes_back(cli: Cli, project: str, david: str) -> None:
     ended = cli("memories", "forget", project, david)
     assert ended.code == 0

@@ -87,6 +87,16 @@ def test_the_numbers_are_settings(cli: Cli, remembered: str, monkeypatch: pytest
     assert (ended.json["context"], ended.json["left_out"]["budget"]) == ("", 1)
 
 
+def test_a_model_that_is_down_is_not_waited_for(cli: Cli, remembered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "x")
+    monkeypatch.setenv("LIVEMEMFS_EMBED_URL", "http://127.0.0.1:9/v1")
+
+    ended = cli("recall", remembered, "which database?", "--json")
+
+    assert DATABASE in ended.json["context"]
+    assert ended.json["notes"] == ["by words alone: the model that knows meanings does not answer"]
+
+
 @pytest.mark.parametrize("message", ['{"prompt": "x"}', '{"message": 3}', "{"])
 def test_what_is_no_request_is_refused_and_says_what_is_wrong(cli: Cli, remembered: str, message: str) -> None:
     ended = cli("recall", remembered, message)

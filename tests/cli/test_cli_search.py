@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 
-def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "") -> str:
+def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **environ: str) -> str:
     """Run the command on a folder of its own; its standard output."""
     environment = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(home),
         "LIVEMEMFS_STORE": str(home / "bucket"),
         "LIVEMEMFS_CACHE": str(home / "cache"),
+        **environ,
     }
     done = subprocess.run(
         [sys.executable, "-m", "livememfs", *arguments],
@@ -78,6 +79,16 @@ def test_meaning_is_there_at_once_since_the_command_waits_for_it(home: Path) -> 
     answer = json.loads(livememfs(home, "search", "quand expire le TLS", "--space", "alpha", "--json"))
 
     assert answer["hits"][0]["text"].startswith("Renouveler le certificat")
+
+
+def test_a_model_that_is_down_is_not_waited_for(home: Path) -> None:
+    down = {"LIVEMEMFS_EMBED_MODEL": "x", "LIVEMEMFS_EMBED_URL": "http://127.0.0.1:9/v1"}
+
+    answer = json.loads(livememfs(home, "search", "PostgreSQL", "--json", **down))
+
+    assert len(answer["hits"]) >= 2
+    assert answer["strategy"] == "words"
+    assert answer["notes"] == ["by words alone: the model that knows meanings does not answer"]
 
 
 def test_filters_limits_and_budgets(home: Path) -> None:

@@ -82,6 +82,23 @@ async def test_every_tool_through_the_daemon_of_a_mount(mounted: Mount) -> None:
         assert len((await again.call("live_read"))["notes"]) == 2
 
 
+async def test_a_token_limits_an_agent_that_shares_a_mount(mounted: Mount) -> None:
+    make = f"{sys.executable} -m livememfs token create reader --permissions read --space {SPACE} --json"
+    secret = json.loads(sh(make, env=mounted.environment).stdout)["token"]
+    sh("mkdir other", cwd=mounted.path)
+    path = str(mounted / SPACE)
+
+    async with over_stdio(mounted.environment, "--space", path, "--token", secret) as client:
+        assert [one["space_id"] for one in (await client.call("space_list"))["spaces"]] == [SPACE]
+        assert "no permission to write" in await client.refused("live_note", content="x")
+        assert "there is no other" in await client.refused("live_read", space_id="other")
+    async with over_stdio({**mounted.environment, "LIVEMEMFS_TOKEN": secret}, "--space", path) as client:
+        assert "no permission to write" in await client.refused("live_note", content="x")
+    done = sh(f"{sys.executable} -m livememfs mcp --space {path} --token lm_bad", env=mounted.environment, status=1)
+    assert "a valid token is needed" in done.stderr
+    assert "lm_bad" not in done.stderr
+
+
 def test_an_agent_whose_mount_is_not_there_is_told_so(tmp_path: Path, mounted: Mount) -> None:
     command = f"{sys.executable} -m livememfs mcp --space"
     done = sh(f"{command} {tmp_path}/nowhere/project", env=mounted.environment, status=1)

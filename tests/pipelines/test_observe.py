@@ -348,6 +348,24 @@ def test_the_days_budget_stops_it_and_it_goes_on_the_next_day() -> None:
         run(main, llm, settings=ObserveSettings(idle=1.0, budget=1_000))
 
 
+def test_a_day_that_was_spent_by_a_wrong_clock_pauses_no_other() -> None:
+    async def main(world: World) -> None:
+        world.clock.advance(365 * DAY)
+        await world.tool(1)
+        await world.settled()
+        await world.tool(2)
+        await world.until(lambda: bool(world.errors))
+        world.clock.advance(-365 * DAY)
+        await world.settled()  # nothing wakes it
+        assert world.observer.trouble() == ""
+
+    def responder(request: LLMRequest) -> Scripted:
+        return Scripted(observing(request), usage={"prompt_tokens": 800, "completion_tokens": 100})
+
+    with ScriptedLLM(responder=responder) as llm:
+        run(main, llm, settings=ObserveSettings(idle=1.0, budget=1_000))
+
+
 def test_tokens_are_estimated_where_the_endpoint_does_not_tell() -> None:
     async def main(world: World) -> None:
         await world.tool(1)

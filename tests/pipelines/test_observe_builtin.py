@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -150,6 +151,15 @@ def test_a_command_that_only_looks_is_skipped(command: str) -> None:
     found = observed([event("Bash", {"command": command})])
 
     assert (found.observations, found.skipped) == ((), {1: CHANGED_NOTHING})
+
+
+def test_a_long_run_of_empty_lines_costs_no_more_than_as_many_characters() -> None:
+    def seconds(between: str) -> float:
+        began = time.perf_counter()
+        observed([event("Bash", {"command": f"cat <<E{between * 8_000}E"})])
+        return time.perf_counter() - began
+
+    assert seconds("\n") < 50 * seconds("x") + 0.5
 
 
 @pytest.mark.parametrize("tool", [*sorted(SHELLS), "Bash", "Shell", "run_terminal_cmd"])

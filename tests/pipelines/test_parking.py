@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import trio
 from observe_world import Here, World, accounted
 from trio.testing import MockClock
 
+from livememfs.errors import Unreachable
 from livememfs.pipelines.parking import ELSEWHERE, Parking
 from livememfs.records import keys
+from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import Fault
 
 Main = Callable[[World], Awaitable[None]]
 
@@ -148,10 +152,118 @@ def test_an_object_that_cannot_be_read_stops_nobody(tmp_path: Path, expect_log: 
         await trio.sleep(1)
         await three(world)
         await world.settled()
-        assert await parked(world) == []
+        (left,) = await parked(world)
+        assert (await world.bucket())[left] == b"what\n"
 
     trio.run(memory.put, f"{keys.parked_prefix()}desk-00000000.ndjson", b"what\n")
     mount(memory, tmp_path, main)
+    mount(memory, tmp_path, look_at_what)
+
+
+async def look_at_what(world: World) -> None:
+    """What cannot be read is still there, once, at the next mount."""
+    await trio.sleep(60)
+    (left,) = await parked(world)
+    assert (await world.bucket())[left] == b"what\n"
+
+
+async def change(memory: MemoryStore, changed: Callable[[bytes], bytes]) -> None:
+    """Have the one parked object say something else."""
+    (info,) = (await list_all(memory, keys.parked_prefix())).objects
+    await memory.put(info.key, changed((await memory.get(info.key)).data))
+
+
+def test_events_of_a_newer_version_are_taken_up(tmp_path: Path) -> None:
+    memory = bucket()
+
+    def newer(data: bytes) -> bytes:
+        lines = [json.loads(line) for line in data.split(b"\n") if line]
+        events = [{**one, "event": json.dumps({**json.loads(one["event"]), "branch": "main"})} for one in lines]
+        return b"".join(json.dumps(one).encode() + b"\n" for one in events)
+
+    mount(memory, tmp_path / "one", three, waits=True)
+    trio.run(change, memory, newer)
+    mount(memory, tmp_path / "another", observed_once(memory))
+
+
+def test_a_line_that_cannot_be_read_stays_in_the_bucket_and_the_others_are_taken_up_once(
+    tmp_path: Path, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("an event of an earlier mount cannot be read")
+    memory = bucket()
+    mount(memory, tmp_path / "one", three, waits=True)
+    trio.run(change, memory, lambda data: b"what\n" + data)
+    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "another", look_at_what)
+    mount(memory, tmp_path / "third", observed_once(memory))
+    mount(memory, tmp_path / "third", look_at_what)
+
+
+def test_a_removal_whose_answer_is_lost_costs_no_event(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def lost(world: World) -> None:
+        own = world.observer._parking._own  # type: ignore[union-attr]
+        faults = [Fault(after=Unreachable("reset", endpoint="the bucket"))]
+        world.store.plan = lambda asked, _: (
+            faults.pop() if faults and (asked.verb, asked.key) == ("delete", own) else None
+        )
+        await trio.sleep(60)
+        assert not faults
+        await observed_once(memory)(world)
+
+    mount(memory, tmp_path, three, waits=True)
+    mount(memory, tmp_path, lost)
+
+
+def test_another_object_that_cannot_be_had_costs_none_of_our_own_events(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def unread(world: World) -> None:
+        own = world.observer._parking._own  # type: ignore[union-attr]
+        faults = [Fault(before=Unreachable("no route", endpoint="the bucket"))]
+        world.store.plan = lambda asked, _: (
+            faults.pop()
+            if faults and asked.verb == "get" and asked.key.startswith(keys.parked_prefix()) and asked.key != own
+            else None
+        )
+        await trio.sleep(60)
+        assert not faults
+        await observed_once(memory)(world)
+
+    mount(memory, tmp_path, three, waits=True)
+    trio.run(memory.put, f"{keys.parked_prefix()}desk-ffffffff.ndjson", b"")
+    mount(memory, tmp_path, unread)
+
+
+def test_what_was_captured_since_is_not_taken_for_what_another_state_has(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def captured(world: World) -> None:
+        world.away(True)
+        await world.tool(7)
+        await trio.sleep(60)
+        world.away(False)
+        await trio.sleep(60)
+        await world.settled()
+        assert world.events().skipped == {ELSEWHERE: 4}
+        assert [one.events for one in await world.observations() if "t7" in one.events]
+
+    mount(memory, tmp_path / "one", three, waits=True)
+    mount(memory, tmp_path / "another", observed_once(memory))
+    mount(memory, tmp_path / "one", captured)
+
+
+def test_a_machine_whose_name_begins_with_ours_keeps_its_events(tmp_path: Path) -> None:
+    memory = bucket()
+
+    async def look(world: World) -> None:
+        await trio.sleep(60)
+        assert await world.observations() == []
+        assert len(await parked(world)) == 1
+
+    mount(memory, tmp_path / "one", three, waits=True, host="desk-2")
+    mount(memory, tmp_path / "another", look, host="desk")
 
 
 def test_the_clock_of_the_world_goes_on_with_trios() -> None:

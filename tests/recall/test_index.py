@@ -393,6 +393,36 @@ def test_records_that_cannot_be_read_are_made_anew_and_so_is_the_text(
     index.close()
 
 
+def _beyond_the_first_page(folder: Path) -> None:
+    path = folder / "records.db"
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+
+
+def test_records_whose_damage_lies_further_on_are_made_anew_as_well(filled: Path) -> None:
+    _beyond_the_first_page(filled)
+    index = reopened(filled)
+    assert (index.rebuilt, index.objects(), index.verify()) == (["records"], {}, [])
+    index.apply((), THREE)
+    assert_whole(index)
+    index.close()
+
+
+def test_an_open_index_that_is_made_anew_is_empty_and_takes_everything_in_again(filled: Path) -> None:
+    index = reopened(filled)
+    index.make_anew()
+    assert (index.objects(), found(index, "queue"), near(index, "queue"), index.verify()) == ({}, [], [], [])
+    index.apply((), THREE)
+    assert_whole(index)
+    assert embed(index) == 4
+    index.close()
+    index = reopened(filled)
+    assert (index.rebuilt, index.redone) == ([], 0)
+    assert_whole(index)
+    index.close()
+
+
 def test_records_that_went_take_the_text_with_them(filled: Path) -> None:
     for path in filled.glob("records.db*"):
         path.unlink()

@@ -378,6 +378,18 @@ def test_a_query_without_a_letter_or_digit_has_nothing_to_rank_by(text: str) -> 
     assert read(text).is_filter_only
 
 
+@pytest.mark.parametrize(
+    ("text", "wordless"),
+    [
+        ("", False), ("  ", False), ("?!", True), ("🔥", True), ("\u200b", False), ('"?!"', True),
+        ("... limit:3", True), ("?! -kafka", False), ("🔥 type:x", False), ("… after:today", False),
+        ("type:x", False), ("is it?", False),
+    ],
+)  # fmt: skip
+def test_a_query_of_signs_alone_asks_for_nothing(text: str, wordless: bool) -> None:
+    assert read(text).is_wordless == wordless
+
+
 @pytest.mark.parametrize("text", ["is it", "x type:decision", '"x"', "日本語", "7"])
 def test_a_query_with_text_has(text: str) -> None:
     assert not read(text).is_filter_only

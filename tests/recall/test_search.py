@@ -132,6 +132,17 @@ def test_the_strategy_follows_from_the_query(shelf: Index, typed: str, meaning: 
     assert ask(shelf, typed, meaning=meaning).strategy == strategy
 
 
+@pytest.mark.parametrize("typed", ["???", "🚀", "...", '"?!"'])
+def test_a_question_without_a_word_or_a_filter_is_not_answered_by_the_newest(shelf: Index, typed: str) -> None:
+    found = ask(shelf, typed)
+    assert (found.hits, found.remarks) == ((), ("there is no word in the question",))
+
+
+def test_signs_beside_a_filter_leave_what_fits_the_filter(shelf: Index) -> None:
+    assert titles(ask(shelf, "??? type:decision")) == titles(ask(shelf, "type:decision"))
+    assert len(ask(shelf, "").hits) == DEFAULT_LIMIT
+
+
 def test_filters_alone_are_answered_by_date_the_newest_first(shelf: Index) -> None:
     found = ask(shelf, "type:decision", limit=100)
     expected = [one for one in reversed(CORPUS) if one.type == "decision"]

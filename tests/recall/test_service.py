@@ -5,7 +5,9 @@ Threads do the work, so these tests live in real time; none waits longer than wh
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -15,6 +17,7 @@ from recall_world import DONE_WITHIN, SPACE, Bucket
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.pipelines import spaces
+from livememfs.recall import feeder
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.service import QUIET, QUIET_MOST, Recall
@@ -105,9 +108,10 @@ async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then
             await trio.sleep(0.01)
 
 
-async def test_a_mount_without_a_model_searches_by_words(bucket: Bucket, expect_log) -> None:
+@pytest.mark.parametrize("error", [errors.EmbeddingUnavailable("no such file"), ValueError("Invalid port: '80a'")])
+async def test_a_mount_without_a_model_searches_by_words(bucket: Bucket, expect_log, error: Exception) -> None:
     async def missing() -> Embedder:
-        raise errors.EmbeddingUnavailable("no such file")
+        raise error
 
     await bucket.write("one", "apples are red")
     async with bucket.mount(missing) as mount:
@@ -141,6 +145,127 @@ async def test_an_index_that_somebody_else_uses_is_no_reason_to_fail(bucket: Buc
 
         await bucket.write("one", "apples are red")
         assert await mount.texts("red apples") == ["apples are red"]
+
+
+def damage(path: Path) -> None:
+    """The disk garbles all of a database but its first page, and nobody has the rest in memory."""
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+
+
+async def test_an_index_that_is_damaged_while_it_is_open_is_made_anew_and_ends_nothing(
+    bucket: Bucket, expect_log
+) -> None:
+    expect_log("the index is damaged and made anew")
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        assert await mount.texts("apples") == ["apples are red"]
+        assert await mount.recall.understood(DONE_WITHIN)
+        damage(bucket.folder / "records.db")
+
+        answer = await mount.recall.ask("apples", ("beta",))
+
+        assert answer.found.hits == ()
+        assert any("beta may have more" in note and "is made anew" in note for note in answer.notes)
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        assert await mount.texts("red apples") == ["apples are red"]
+        statistics = mount.recall.statistics().index
+        assert statistics is not None
+        assert (statistics.rebuilt, statistics.embedded) == (("records",), 1)
+
+
+async def test_an_index_found_damaged_by_a_search_is_made_anew(bucket: Bucket, expect_log) -> None:
+    expect_log("the index is damaged and made anew")
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        damage(bucket.folder / "records.db")
+
+        assert (await mount.ask("apples")).notes == ("the search failed: the index was damaged and is made anew",)
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        assert await mount.texts("red apples") == ["apples are red"]
+
+
+async def test_an_index_that_cannot_tell_what_it_has_costs_a_remark(
+    bucket: Bucket, expect_log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def objects(self: Index, prefix: str = "") -> dict[str, str]:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    expect_log("a space cannot be compared with the index")
+    monkeypatch.setattr(Index, "objects", objects)
+    async with bucket.mount() as mount:
+        assert any("may have more than was found: disk I/O error" in note for note in (await mount.ask("x")).notes)
+
+
+@pytest.mark.parametrize("error", [errors.LiveMemError("no such database"), sqlite3.OperationalError("disk I/O error")])
+@pytest.mark.parametrize("method", ["unembedded", "prior", "take_vectors"])
+async def test_an_index_that_fails_while_meanings_are_computed_is_asked_again(
+    bucket: Bucket, expect_log, monkeypatch: pytest.MonkeyPatch, error: Exception, method: str
+) -> None:
+    async with bucket.mount() as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        real, failing = getattr(Index, method), True
+
+        def fails(self: Index, *arguments: Any) -> Any:
+            if failing:
+                raise error
+            return real.__get__(self)(*arguments) if callable(real) else real.__get__(self)
+
+        expect_log("the index failed")
+        monkeypatch.setattr(feeder, "AGAIN_SECONDS", 0.01)
+        monkeypatch.setattr(Index, method, property(fails) if method == "prior" else fails)
+        await mount.replica.put(await bucket.write("one", "apples are red"), b"apples are red")
+        await mount.texts("apples")
+        while await mount.recall.understood(DONE_WITHIN):
+            await trio.sleep(0.01)
+        assert mount.recall.statistics().last_error == str(error)
+
+        failing = False
+        while not await mount.recall.understood(DONE_WITHIN):
+            await trio.sleep(0.01)
+        assert bucket.embedded
+
+
+async def test_uses_that_the_index_cannot_take_are_no_reason_to_fail(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def used(self: Index, uses: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        await mount.ask("apples")
+        monkeypatch.setattr(Index, "used", used)
+        mount.recall.used({(SPACE, "x"): (1, 1)})
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert await mount.texts("red apples") == ["apples are red"]
+
+
+async def test_a_model_that_fails_is_not_waited_for_until_it_answers_again(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def down() -> Embedder:
+        bucket.model.failure = errors.ModelUnreachable("reset")
+        return bucket.model
+
+    monkeypatch.setattr(feeder, "AGAIN_SECONDS", 0.1)
+    await bucket.write("one", "apples are red")
+    async with bucket.mount(down) as mount:
+        with trio.fail_after(DONE_WITHIN / 4):
+            await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        answer = await mount.ask("apples")
+        assert ([hit.record.text for hit in answer.found.hits], answer.found.strategy) == (["apples are red"], "words")
+        assert answer.notes == ("by words alone: the model that knows meanings does not answer",)
+
+        bucket.model.failure = None
+        while not await mount.recall.understood(DONE_WITHIN):
+            await trio.sleep(0.01)
+        assert (await mount.ask("red apples")).found.strategy == "semantic"
 
 
 async def test_a_store_that_is_away_is_told_of_and_asked_again_by_the_next_question(bucket: Bucket) -> None:

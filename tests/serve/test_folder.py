@@ -8,10 +8,13 @@ import pytest
 from clients import SPACE, OpenClient, content_of
 
 from livememfs.app import App
+from livememfs.errors import BadRequest, ReadOnly, Unreachable
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.serve.folder import LARGEST, MOST_ENTRIES, Folder
+from livememfs.tree.node import NOBODY
+from livememfs.tree.plain import PlainDirectory
 
 READER = Access("reader", frozenset({"read"}))
 
@@ -90,6 +93,53 @@ async def test_a_memory_is_made_in_memories_and_forgotten(folder: Folder, app: A
     await app.replica.uploaded()
     left = [i for i in await app.replica.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
     assert left == []
+
+
+KEPT = ("live", "memories", "self", "goals", "bank", "sessions", "observations", "search", ".history", ".hooks")
+
+
+@pytest.mark.parametrize("name", [*KEPT, "memories/.by", "memories/.recent", "memories/.history"])
+async def test_a_directory_that_the_space_keeps_loses_nothing(folder: Folder, app: App, name: str) -> None:
+    await folder.create("/memories/live/todo.md", "a note")
+    await folder.create("/memories/memories/fact.md", "a fact")
+    await app.replica.put(f"{SPACE}/bank/progress.md", b"settled\n")
+    before = await content_of(app)
+
+    with pytest.raises(ReadOnly):
+        await folder.delete(f"/memories/{name}")
+    await app.replica.uploaded()
+    assert await content_of(app) == before
+
+
+async def test_a_directory_goes_with_all_that_is_below(folder: Folder, app: App) -> None:
+    before = set(await content_of(app))
+    for path in ("docs/a.txt", "docs/deep/live/b.txt", "docs/deep/c.txt", "docs/.hidden"):
+        await folder.create(f"/memories/{path}", "x")
+    await (await folder._parent(["docs", "x"])).mkdir("empty", 0o755, NOBODY)
+    await folder.delete("/memories/docs")
+
+    assert set(await content_of(app)) == before
+
+
+async def test_a_removal_that_fails_half_way_says_how_far_it_came(
+    folder: Folder, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        await folder.create(f"/memories/docs/{name}", "x")
+    unlink = PlainDirectory.unlink
+
+    async def failing(directory: PlainDirectory, name: str) -> None:
+        if name == "a":
+            await unlink(directory, name)  # as somebody else does at the same time
+        if name == "c":
+            raise Unreachable(path="docs/c")
+        await unlink(directory, name)
+
+    monkeypatch.setattr(PlainDirectory, "unlink", failing)
+    with pytest.raises(BadRequest, match="2 of the 4 names in it are removed"):
+        await folder.delete("/memories/docs")
+
+    assert [info.key for info in await app.replica.walk(f"{SPACE}/docs/c")] == [f"{SPACE}/docs/c"]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,16 @@ async def test_the_cookie_of_the_live_page_is_as_good_as_the_header(door: Door) 
     assert (await door.ask({**HOST, "cookie": f"theme=dark; {COOKIE}={SECRET}"}))[0] == 200
 
 
+@pytest.mark.parametrize("other", ['prefs={"theme":"dark"}', "na me=x", "version=2", "Path=/x", "a[b]=1", "=", "x"])
+async def test_a_cookie_of_another_application_keeps_nobody_out(door: Door, other: str) -> None:
+    """On localhost they all come along, whatever they hold."""
+    ours = f"{COOKIE}={SECRET}"
+    for cookie in (f"{other}; {ours}", f"{ours};{other}", f"{ours}; {other}; {COOKIE}=lm_wrong"):
+        assert (await door.ask({**HOST, "cookie": cookie}))[0] == 200
+    for cookie in (f"{other}; {COOKIE}=lm_wrong; {ours}", f"{other}; my_{ours}", f"{other}; {COOKIE}2={SECRET}"):
+        assert (await door.ask({**HOST, "cookie": cookie}))[0] == 401
+
+
 async def test_a_browser_is_sent_to_sign_in_and_comes_back_to_this_server_only(door: Door) -> None:
     page = {**HOST, "accept": "text/html,*/*"}
     status, answer, _ = await door.ask(page, path="/s/alpha/", method="GET")

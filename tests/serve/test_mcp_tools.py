@@ -18,6 +18,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from livememfs.app import App
 from livememfs.cache.changes import Change
+from livememfs.errors import BadRequest
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
@@ -25,6 +26,7 @@ from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
 from livememfs.serve.mcp import QUEUED, McpServer, described, uri_of
 from livememfs.serve.note_tools import READ_AT_ONCE
+from livememfs.serve.toolbox import Call
 from livememfs.serve.tools import TOOLS
 from livememfs.testing.clock import START
 
@@ -151,6 +153,8 @@ async def test_notes_are_read_newest_first_and_filtered(open_client: OpenClient,
         assert await read(agent="a") == ["note Nr2", "note Nr0"]
         assert await read(category="todo") == ["note Nr1", "note Nr0"]
         assert await read(since="2026-02-20T14:01:00Z") == ["note Nr2", "note Nr1"]
+        assert len(await read(since="0001-01-01T00:00:00Z")) == 3
+        assert await read(since="9999-12-31T23:59:59Z") == []
         assert "no time" in await client.refused("live_read", space_id=SPACE, since="yesterday")
         found = await client.call("live_search", space_id=SPACE, query="NOTE nr1")
         assert [one["content"] for one in found["notes"]] == ["note Nr1"]
@@ -407,3 +411,20 @@ async def test_of_more_changes_than_wait_a_session_hears_that_all_it_asked_for_m
                 await wait_all_tasks_blocked()
         assert heard == [uri]
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("get_session_summary", {"project": SPACE, "session_id": "a\ud800"}),
+        ("memory", {"space_id": SPACE, "command": "create", "path": "/memories/\ud800.md", "file_text": "x"}),
+        ("memory", {"space_id": SPACE, "command": "create", "path": "/memories/a.md", "file_text": "\udfff"}),
+        ("live_note", {"space_id": SPACE, "content": "x", "tags": ["good", "\ud800"]}),
+    ],
+)
+async def test_half_a_character_is_refused_in_words(app: App, tool: str, given: dict[str, Any]) -> None:
+    before = await content_of(app)
+    chosen = next(one for one in TOOLS if one.name == tool)
+    with pytest.raises(BadRequest, match="half of a character"):
+        await chosen.call(Call(app.tree, app.tokens), given)
+    assert await content_of(app) == before

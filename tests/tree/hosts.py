@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
@@ -182,6 +184,26 @@ def full_disk(host: Host) -> Iterator[None]:
         for name in ("put", "copy", "delete", "meta", "move"):
             stack.enter_context(patch.object(journal, name, refuse))
         yield
+
+
+async def during(close: Callable[[], Awaitable[None]], work: str, other: Callable[[], Awaitable[None]]) -> None:
+    """Begin `other` while `close` waits for the function `work`, which it has a thread do, and see both through."""
+    trio_thread, go = threading.get_ident(), threading.Event()
+    patched = patch(work)
+    function = patched.get_original()[0]
+
+    def late(data: bytes) -> object:
+        if threading.get_ident() != trio_thread:
+            go.wait(10)
+        return function(data)
+
+    with patch(work, late):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(close)
+            await wait_all_tasks_blocked()
+            nursery.start_soon(other)
+            await wait_all_tasks_blocked(0.1)
+            go.set()
 
 
 class World:

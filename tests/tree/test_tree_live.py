@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hosts import full_disk
+from hosts import during, full_disk
 
 from livememfs import errors
-from livememfs.records import keys
+from livememfs.records import keys, privacy
 from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8
 from livememfs.testing.clock import START
 from livememfs.testing.store import Fault
@@ -28,6 +28,8 @@ LITTER = (
     *("4913", f".{NAME}.swp", f".{NAME}.swx", f"{NAME}~", f"#{NAME}#", f".#{NAME}", "sedAbC123", f"{NAME}.tmp.77"),
     *(".DS_Store", f"._{NAME}", ".goutputstream-X", f".~lock.{NAME}#", ".fuse_hidden0001", ".nfs0001", "x.tmp"),
 )
+LARGE = b"a line\n" * (privacy.LARGE // 6)
+REDACTION = "livememfs.records.privacy.redact_file"
 EDIT = OpenMode(write=True)
 APPEND = OpenMode(read=False, write=True, append=True)
 WRITE = OpenMode(read=False, write=True)
@@ -409,6 +411,58 @@ async def test_a_note_renamed_over_another_one_replaces_it(world: World, here: H
     assert (await only_note(world)).body == "the other\n"
     assert body_of(await here.read(PATH)) == "the other\n"
     assert not await here.exists(live("todo-other.md"))
+
+
+@pytest.mark.parametrize("temporary", ["x.tmp", "todo-other.md"], ids=["an editor's", "a note"])
+async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
+    world: World, here: Host, stored: str, temporary: str
+) -> None:
+    """What is large is redacted in a thread, and accepted when that is done: not over what came meanwhile."""
+    here.caches = []
+    await here.write(live(temporary), "the other\n")
+    handle = await here.open(PATH, EDIT)
+    await handle.write(0, LARGE)
+
+    await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
+    await handle.release()
+
+    assert body_of(await here.read(PATH)) == "the other\n"
+    assert (await only_note(world)).body == "the other\n"
+    await here.write(PATH, "one more\n", APPEND)
+    assert (await only_note(world)).body == "the other\none more\n"
+
+
+@pytest.mark.parametrize("temporary", ["x.tmp", "todo-other.md"], ids=["an editor's", "a note"])
+async def test_a_note_renamed_over_a_draft_whose_close_is_still_running_replaces_it(
+    world: World, here: Host, temporary: str
+) -> None:
+    await here.write(live(temporary), "the other\n")
+    handle = await here.open(PATH, EDIT)
+    await handle.write(0, LARGE)
+
+    await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
+    await handle.release()
+
+    assert (await only_note(world)).body == "the other\n"
+    assert body_of(await here.read(PATH)) == "the other\n"
+
+
+async def test_a_draft_renamed_over_a_note_while_both_are_being_saved_replaces_it(
+    world: World, here: Host, stored: str
+) -> None:
+    one, two = await here.open(PATH, EDIT), await here.open(live("todo-other.md"), EDIT)
+    await one.write(0, LARGE)
+    await two.write(0, LARGE + b"the other\n")
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one.flush)
+            nursery.start_soon(two.flush)
+
+    await during(both, REDACTION, lambda: here.rename(live("todo-other.md"), PATH))
+
+    assert (await only_note(world)).body.endswith("the other\n")
+    assert body_of(await here.read(PATH)).endswith("the other\n")
 
 
 async def test_a_rename_that_must_not_replace_leaves_both(world: World, here: Host, stored: str) -> None:

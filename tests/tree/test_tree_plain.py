@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import gc
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hosts import full_disk
+from hosts import during, full_disk
 
 from livememfs import errors
+from livememfs.store.s3_replies import encode_meta
 from livememfs.testing.store import Fault
 from livememfs.tree.node import NOBODY, AttrChange, OpenMode
+from livememfs.tree.objectfile import HASHED_AT_ONCE
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from hosts import Host, World
     from trio.abc import Clock
 
@@ -24,6 +29,8 @@ EDIT = OpenMode(write=True)
 WRITE = OpenMode(read=False, write=True)
 APPEND = OpenMode(read=False, write=True, append=True)
 FILE = "alpha/file.txt"
+LARGE = b"large" * HASHED_AT_ONCE
+HASH = "livememfs.tree.objectfile.content_etag"
 
 
 def unreachable() -> errors.Unreachable:
@@ -100,6 +107,30 @@ async def test_truncating_cuts_or_extends_with_zeros(world: World, here: Host, s
 
     assert (await world.bucket())[FILE] == (b"0123456789" + bytes(4))[:size]
     assert (await here.attrs(FILE)).size == size
+
+
+@pytest.mark.parametrize("size", [0, 4])
+async def test_a_file_cut_by_its_path_while_somebody_reads_it_is_stored(world: World, here: Host, size: int) -> None:
+    """A reader's close saves nothing."""
+    await here.write(FILE, "0123456789")
+    reader = await here.open(FILE)
+
+    await change(here, FILE, size=size)
+
+    assert (await world.bucket())[FILE] == b"0123456789"[:size]
+    assert await reader.read(0, 100) == b"0123456789"[:size]
+    assert here.root.unsaved_files() == []
+
+
+async def test_a_file_cut_by_its_path_while_somebody_writes_it_is_stored_at_the_close(world: World, here: Host) -> None:
+    await here.write(FILE, "0123456789")
+    writer = await here.open(FILE, EDIT)
+
+    await change(here, FILE, size=4)
+
+    assert (await world.bucket())[FILE] == b"0123456789"
+    await writer.flush()
+    assert (await world.bucket())[FILE] == b"0123"
 
 
 async def test_a_close_without_a_change_makes_no_request(here: Host) -> None:
@@ -226,6 +257,68 @@ async def test_a_rename_replaces_the_file_that_had_the_name(world: World, here: 
     assert not await here.exists("alpha/new.txt")
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["new files", "stored files"])
+async def test_a_file_moved_over_one_whose_close_is_still_running_takes_its_place(
+    world: World, here: Host, stored: bool
+) -> None:
+    """What is large is hashed in a thread, and accepted when that is done: not over what came meanwhile."""
+    here.prompt = stored
+    await here.write("alpha/new.txt", "new")
+    await here.write(FILE, "old")
+    handle = await here.open(FILE, EDIT)
+    await handle.write(0, LARGE)
+
+    await during(handle.flush, HASH, lambda: here.rename("alpha/new.txt", FILE))
+    await handle.release()
+
+    assert await here.read(FILE) == (await world.bucket())[FILE] == b"new"
+    assert await handle.read(0, 4) == LARGE[:4]
+    assert "new.txt" not in await world.bucket("alpha/")
+
+
+async def test_a_file_created_and_moved_over_while_it_is_being_saved_is_replaced(world: World, here: Host) -> None:
+    await here.write("alpha/new.txt", "new")
+    handle = await here.open(FILE, EDIT)
+    await handle.write(0, LARGE)
+
+    await during(handle.flush, HASH, lambda: here.rename("alpha/new.txt", FILE))
+
+    assert await here.read(FILE) == (await world.bucket())[FILE] == b"new"
+
+
+async def test_two_renames_that_cross_end_while_both_files_are_being_saved(world: World, here: Host) -> None:
+    for path in (FILE, "alpha/new.txt"):
+        await here.write(path, "old")
+    one, two = await here.open(FILE, EDIT), await here.open("alpha/new.txt", EDIT)
+    await one.write(0, LARGE)
+    await two.write(0, LARGE)
+
+    async def both(*calls: Callable[[], Awaitable[None]]) -> None:
+        async with trio.open_nursery() as nursery:
+            for call in calls:
+                nursery.start_soon(call)
+
+    def there_and_back() -> Awaitable[None]:
+        return both(lambda: here.rename("alpha/new.txt", FILE), lambda: here.rename(FILE, "alpha/new.txt"))
+
+    with trio.fail_after(5):
+        await during(lambda: both(one.flush, two.flush), HASH, there_and_back)
+
+    assert LARGE in (await world.bucket()).values()
+
+
+async def test_what_is_closed_while_a_rename_over_it_fails_is_not_forgotten(world: World, here: Host) -> None:
+    await here.write("alpha/new.txt", "new")
+    await here.write(FILE, "old")
+    handle = await here.open(FILE, EDIT)
+    await handle.write(0, b"OLD")
+
+    with full_disk(here), pytest.raises(errors.NoSpace):
+        await here.rename("alpha/new.txt", FILE)
+
+    assert [file.path for file in here.context.unsaved] == [FILE]
+
+
 async def test_a_rename_that_must_not_replace_leaves_both(here: Host) -> None:
     await here.write(FILE, "old")
     await here.write("alpha/new.txt", "new")
@@ -289,6 +382,64 @@ async def test_a_directory_with_a_file_that_is_not_saved_yet_moves_with_it(world
 
     assert await here.read("alpha/b/file") == b"half whole"
     assert [key for key in await world.bucket() if key.endswith("file")] == ["alpha/b/file"]
+
+
+async def test_what_is_closed_while_its_directory_moves_is_saved_in_the_new_place(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    """Whatever the store is asked for the move, each moment of which is tried."""
+    for tenths in range(1, 40, 4):
+        source, target = f"alpha/{tenths}", f"alpha/to-{tenths}"
+        await here.mkdir(source)
+        await here.mkdir(target)
+        await here.write(f"{source}/file", "version one")
+        handle = await here.open(f"{source}/file", EDIT)
+        here.store.latency("list", 0.7)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(here.rename, source, f"{target}/moved")
+            await trio.sleep(tenths / 10)
+            await handle.write(0, b"VERSION TWO")
+            await handle.flush()
+            await handle.release()
+        here.store.latency("list", 0)
+
+        found = {key: data for key, data in (await world.bucket()).items() if str(tenths) in key and data}
+        assert found == {f"{target}/moved/file": b"VERSION TWO"}
+
+
+async def test_a_save_that_is_on_its_way_when_its_directory_moves_ends_in_the_new_place(
+    world: World, here: Host
+) -> None:
+    await here.mkdir("alpha/a")
+    await here.write("alpha/a/file", "old")
+    handle = await here.open("alpha/a/file", EDIT)
+    await handle.write(0, LARGE)
+
+    await during(handle.flush, HASH, lambda: here.rename("alpha/a", "alpha/b"))
+    await here.sent()
+
+    assert {key: data for key, data in (await world.bucket()).items() if data == LARGE} == {"alpha/b/file": LARGE}
+    assert "alpha/a/file" not in await world.bucket()
+
+
+async def test_a_file_created_while_its_directory_moves_is_saved_in_the_new_place(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    await here.mkdir("alpha/a")
+    folder = await here.folder("alpha/a")
+    await folder.children()
+    here.store.latency("list", 0.9)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(here.rename, "alpha/a", "alpha/b")
+        await trio.sleep(0.5)
+        file = await folder.create("file", 0o644, NOBODY)
+        handle = await file.open(WRITE, NOBODY)
+        await handle.write(0, b"text")
+    await handle.flush()
+    await handle.release()
+
+    assert (await world.bucket())["alpha/b/file"] == b"text"
+    assert "alpha/a/file" not in await world.bucket()
 
 
 async def test_moves_that_posix_forbids(here: Host) -> None:
@@ -415,6 +566,41 @@ async def test_names_that_no_key_can_carry_are_refused(here: Host) -> None:
             await here.rename(FILE, path)
 
 
+async def test_a_directory_is_refused_where_its_marker_has_no_room(here: Host) -> None:
+    deep = "alpha"
+    for _ in range(4):
+        deep += "/" + "d" * 200
+        await here.mkdir(deep)
+    longest = f"{deep}/" + "x" * (1_024 - len(deep) - 1)
+    await here.mkdir("alpha/a")
+
+    await here.write(longest, "a file has room")
+    await here.unlink(longest)
+    with pytest.raises(errors.NameTooLong):
+        await here.mkdir(longest)
+    with pytest.raises(errors.NameTooLong):
+        await here.rename("alpha/a", longest)
+    await here.mkdir(longest[:-1])
+    await here.rmdir(longest[:-1])
+    await here.rename("alpha/a", longest[:-1])
+
+
+async def test_a_directory_is_not_moved_where_a_key_below_has_too_many_bytes(here: Host) -> None:
+    """The longest in bytes, which is not the longest in characters."""
+    deep = "alpha"
+    for _ in range(4):
+        deep += "/" + "d" * 200
+        await here.mkdir(deep)
+    await here.mkdir("alpha/a")
+    await here.write("alpha/a/" + "x" * 150, "short")
+    await here.write("alpha/a/" + "日" * 80, "long")
+
+    with pytest.raises(errors.NameTooLong):
+        await here.rename("alpha/a", f"{deep}/b")
+
+    assert len(await here.names("alpha/a")) == 2
+
+
 @pytest.mark.parametrize("name", ["é" * 127, "a b", "日本", "-", "~", ".x.swp", "x\ny", "%2F", "\\", "*?"])
 async def test_any_other_name_is_taken_as_it_is(here: Host, there: Host, name: str) -> None:
     await here.write(f"alpha/{name}", name)
@@ -494,6 +680,63 @@ async def test_xattrs_are_kept_beside_those_that_livememfs_shows(here: Host, the
         await node.set_xattr("user.livememfs.key", b"x")
     with pytest.raises(errors.NoSpace):
         await node.set_xattr("user.large", b"x" * 2_000)
+
+
+async def test_xattrs_set_before_a_close_hide_and_overwrite_nobody_elses(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    here.caches = []
+    handle = await here.open(FILE, WRITE)
+    await handle.write(0, b"one\n")
+    await (await here.node(FILE)).set_xattr("user.tag", b"old")
+    await handle.flush()
+    await handle.release()
+    await world.settle()
+    assert (await (await there.node(FILE)).xattrs())["user.tag"] == b"old"
+
+    await (await there.node(FILE)).set_xattr("user.tag", b"new")
+    await there.write(FILE, "one and a half\n", APPEND)
+    await world.settle()
+    assert (await (await here.node(FILE)).xattrs())["user.tag"] == b"new"
+    await here.write(FILE, "two\n", APPEND)
+    await world.settle()
+
+    assert (await (await there.node(FILE)).xattrs())["user.tag"] == b"new"
+
+
+async def test_an_xattr_set_while_a_save_is_on_its_way_is_stored_by_the_next(here: Host, there: Host) -> None:
+    handle = await here.open(FILE, WRITE)
+    await handle.write(0, LARGE)
+    node = await here.node(FILE)
+    await node.set_xattr("user.one", b"1")
+
+    await during(handle.flush, HASH, lambda: node.set_xattr("user.two", b"2"))
+    await handle.flush()
+    await handle.release()
+    await here.sent()
+
+    shown = await (await there.node(FILE)).xattrs()
+    assert (shown["user.one"], shown["user.two"]) == (b"1", b"2")
+
+
+@pytest.mark.parametrize("piece", [b"two words ", b"%", b"\xff", b"\x7f", b"\x00", b'"', b"plain"])
+async def test_xattrs_that_are_accepted_fit_into_the_headers_of_the_store(
+    world: World, here: Host, piece: bytes
+) -> None:
+    """S3 refuses more than 2,048 bytes of metadata as they are sent, and with them every version of the file."""
+    await here.write(FILE, "text")
+    node = await here.node(FILE)
+    fits = 0
+    with suppress(errors.NoSpace):
+        for size in range(1, 2_000):
+            await node.set_xattr("user.text", piece * size)
+            fits = size
+    await here.write(FILE, "edited")
+
+    meta = encode_meta((await world.memory.head(FILE)).meta or {})
+    assert (await node.xattrs())["user.text"] == piece * fits
+    assert 1_400 < len(meta["livememfs-xattrs"]) <= 1_500
+    assert sum(len(name) + len(value) for name, value in meta.items()) <= 2_048
 
 
 async def test_a_symbolic_link_reads_back_on_the_other_host(world: World, here: Host, there: Host) -> None:

@@ -87,10 +87,15 @@ class Record:
 
 @dataclass(frozen=True)
 class RuleFile:
-    """A rule of Cursor that shows a space's context: the file, and the space's name."""
+    """A rule of Cursor that shows a space's context: the project it is in, and the space's name."""
 
-    path: Path
+    project: Path
     space: str
+
+    @property
+    def path(self) -> Path:
+        """Where it was installed; a link may stand there by now."""
+        return self.project / RULE
 
 
 def folder() -> Path:
@@ -112,14 +117,23 @@ def find(tool: Tool, project: Path) -> Record | None:
 def rule_files(mountpoint: Path) -> list[RuleFile]:
     """The rules that show spaces of this mount and are still there, by path.
 
-    Their text is `rule_text(context)`. One that its user removed is not listed, so that nobody writes it again.
+    Their text is `rule_text(context)`. One that its user removed is not listed, so that nobody writes it again; one
+    that cannot be looked at is, for whoever opens it hears why.
     """
     found = [
-        RuleFile(Path(record.project) / RULE, record.space)
+        RuleFile(Path(record.project), record.space)
         for record in _all()
         if record.tool == Tool.CURSOR and record.mount == str(mountpoint) and record.file(RULE) is not None
     ]
-    return sorted((rule for rule in found if rule.path.is_file()), key=lambda rule: rule.path)
+    return sorted((rule for rule in found if _may_be_there(rule.path)), key=lambda rule: rule.path)
+
+
+def _may_be_there(path: Path) -> bool:
+    """Whether a file is there, or its place does not answer: one dead disk must not hide the other projects."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True
 
 
 def _all() -> Iterator[Record]:

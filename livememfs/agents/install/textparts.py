@@ -27,11 +27,12 @@ class Line(Part):
 
     :line:  what is wanted there; None when nothing is
     :known: what counts as ours when a line is exactly that
+    :others: lines of the agent that reads this file by another name, which are its own to remove
     """
 
-    def __init__(self, path: str, line: str | None, known: re.Pattern[str]) -> None:
+    def __init__(self, path: str, line: str | None, known: re.Pattern[str], others: re.Pattern[str]) -> None:
         super().__init__(path, wanted=line is not None)
-        self.line, self.known = line, known
+        self.line, self.known, self.others = line, known, others
 
     def stands(self, text: str) -> bool:
         return [line for line in _lines(text) if self._is_ours(line)] == ([] if self.line is None else [self.line])
@@ -53,7 +54,8 @@ class Line(Part):
 
     def remains(self, text: str, segments: Sequence[Segment]) -> str:
         named = {found[0] for segment in segments for found in re.finditer(r"/\S.*?/context\.md", segment.text)}
-        changed = any(name in line for line in _lines(text) for name in named)
+        lines = [line for line in _lines(text) if not self.others.fullmatch(line)]
+        changed = any(name in line for line in lines for name in named)
         return "the line that leads to context.md, which was changed since" if changed else ""
 
     def _is_ours(self, line: str) -> bool:

@@ -78,7 +78,7 @@ def _claude_code(wanted: Wanted | None, spaces: Collection[str]) -> list[Part]:
     return [
         _hooks(".claude/settings.local.json", local, CLAUDE_MATCHERS, _nested(CLAUDE_MATCHERS)),
         _hooks(".claude/settings.json", shared, CLAUDE_MATCHERS, _nested(CLAUDE_MATCHERS)),
-        Line("CLAUDE.md", _import(wanted.space) if wanted else None, re.compile(known)),
+        Line("CLAUDE.md", _import(wanted.space) if wanted else None, re.compile(known), _TOLD),
         Servers(".mcp.json", _served(wanted)),
     ]
 
@@ -93,10 +93,9 @@ def _cursor(wanted: Wanted | None) -> list[Part]:
 
 
 def _codex(wanted: Wanted | None) -> list[Part]:
-    before, after = (re.escape(part) for part in _told("|").split("|"))
     return [
         _hooks(".codex/hooks.json", wanted, CODEX_MATCHERS, _nested(CODEX_MATCHERS)),
-        Line("AGENTS.md", _told(wanted.space) if wanted else None, re.compile(f"{before}/.+{after}")),
+        Line("AGENTS.md", _told(wanted.space) if wanted else None, _TOLD, _IMPORTED),
         Table(".codex/config.toml", _served(wanted)),
     ]
 
@@ -131,3 +130,12 @@ def _import(space: str) -> str:
 def _told(space: str) -> str:
     """A line for agents that have no imports."""
     return f"What is known about this project: read {space}/context.md before you start."
+
+
+def _like(line: str) -> re.Pattern[str]:
+    """Such lines for whichever space; `|` stands in its place."""
+    before, after = (re.escape(part) for part in line.split("|"))
+    return re.compile(f"{before}/.+{after}")
+
+
+_TOLD, _IMPORTED = _like(_told("|")), _like(_import("|"))
