@@ -138,15 +138,29 @@ def shortened(text: str, limit: int) -> str:
 
 
 def capped(value: Any, limit: int) -> Any:
-    """A JSON value that takes at most about `limit` characters: its texts are shortened first, else the whole is."""
+    """A JSON value that takes at most about `limit` characters: its texts are shortened first, else the whole is.
+
+    What is short stays, so that a path beside a long list of edits can still be found.
+    """
     if len(as_text(value)) <= limit:
         return value
+    smaller = _parts_capped(value, limit)
+    return (
+        shortened(as_text(value), limit) if smaller is None or len(as_text(smaller)) > limit + limit // 4 else smaller
+    )
+
+
+def _parts_capped(value: Any, limit: int) -> Any:
+    """The same object or list with each part capped to its share; None where that leaves nothing of its form."""
     if isinstance(value, Mapping) and value:
         share = max(limit // len(value), 200)
-        smaller = {name: shortened(one, share) if isinstance(one, str) else one for name, one in value.items()}
-        if len(as_text(smaller)) <= limit + limit // 4:
-            return smaller
-    return shortened(as_text(value), limit)
+        found = {name: capped(one, share) for name, one in value.items()}
+        return (
+            found if len(value) > 1 or [type(one) for one in found.values()] == [*map(type, value.values())] else None
+        )
+    if isinstance(value, list) and len(value) > 1:
+        return [capped(one, max(limit // len(value), 200)) for one in value]
+    return None
 
 
 def digest_id(*parts: Any) -> str:

@@ -30,6 +30,8 @@ ICONS: Mapping[str, str] = {
 }
 """One character for each type, of the Basic Multilingual Plane: others are cut in two by some programs."""
 MAX_ITEMS, MAX_ITEM, MAX_TITLE, MAX_TEXT = 24, 600, 160, 6_000
+LISTED_CHARACTERS, ENTRY_CHARACTERS = 4_000, 5
+"""Of the files it names in one list, and of what stands around each."""
 _FIELDS = (
     "id", "session", "project", "agent", "type", "title", "subtitle", "facts", "concepts", "files_read",
     "files_modified", "discovery_tokens", "created_at", "created_at_epoch", "model", "events",
@@ -83,6 +85,7 @@ class Observation:
             "created_at": iso(self.created_at),
             "created_at_epoch": int(self.created_at.timestamp() * 1_000),
         }
+        metadata |= {name: _listed(getattr(self, name)) for name in ("files_read", "files_modified")}
         shown = {name: list(found) if isinstance(found := metadata[name], tuple) else found for name in _FIELDS}
         return frontmatter.join({**shown, **self.extra}, self.narrative).encode("utf-8", "replace")
 
@@ -112,6 +115,19 @@ class Observation:
             extra={one: value for one, value in metadata.items() if one not in _FIELDS},
             **lists,
         )
+
+
+def _listed(names: Sequence[str]) -> list[str]:
+    """Names of files, as many as there is room for beside all else: an object that cannot be written would be asked of
+    the model again and again.
+    """
+    room, found = LISTED_CHARACTERS, list[str]()
+    for number, name in enumerate(names):
+        room -= len(name) + ENTRY_CHARACTERS
+        if room < 0:
+            return [*found, f"(and {len(names) - number} more)"]
+        found.append(name)
+    return found
 
 
 _LISTS = ("facts", "concepts", "files_read", "files_modified", "events")

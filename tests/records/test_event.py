@@ -191,6 +191,29 @@ def test_the_long_texts_of_an_object_are_shortened_and_the_object_stays_one() ->
     assert re.fullmatch(r"x{600}\n\[\.\.\. 8,100 characters left out \.\.\.\]\nx{300}", found["content"])
 
 
+EDITS = [{"old_string": f"def f{n}():\n" + "    pass\n" * 30, "new_string": "    return 1\n" * 30} for n in range(25)]
+PATCH = "*** Begin Patch\n*** Update File: src/app.py\n" + "+x = 1\n" * 3_000 + "*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "changed"),
+    [
+        ("MultiEdit", {"file_path": "/home/me/p/src/app.py", "edits": EDITS}, ("src/app.py",)),
+        (
+            "MultiEdit",
+            {"edits": EDITS, "file_path": "/home/me/p/src/app.py", "more": {"deep": ["y" * 9_000, "z"]}},
+            ("src/app.py",),
+        ),
+        ("apply_patch", {"command": ["apply_patch", PATCH]}, ("src/app.py",)),
+    ],
+)
+def test_the_file_of_a_large_edit_is_still_known(tool: str, given: Any, changed: tuple[str, ...]) -> None:
+    found = capped(given, 3_000)
+
+    assert len(as_text(found)) <= 3_750 + NOTE
+    assert event(tool, found).files()[1] == changed
+
+
 @pytest.mark.parametrize("value", [{"a": ["x" * 9_000]}, ["x" * 9_000], {str(n): n for n in range(5_000)}, "x" * 9_000])
 def test_what_is_large_otherwise_is_shortened_as_a_whole(value: Any) -> None:
     found = capped(value, 1_000)

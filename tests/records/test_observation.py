@@ -51,6 +51,20 @@ def written(metadata: dict[str, Any], body: str = "It was so.\n") -> Observation
     return parse(frontmatter.join(metadata, body))
 
 
+def test_of_very_many_files_as_many_are_named_as_there_is_room_for() -> None:
+    files = tuple(f"src/part{number:04}/module.py" for number in range(2_000))
+    full = tuple(f"{number} " + "f" * 580 for number in range(20))
+    found = parse(
+        Observation("0a1b2c3d", "s", AT, "change", "a", facts=full, files_read=files, files_modified=files).render()
+    )
+
+    assert found.facts == full
+    for named in (found.files_read, found.files_modified):
+        assert 100 < len(named) < 200
+        assert named[:-1] == files[: len(named) - 1]
+        assert named[-1] == f"(and {2_001 - len(named)} more)"
+
+
 @given(observations)
 @example(
     Observation("0a1b2c3d", "s", AT, "bugfix", "a: b, # c", facts=("1, 2 and 3", "7", "true", "- x"), events=("7",))
