@@ -73,7 +73,7 @@ class Gate:
             with suppress(LiveMemError):
                 found = await self._tokens.access_of(self._digest, stale=math.inf)
                 if found is None and self._access is not NOTHING:
-                    log.warning("the token of this mount is good no more", name=self._access.name)
+                    log.warning("the token is good no more", name=self._access.name)
                 self._access = found or NOTHING
 
     def statistics(self) -> GateStatistics:

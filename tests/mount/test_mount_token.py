@@ -134,7 +134,7 @@ def test_an_administrator_sees_the_backups(limited: Callable[..., Mount]) -> Non
 
 def test_a_token_that_is_taken_away_closes_the_mount(whole: Mount, limited: Callable[..., Mount]) -> None:
     mount = limited("write")
-    mount.expect_log("the token of this mount is good no more")
+    mount.expect_log("the token is good no more")
     opened = os.open(mount / SPACE / "plain/file", os.O_WRONLY | os.O_APPEND)
     try:
         sh(f"{CLI} token revoke token-0", env=whole.environment)

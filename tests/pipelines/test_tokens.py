@@ -394,7 +394,7 @@ async def test_a_gate_refuses_a_token_that_is_not_good(tokens: Tokens) -> None:
 async def test_a_gate_follows_its_token(
     town: Town, tokens: Tokens, nursery: trio.Nursery, expect_log: Callable[[str], None], autojump_clock: object
 ) -> None:
-    expect_log("the token of this mount is good no more")
+    expect_log("the token is good no more")
     secret, _ = await tokens.create("cline", ["read", "write"], ["alpha"])
     gate = Gate(town.host())
     await gate.enter(secret)
@@ -416,7 +416,7 @@ async def test_a_gate_follows_its_token(
 async def test_a_token_ends_for_a_gate_although_the_bucket_is_away(
     town: Town, tokens: Tokens, nursery: trio.Nursery, expect_log: Callable[[str], None], autojump_clock: object
 ) -> None:
-    expect_log("the token of this mount is good no more")
+    expect_log("the token is good no more")
     secret, _ = await tokens.create("cline", ["read"], (), timedelta(hours=1))
     gate = Gate(town.host())
     await gate.enter(secret)
