@@ -263,7 +263,9 @@ def test_codex_is_answered_what_it_knows_and_nothing_else(observed: Mount, folde
 def test_the_commands_that_install_writes_are_those_that_are_tried_here(observed: Mount, tmp_path: Path) -> None:
     project, space = tmp_path / "shop", observed / SPACE
     project.mkdir()
-    command = f"python -m livememfs install claude-code --space {SPACE} --project {project} --mount {space.parent} --yes"
+    command = (
+        f"python -m livememfs install claude-code --space {SPACE} --project {project} --mount {space.parent} --yes"
+    )
     sh(command, cwd=project, env=observed.environment)
     settings = json.loads((project / ".claude/settings.local.json").read_text())["hooks"]
     found = {
