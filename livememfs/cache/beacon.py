@@ -17,6 +17,7 @@ from uuid import uuid4
 import structlog
 import trio
 
+from livememfs.cache.upkeep import Upkeep
 from livememfs.errors import LiveMemError
 from livememfs.records import keys
 from livememfs.store.base import Store
@@ -32,7 +33,10 @@ REMEMBERED = 512
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """One beacon as it was read. `recent` are (number, key), the last one last; `epoch` names the writer's process."""
+    """One beacon as it was read. `recent` are (number, key), the last one last.
+
+    :epoch: names the writer's process, and its time with this space
+    """
 
     epoch: str
     number: int
@@ -62,6 +66,7 @@ class Announcement:
 
 @dataclass
 class _Space:
+    epoch: str = field(default_factory=lambda: uuid4().hex[:12])  # a space that is made again counts anew
     recent: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     number: int = 0
     waiting: bool = False
@@ -70,14 +75,15 @@ class _Space:
 class Beacon:
     """The announcements of one process. `host` must be its alone; `is_there(key)` says whether an object is known."""
 
-    def __init__(self, store: Store, host: str, is_there: Callable[[str], bool]) -> None:
+    def __init__(self, store: Store, host: str, is_there: Callable[[str], bool], upkeep: Upkeep) -> None:
         self._store = store
         self._host = host
         self._is_there = is_there
-        self._epoch = uuid4().hex[:12]
+        self._upkeep = upkeep
         self._spaces: dict[str, _Space] = {}
         self._changed = trio.Event()
         self._written = 0
+        upkeep.after_removals(self.wake)
 
     def key(self, space: str) -> str:
         """Where this process announces what it changed in a space."""
@@ -100,6 +106,10 @@ class Beacon:
         state.number += 1
         state.recent.append((state.number, key))
         state.waiting = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Have what waits written."""
         self._changed.set()
 
     async def run(self) -> None:
@@ -110,21 +120,27 @@ class Beacon:
             self._changed = trio.Event()
             if not await self.flush():
                 await trio.sleep(RETRY)
-                self._changed.set()
+                self.wake()
 
     async def flush(self) -> bool:
         """Write it now; whether all of it was written."""
         complete = True
         for space, state in list(self._spaces.items()):
-            if not state.waiting:
-                continue
+            if state.waiting and self._spaces.get(space) is state:  # not removed while others were written
+                complete &= await self._write(space, state)
+        return complete
+
+    async def _write(self, space: str, state: _Space) -> bool:
+        with self._upkeep.writing(space) as may:
+            if not may:
+                return True  # should it stay after all, `wake` is called
             state.waiting = False
-            value = {"epoch": self._epoch, "seq": state.number, "recent": list(state.recent)}
+            value = {"epoch": state.epoch, "seq": state.number, "recent": list(state.recent)}
             try:
                 await self._store.put(self.key(space), json.dumps(value, ensure_ascii=False).encode())
                 self._written += 1
             except LiveMemError as error:
                 log.info("a change could not be announced", space=space, reason=str(error))
                 state.waiting = True
-                complete = False
-        return complete
+                return False
+        return True

@@ -34,6 +34,7 @@ from livememfs.cache.journal import Journal
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
 from livememfs.cache.readahead import Readahead
+from livememfs.cache.upkeep import Upkeep
 from livememfs.cache.uploader import Uploader
 from livememfs.cache.watcher import Watcher
 from livememfs.concurrency import AT_ONCE, for_each
@@ -102,11 +103,9 @@ class Replica(Names):
         self._on_conflict = on_conflict
         self._on_upload: list[Callable[[str, bool], None]] = []
         self.readahead = Readahead(self._bring, self.has)
-        self.beacon = Beacon(
-            store,
-            f"{announce}-{self.identity}" if folder is not None else announce,
-            lambda key: self.now(key) is not None,
-        )
+        self.upkeep = Upkeep()
+        name = f"{announce}-{self.identity}" if folder is not None else announce
+        self.beacon = Beacon(store, name, lambda key: self.now(key) is not None, self.upkeep)
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon)
         if announce:
             self.subscribe_uploads(self.beacon.changed)

@@ -12,12 +12,11 @@ from datetime import timedelta
 from typing import TypeVar
 
 import structlog
-import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
-from livememfs.errors import NotFound, ObjectMissing, PreconditionFailed, StoreError, TimedOut
+from livememfs.errors import NotFound, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.backup_list import (
     AUTOMATIC,
     META_BACKUP,
@@ -27,16 +26,13 @@ from livememfs.pipelines.backup_list import (
     record_of,
 )
 from livememfs.pipelines.export import Progress
-from livememfs.pipelines.objects import put_new
+from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.records import keys
 from livememfs.store.base import ObjectInfo
 
 T = TypeVar("T")
 
 log = structlog.get_logger("livememfs.pipelines")
-
-UPLOAD_SECONDS = 60.0
-"""How long a backup waits for the notes that were closed before it."""
 
 
 async def create(
@@ -57,7 +53,7 @@ async def copy_aside(
     record = await record_of(replica, space)
     if record is None:
         raise NotFound(path=space)
-    await _wait_for_notes(replica, space)
+    await wait_for_notes(replica, space)
     stamp = await _claim(replica, clock, space)
     prefix, sentinel = keys.backup_prefix(space, stamp), keys.keep_key(space, keys.LIVE)
     sources = [item for item in await content_of(replica, space) if item.key != sentinel]  # which the claim has made
@@ -74,14 +70,6 @@ async def copy_aside(
     last = await replica.copy(record.key, prefix + keys.META, meta=None if marked == kept else marked)
     log.info("backup_made", space=space, stamp=stamp, automatic=automatic)
     return Backup(space, stamp, len(sizes) + 2, sum(sizes) + last.size, automatic, complete=True), sources
-
-
-async def _wait_for_notes(replica: Replica, space: str) -> None:
-    """A note that was closed before belongs to the backup. One that the bucket refuses is not waited for. TimedOut."""
-    with trio.move_on_after(UPLOAD_SECONDS) as patience, suppress(StoreError):
-        await replica.uploaded(keys.live_prefix(space))
-    if patience.cancelled_caught:
-        raise TimedOut(f"uploading the notes of {space}")
 
 
 async def _claim(replica: Replica, clock: Clock, space: str) -> str:

@@ -26,8 +26,8 @@ from livememfs.pipelines.gather import (
     read_meta,
     read_notes,
     read_versions,
-    wait_for_notes,
 )
+from livememfs.pipelines.objects import wait_for_notes
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory

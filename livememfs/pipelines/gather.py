@@ -14,12 +14,11 @@ from datetime import datetime
 from hashlib import sha256
 
 import structlog
-import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
-from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed, StoreError, TimedOut
-from livememfs.pipelines.objects import put_new
+from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.pipelines.options import KNOWN_CHARS
 from livememfs.records import keys
 from livememfs.records.names import is_litter
@@ -29,9 +28,6 @@ from livememfs.records.space import Meta, Synthesis, parse_synthesis
 from livememfs.store.base import ObjectInfo
 
 log = structlog.get_logger("livememfs.pipelines")
-
-UPLOAD_SECONDS = 60.0
-"""How long a run waits for the notes that were closed before it."""
 
 
 @dataclass(frozen=True)
@@ -129,17 +125,6 @@ async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     bank = await _read_bank(replica, space)
     read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
     return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text)
-
-
-async def wait_for_notes(replica: Replica, space: str) -> None:
-    """A note that was closed before the run was asked for belongs to it, so it must be in the bucket first.
-
-    One that the bucket refuses is not waited for: it is not lost, and it is told elsewhere. TimedOut.
-    """
-    with trio.move_on_after(UPLOAD_SECONDS) as patience, suppress(StoreError):
-        await replica.uploaded(keys.live_prefix(space))
-    if patience.cancelled_caught:
-        raise TimedOut(f"uploading the notes of {space}")
 
 
 async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:

@@ -1,4 +1,4 @@
-"""Objects that must be new, objects as text, and text as what may be stored.
+"""Objects that must be new, that must be in the bucket first, objects as text, and text as what may be stored.
 
 Owns the manners the other pipelines share. Refuses to know what the objects mean. Trio thread only.
 """
@@ -6,12 +6,25 @@ Owns the manners the other pipelines share. Refuses to know what the objects mea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import trio
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import ConditionsUnsupported, LiveMemError, NotText, ObjectMissing, PreconditionFailed
-from livememfs.records import privacy
+from livememfs.errors import (
+    ConditionsUnsupported,
+    LiveMemError,
+    NotText,
+    ObjectMissing,
+    PreconditionFailed,
+    StoreError,
+    TimedOut,
+)
+from livememfs.records import keys, privacy
 from livememfs.store.base import IfAbsent, ObjectInfo
 
+UPLOAD_SECONDS = 60.0
+"""How long a run, a backup or a removal waits for what was closed before it."""
 OnPrivate = Callable[[LiveMemError], None]
 """Hears what was replaced in a text before it was stored."""
 
@@ -26,6 +39,23 @@ def public(text: str, path: str, on_private: OnPrivate) -> bytes:
     if found:
         on_private(privacy.told(path, found))
     return data
+
+
+async def uploaded(replica: Replica, prefix: str, what: str) -> None:
+    """Wait until the bucket has what was accepted below a prefix. TimedOut, and StoreError when it refuses some."""
+    with trio.move_on_after(UPLOAD_SECONDS) as patience:
+        await replica.uploaded(prefix)
+    if patience.cancelled_caught:
+        raise TimedOut(f"uploading {what}")
+
+
+async def wait_for_notes(replica: Replica, space: str) -> None:
+    """A note that was closed before a run was asked for belongs to it, so it must be in the bucket first. TimedOut.
+
+    One that the bucket refuses is not waited for: it is not lost, and it is told elsewhere.
+    """
+    with suppress(StoreError):
+        await uploaded(replica, keys.live_prefix(space), f"the notes of {space}")
 
 
 async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:

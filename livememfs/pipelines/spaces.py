@@ -7,7 +7,8 @@ so that callers need one module. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC
 
 import structlog
@@ -28,7 +29,7 @@ from livememfs.pipelines.describe import (
     summary,
 )
 from livememfs.pipelines.export import Exported, Progress, export
-from livememfs.pipelines.objects import decode_text, put_new
+from livememfs.pipelines.objects import decode_text, put_new, uploaded
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
@@ -135,13 +136,14 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
     write meanwhile is looked for again before that.
     """
     await require_space(replica, space)
-    removed = 0
-    for _ in range(DELETE_ROUNDS):
-        objects = [item.key for item in await replica.walk(f"{space}/") if item.key != keys.meta_key(space)]
-        if not objects:
-            break
-        removed += await _remove(replica, objects, progress)
-    await replica.delete(keys.meta_key(space))
+    async with _nothing_to_come(replica, space):
+        removed = 0
+        for _ in range(DELETE_ROUNDS):
+            objects = [item.key for item in await replica.walk(f"{space}/") if item.key != keys.meta_key(space)]
+            if not objects:
+                break
+            removed += await _remove(replica, objects, progress)
+        await replica.delete(keys.meta_key(space))
     log.info("space_deleted", space=space, objects=removed + 1)
     return removed + 1
 
@@ -157,14 +159,26 @@ async def remove_empty(replica: Replica, space: str) -> None:
     A note that another host writes in the same instant is not lost: it stays, under a prefix that is no space any more.
     """
     await require_space(replica, space)
-    objects = await replica.walk(f"{space}/")
-    counts = _content_counts(objects)
-    if counts:
-        detail = ", ".join(f"{count} {what}" for what, count in counts.items())
-        raise NotEmpty(path=space, detail=detail)
-    await _remove(replica, [item.key for item in objects if item.key != keys.meta_key(space)], None)
-    await replica.delete(keys.meta_key(space))
+    async with _nothing_to_come(replica, space):
+        objects = await replica.walk(f"{space}/")
+        counts = _content_counts(objects)
+        if counts:
+            detail = ", ".join(f"{count} {what}" for what, count in counts.items())
+            raise NotEmpty(path=space, detail=detail)
+        await _remove(replica, [item.key for item in objects if item.key != keys.meta_key(space)], None)
+        await replica.delete(keys.meta_key(space))
     log.info("space_removed", space=space)
+
+
+@asynccontextmanager
+async def _nothing_to_come(replica: Replica, space: str) -> AsyncIterator[None]:
+    """Around a removal: the bucket has what was accepted here, and nobody writes to the space unasked. TimedOut.
+
+    What arrives after `_meta.json` has gone is a prefix that shows as a directory and is nobody's.
+    """
+    async with replica.upkeep.removing(space):
+        await uploaded(replica, f"{space}/", f"what was written to {space}")
+        yield
 
 
 async def _remove(replica: Replica, objects: list[str], progress: Progress | None) -> int:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 import structlog
 import trio
 
+from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import LiveMemError, ObjectMissing
@@ -66,6 +67,13 @@ class Uses:
         self._replica, self._clock, self._host, self._tell = replica, clock, host, tell
         self._spaces: dict[str, _Space] = {}
         self._counts = {"uses": 0, "written": 0, "read": 0}
+        replica.subscribe(self._heard)
+
+    def _heard(self, change: Change) -> None:
+        """A space that is gone must not come back for the sake of its counts."""
+        space = change.key.partition("/")[0]
+        if change.kind == "delete" and change.key == keys.meta_key(space):
+            self._spaces.pop(space, None)
 
     def count(self, space: str, ids: Sequence[str]) -> None:
         """Take note that memories were used: their ids, or keys."""
@@ -132,18 +140,21 @@ class Uses:
     def write(self) -> None:
         """Accept what was counted for the bucket."""
         for space, state in self._spaces.items():
-            if not (state.changed and state.loaded):
-                continue
-            kept = sorted(state.own.items(), key=lambda one: (-one[1][1], one[0]))[:MOST_KEPT]
-            data = (json.dumps({name: list(count) for name, count in sorted(kept)}) + "\n").encode()
-            key = keys.uses_key(space, self._host)
-            try:
-                self._replica.save(key, data, meta={}, base=self._replica.now(key))
-            except LiveMemError as error:
-                log.info("uses of memories cannot be written", space=space, reason=str(error))
-                continue
-            state.changed = False
-            self._counts["written"] += 1
+            with self._replica.upkeep.writing(space) as may:
+                if may and state.changed and state.loaded:
+                    self._write(space, state)
+
+    def _write(self, space: str, state: _Space) -> None:
+        kept = sorted(state.own.items(), key=lambda one: (-one[1][1], one[0]))[:MOST_KEPT]
+        data = (json.dumps({name: list(count) for name, count in sorted(kept)}) + "\n").encode()
+        key = keys.uses_key(space, self._host)
+        try:
+            self._replica.save(key, data, meta={}, base=self._replica.now(key))
+        except LiveMemError as error:
+            log.info("uses of memories cannot be written", space=space, reason=str(error))
+            return
+        state.changed = False
+        self._counts["written"] += 1
 
     def statistics(self) -> UsesStatistics:
         """Counters, cheap."""

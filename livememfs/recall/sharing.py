@@ -218,7 +218,9 @@ class Sharing:
             complete = not self._missed
             for space in list(self._waiting):
                 try:
-                    await self._write_space(space)
+                    with self._replica.upkeep.writing(space) as may:
+                        if may:
+                            await self._write_space(space)
                 except Exception as error:
                     self._failed(space, error)
                     complete = False

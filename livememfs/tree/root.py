@@ -184,7 +184,6 @@ class Root(PlainDirectory):
             return
         if node.unsaved_below() or node.unsaved_notes():
             raise errors.NotEmpty("it has files that are not saved yet", path=name)
-        await self.context.replica.uploaded(f"{name}/")
         await spaces.remove_empty(self.context.replica, name)
         self._spaces.pop(name, None)
         self._touch()

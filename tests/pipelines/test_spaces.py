@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import gzip
+import json
 import os
 import tarfile
 import zipfile
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.abc import Clock
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
@@ -31,6 +33,7 @@ from livememfs.errors import (
     UsageError,
 )
 from livememfs.pipelines import spaces
+from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -484,6 +487,83 @@ async def test_a_space_with_anything_of_the_users_stays(house: House, name: str,
     with pytest.raises(NotEmpty, match=detail):
         await spaces.remove_empty(house.replica, "alpha")
     assert await house.keys() == before
+
+
+# --- what is written unasked ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("late", [0.0, 0.15, 5.0])
+@pytest.mark.parametrize("removal", [spaces.delete, spaces.remove_empty])
+async def test_a_removed_space_is_not_brought_back_by_an_announcement_on_its_way(
+    house: House,
+    nursery: trio.Nursery,
+    autojump_clock: Clock,
+    removal: Callable[[Replica, str], Awaitable[object]],
+    late: float,
+) -> None:
+    """However slow each beacon is: none arrives after the space has gone, and names show none either."""
+    replica = Replica(house.store, announce="here", poll_interval=2.0)
+    await nursery.start(replica.run)
+    await spaces.create(replica, house.clock, "alpha")
+    await replica.listing("alpha/")
+    house.store.latency("delete", 0.1)
+    house.store.plan = lambda asked, _: Fault(delay=late) if keys.CHANGES in asked.key else None
+    await trio.sleep(0.1)
+    await removal(replica, "alpha")
+
+    assert "alpha" not in await replica.listing("", max_age=0.0)
+    await trio.sleep(30)
+    assert await house.keys() == []
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_removal_that_failed_is_announced_as_far_as_it_came(
+    house: House, nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    replica = Replica(house.store, announce="here")
+    await nursery.start(replica.run)
+    await house.create()
+    await house.fill("alpha", **{"docs/x": b"x"})
+    house.store.script("delete", None, Fault(delay=1.0, before=StoreError("no", key="k")))
+    with pytest.raises(StoreError):
+        await spaces.delete(replica, "alpha")
+    await trio.sleep(1)
+
+    [beacon] = [key for key in await house.keys() if keys.CHANGES in key]
+    assert b"alpha/bank/.keep" in (await house.store.get(beacon)).data
+    nursery.cancel_scope.cancel()
+
+
+async def test_a_space_made_again_is_told_from_the_one_before_it(
+    house: House, nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    """Who has heard the fifth change of the old one must not take the fifth of the new one for heard."""
+    replica = Replica(house.store, announce="here")
+    await nursery.start(replica.run)
+    epochs = []
+    for _ in range(2):
+        await spaces.create(replica, house.clock, "alpha")
+        await trio.sleep(1)
+        epochs.append(json.loads((await house.store.get("alpha/_changes/here.json")).data)["epoch"])
+        await spaces.delete(replica, "alpha")
+
+    assert len(set(epochs)) == 2
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_was_accepted_is_in_the_bucket_before_its_space_goes(
+    house: House, nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    """A note that waits for its upload would bring the prefix back."""
+    await house.create()
+    house.store.latency("put", 3.0)
+    nursery.start_soon(house.replica.run)
+    house.replica.save(f"alpha/{NOTE}", b"late", meta={}, base=None)
+    await spaces.delete(house.replica, "alpha")
+    await trio.sleep(30)
+
+    assert await house.keys() == []
+    nursery.cancel_scope.cancel()
 
 
 # --- side by side ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from trio.abc import Clock
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import Unreachable
+from livememfs.pipelines import spaces
 from livememfs.pipelines.uses import MOST_KEPT, READ_SECONDS, WRITTEN_SECONDS, Uses
 from livememfs.records import keys
 from livememfs.store.memory import MemoryStore
@@ -128,6 +129,24 @@ async def test_what_is_no_count_counts_nothing(world: World, autojump_clock: Clo
         await uses.opened(SPACE)
         uses.count(SPACE, [DAVID])
         assert uses.of(SPACE, DAVID)[0] == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, WRITTEN_SECONDS - 0.5])
+async def test_a_removed_space_is_not_brought_back_by_what_was_counted(
+    world: World, autojump_clock: Clock, seconds: float
+) -> None:
+    """Also when the minute ends while it is removed."""
+    async with world.host() as uses:
+        replica = uses._replica
+        await spaces.create(replica, world.clock, SPACE)
+        await replica.listing(f"{SPACE}/")
+        await uses.opened(SPACE)
+        uses.count(SPACE, [DAVID])
+        await trio.sleep(seconds)
+        world.store.latency("*", 0.3)
+        await spaces.remove_empty(replica, SPACE)
+        await trio.sleep(3 * WRITTEN_SECONDS)
+    assert (await world.memory.list_page("")).objects == ()
 
 
 async def test_of_too_many_those_used_last_are_kept(world: World, autojump_clock: Clock) -> None:

@@ -312,6 +312,20 @@ async def test_a_removed_space_does_not_come_back_for_its_vectors(bucket: Bucket
     assert (await bucket.memory.list_page(f"{SPACE}/_index/")).objects == ()
 
 
+async def test_a_space_is_not_removed_under_vectors_on_their_way(bucket: Bucket) -> None:
+    """They would be what is left of it."""
+    await fill(bucket, 3)
+    async with bucket.mount(share=True) as mount:
+        await understand(mount)
+        bucket.store.plan = lambda asked, _: Fault(delay=0.5) if asked.verb == "put" else None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(mount.recall.drain)
+            while not any(asked.verb == "put" for asked in bucket.store.requests):
+                await trio.sleep(0.01)
+            await spaces.delete(mount.replica, SPACE)
+    assert (await bucket.memory.list_page(f"{SPACE}/")).objects == ()
+
+
 async def test_an_empty_space_is_removed_with_the_vectors_it_had(bucket: Bucket) -> None:
     await share(bucket, 3)
     await forget_notes(bucket, 3)
