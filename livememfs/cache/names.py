@@ -190,7 +190,7 @@ class Names:
         async with self.asking.single(("list", prefix)) as first:
             known = self._levels.get(prefix)
             anew = known is not before or (not fresh and known is not None and self._believes(prefix, known, None))
-            if not first and known is not None and anew:
+            if not first and known is not None and anew and known.confirmed != float("-inf"):  # doubted meanwhile
                 return known
             return await self._list(prefix)
 

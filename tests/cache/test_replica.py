@@ -48,6 +48,22 @@ def unreachable() -> errors.Unreachable:
     return errors.Unreachable("reset", endpoint="the bucket")
 
 
+# --- answers on their way ------------------------------------------------------------------------------------------
+
+
+async def test_who_asks_after_a_removal_does_not_get_an_answer_from_before_it(
+    bucket: Bucket, nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    """Where only a LIST can tell whether a folder went with its object, one that was begun earlier cannot."""
+    await bucket.memory.put("a/b/only", b"x")
+    await bucket.replica.listing("")
+    bucket.store.script("list", Fault(late=2.0))
+    nursery.start_soon(lambda: bucket.replica.listing("", max_age=0.0))
+    await trio.sleep(1.0)
+    await bucket.replica.delete("a/b/only")
+    assert (await bucket.replica.listing("", max_age=1.0)).folders == set()
+
+
 # --- many at once -------------------------------------------------------------------------------------------------
 
 
