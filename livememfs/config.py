@@ -183,6 +183,15 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
     log_json: bool = Field(False, description="log JSON lines instead of text")
 
+    @field_validator("store", "cache")
+    @classmethod
+    def _is_a_folder_that_can_be(cls, value: str) -> str:
+        try:
+            Path(value).expanduser()
+        except RuntimeError:
+            raise ValueError(f"{value!a} begins with the home directory of a user that is not known here") from None
+        return value
+
     @field_validator("s3_endpoint_url", "llmaas_api_url")
     @classmethod
     def _is_a_url(cls, value: str) -> str:

@@ -156,6 +156,8 @@ def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
             {"LIVEMEMFS_EMBED_URL": "http://localhost:80a/v1"},
             "EMBED_URL: 'http://localhost:80a/v1' is not an http:// or",
         ),
+        ({"LIVEMEMFS_STORE": "~nosuchuser/x"}, "LIVEMEMFS_STORE: '~nosuchuser/x' begins with the home directory of a"),
+        ({"LIVEMEMFS_CACHE": "~nosuchuser/x"}, "LIVEMEMFS_CACHE: '~nosuchuser/x' begins with the home directory of a"),
         ({"LIVEMEMFS_EMBED_URL": "http://[::1/v1"}, "EMBED_URL: 'http://[::1/v1' is not an http:// or https:// URL"),
         ({"LIVEMEMFS_EMBED_URL": "localhost:80/v1"}, "EMBED_URL: 'localhost:80/v1' is not an http:// or https:// URL"),
         ({"LIVEMEMFS_EMBED_URL": "http://a b/v1"}, "EMBED_URL: 'http://a b/v1' is not an http:// or https:// URL"),
