@@ -93,8 +93,17 @@ class Held:
         """Have it for another `SECONDS`. PreconditionFailed when it is ours no more, and what the store fails with."""
         async with self._renewing:  # a second one under way would take the first for another host's
             asked = trio.current_time()
-            info = await self._leases.write(self.space, self.fence, self._etag, released=False)
-            self._etag, self._renewed = info.etag, asked
+            self._etag = await self._write(released=False)
+            self._renewed = asked
+
+    async def _write(self, *, released: bool) -> str:
+        """Write it in place of what we wrote last. PreconditionFailed when somebody else has written since."""
+        try:
+            return (await self._leases.write(self.space, self.fence, self._etag, released=released)).etag
+        except PreconditionFailed:
+            # A renewal may have happened although its answer was lost, or nobody waited for it any more.
+            etag = await self._leases.etag_of(self.space, self.fence)
+            return (await self._leases.write(self.space, self.fence, etag, released=released)).etag
 
     async def keep(self) -> None:
         """Renew it again and again, until it is lost; runs beside the work."""
@@ -119,7 +128,7 @@ class Held:
             if self._lost:
                 return
             with suppress(LiveMemError):
-                await self._leases.write(self.space, self.fence, self._etag, released=True)
+                await self._write(released=True)
 
 
 class Leases:
@@ -191,6 +200,13 @@ class Leases:
             return None, ""
         return _Record.parse(found.data), found.info.etag
 
+    async def etag_of(self, space: str, fence: int) -> str:
+        """The version of the lease that we hold under this number. PreconditionFailed when it is another's."""
+        record, etag = await self._read(space)
+        if record is None or (record.holder, record.fence) != (self._holder, fence):
+            raise PreconditionFailed(key=keys.lease_key(space))
+        return etag
+
     async def write(self, space: str, fence: int, etag: str, *, released: bool) -> ObjectInfo:
         """Write the object in place of the version `etag` (empty: of none). PreconditionFailed, and the store's."""
         key, store = keys.lease_key(space), self._replica.store
@@ -208,10 +224,7 @@ class Leases:
         await self._replica.asking.call(lambda: store.put(key, data))
         if record is None or record.holder != self._holder:
             await trio.sleep(SETTLE)
-        record, now = await self._read(space)
-        if record is None or (record.holder, record.fence) != (self._holder, fence):
-            raise PreconditionFailed(key=key)
-        return ObjectInfo(key, now, len(data), 0)
+        return ObjectInfo(key, await self.etag_of(space, fence), len(data), 0)
 
     def statistics(self) -> LeaseStatistics:
         """Counters, cheap."""

@@ -22,7 +22,7 @@ from livememfs.store.memory import MemoryStore
 from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
-from livememfs.testing.store import FaultyStore
+from livememfs.testing.store import Fault, FaultyStore
 
 ROUNDS = 50
 KEY = keys.lease_key(SPACE)
@@ -141,6 +141,23 @@ async def test_a_check_while_it_is_being_renewed_is_no_loss(hosts: Hosts, autoju
         await held.check()
         await trio.sleep(RENEWED_EVERY - 0.1)
         await held.check()
+    assert (await took(hosts.two))[1] < LOOKED_AT_EVERY
+
+
+async def test_a_renewal_whose_answer_was_lost_is_no_loss(hosts: Hosts, autojump_clock: Clock) -> None:
+    """What a run has paid for must not be thrown away because the lease has changed by our own hand."""
+    async with hosts.one.hold(SPACE) as held:
+        hosts.stores[0].script("put", Fault(after=errors.Unreachable("reset", endpoint="the bucket")))
+        await trio.sleep(3 * RENEWED_EVERY)
+        await held.check()
+        assert await hosts.fence() == held.fence
+    assert (await took(hosts.two))[1] < LOOKED_AT_EVERY
+
+
+async def test_a_run_that_ends_during_a_renewal_gives_the_lease_back(hosts: Hosts, autojump_clock: Clock) -> None:
+    async with hosts.one.hold(SPACE):
+        hosts.stores[0].script("put", Fault(late=2.0))
+        await trio.sleep(RENEWED_EVERY + 1)
     assert (await took(hosts.two))[1] < LOOKED_AT_EVERY
 
 
