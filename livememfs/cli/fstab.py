@@ -30,7 +30,9 @@ IN_LINE = ("S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE")
 @command
 def fstab(
     choice: Choice,
-    mountpoint: Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where to mount.", show_default=False)],
+    mountpoint: Annotated[
+        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.", show_default=False)
+    ],
     allow_other: Annotated[bool, typer.Option("--allow-other", help="Let other users in.")] = False,
     link: Annotated[bool, typer.Option("--link", help=f"Make {SBIN / HELPER} first, as root.")] = False,
 ) -> None:

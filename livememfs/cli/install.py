@@ -6,6 +6,8 @@ Refuses the home directory, whose settings would hold for every project. Main th
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +21,7 @@ from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
 from livememfs.cli.mount import resolve
 from livememfs.errors import NotFound, UsageError
+from livememfs.fuse.mounted import ask
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 
@@ -49,7 +52,7 @@ def install(
     ],
     mount: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where it is mounted.", show_default="the one mount there is"),
+        typer.Option(parser=Path, metavar="DIR", help="Where it is mounted.", show_default="the one mount there is"),
     ] = None,
     project: ProjectDirectory = Path(),
     shared: Annotated[
@@ -137,12 +140,12 @@ def _look_for(mount: Path, space: Path) -> None:
     if str(mount) not in mounts.kernel_mounts():
         output.note(f"nothing is mounted on {mount} now; the hooks do nothing until it is")
         return
-    try:
-        (space / keys.META).stat()
-    except FileNotFoundError:
-        raise NotFound(path=f"space {space.name} on {mount}; `mkdir {space}` makes it") from None
-    except OSError as error:
-        output.note(f"the mount on {mount} does not answer ({error.strerror}); the hooks do nothing until it does")
+    answer = ask(mount, space / keys.META)
+    if answer is not None and answer.errno == errno.ENOENT:
+        raise NotFound(path=f"space {space.name} on {mount}; `mkdir {space}` makes it")
+    if answer is None or answer.errno:
+        reason = f" ({os.strerror(answer.errno)})" if answer is not None else ""
+        output.note(f"the mount on {mount} does not answer{reason}; the hooks do nothing until it does")
 
 
 def _context(space: Path) -> str | None:

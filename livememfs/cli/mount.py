@@ -36,7 +36,9 @@ LARGEST_LOG = 10_485_760
 @command
 def mount(
     choice: Choice,
-    mountpoint: Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="An empty directory.", show_default=False)],
+    mountpoint: Annotated[
+        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="An empty directory.", show_default=False)
+    ],
     foreground: Annotated[bool, typer.Option("--foreground", "-f", help="Stay in the foreground.")] = False,
     agent: Annotated[
         str | None,

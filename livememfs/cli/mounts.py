@@ -15,8 +15,9 @@ from pathlib import Path
 
 import platformdirs
 
-KERNEL_TYPE = "fuse.livememfs"
-_MOUNTINFO = Path("/proc/self/mountinfo")
+from livememfs.fuse.mounted import MOUNTINFO, mount_points
+
+_MOUNTINFO = MOUNTINFO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,12 +134,7 @@ def find(mountpoint: Path) -> Record | None:
 
 def kernel_mounts() -> list[str]:
     """The mount points where the kernel has a livememfs."""
-    found = []
-    for line in _MOUNTINFO.read_text(errors="surrogateescape").split("\n"):
-        before, _, after = line.partition(" - ")
-        if after.split(" ", 1)[0] == KERNEL_TYPE:
-            found.append(_unescape(before.split(" ")[4]))
-    return found
+    return mount_points(_MOUNTINFO)
 
 
 def start_time(pid: int) -> int | None:
@@ -149,8 +145,3 @@ def start_time(pid: int) -> int | None:
         return None
     state, *rest = text.rpartition(")")[2].split()  # the name in parentheses may itself hold anything
     return None if state in ("Z", "X") else int(rest[18])
-
-
-def _unescape(text: str) -> str:
-    """The kernel writes blanks and backslashes of a path as octal numbers."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -36,7 +36,8 @@ MaxNotes = Annotated[
 ]
 OfAgent = Annotated[str | None, typer.Option(metavar="NAME", help="Take only notes of this agent.", show_default=False)]
 Through = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Let the daemon of this mount do it.", show_default=False)
+    Path | None,
+    typer.Option(parser=Path, metavar="DIR", help="Let the daemon of this mount do it.", show_default=False),
 ]
 
 

@@ -36,7 +36,9 @@ SECRET = re.compile(r"token|key|secret|password")
 app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
 app.command("fstab")(fstab.fstab)
 
-Place = Annotated[Path, typer.Argument(metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)]
+Place = Annotated[
+    Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)
+]
 
 
 @app.command("install", context_settings={"ignore_unknown_options": True})

@@ -1,6 +1,7 @@
 """`livememfs status`: which mounts there are and how they are doing.
 
-Owns the state of a mount as one word. Reads `.livememfs/status.json` of each that serves. Main thread only.
+Owns the state of a mount as one word. Reads `.livememfs/status.json` of each that serves, and waits for none
+long. Main thread only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
 from livememfs.cli.mount import resolve
 from livememfs.errors import MountError
+from livememfs.fuse.mounted import ask
 from livememfs.tree.context import STATE
 
 State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
@@ -90,9 +92,10 @@ def _one(path: str, record: mounts.Record | None, in_kernel: bool) -> MountStatu
         return MountStatus(path, "saving" if alive else "ended badly", record)
     if record is not None and not alive:
         return MountStatus(path, "daemon died", record)
+    answer = ask(Path(path), Path(path, STATE, "status.json"))
     try:
-        details = json.loads((Path(path) / STATE / "status.json").read_bytes())
-    except (OSError, ValueError):
+        details = json.loads(answer.data if answer is not None else b"")
+    except ValueError:
         return MountStatus(path, "not answering", record)
     return MountStatus(path, "mounted", record, details)
 

@@ -19,6 +19,7 @@ import structlog
 
 from livememfs.errors import MountError
 from livememfs.fuse.adapter import Operations
+from livememfs.fuse.mounted import ask, mount_points
 
 if TYPE_CHECKING:
     from livememfs.tree.root import Root
@@ -30,6 +31,11 @@ FUSERMOUNT_SECONDS = 30
 
 def check_mountpoint(path: Path) -> None:
     """Raise MountError unless `path` is an empty directory. What a dead daemon left mounted there is cleared away."""
+    if str(path) in mount_points() and ask(path) is None:
+        raise MountError(
+            f"what is mounted on {path} does not answer; `livememfs umount --lazy {path}` clears it away, and what was"
+            " accepted is uploaded by the next mount of the same bucket"
+        )
     try:
         os.statvfs(path)  # always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one
         found = path.stat()

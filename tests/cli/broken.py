@@ -97,7 +97,8 @@ def doctor_where(breaking: str, tmp_path: Path, *options: str, **settings: str) 
     Without the right to pass over permissions, which root has, so that what may not be done cannot be.
     """
     # In this namespace, what other tests have mounted is not there.
-    alone = 'awk \'$3 == "fuse.livememfs" { print $2 }\' /proc/self/mounts | while read -r at; do umount -l "$at"; done'
+    named = """awk '$3 == "fuse.livememfs" { print $2 }' /proc/self/mounts"""
+    alone = f"""{named} | while read -r at; do umount -l "$(printf '%b' "$at")"; done"""
     program = 'exec setpriv --bounding-set=-dac_override,-dac_read_search,-fowner "$@"'
     command = [sys.executable, "-m", "livememfs", "doctor", "--json", *options]
     environment = {

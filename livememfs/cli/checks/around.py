@@ -1,13 +1,12 @@
 """What is around: mounts that no daemon answers for, and agents whose hooks lead to nothing.
 
-Owns the question to each mount, which a thread asks and nobody waits for long, since a daemon may hang. Refuses the
-network. Trio thread only.
+Owns what is made of the answers; nobody waits for a mount long, since a daemon may hang. Refuses the network. Trio
+thread only.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 from pathlib import Path
 
 import trio
@@ -16,9 +15,8 @@ from livememfs.agents.install import plan
 from livememfs.agents.install.tools import Tool
 from livememfs.cli import mounts
 from livememfs.cli.checks import Check
+from livememfs.fuse.mounted import ask
 from livememfs.records import keys
-
-ANSWER_SECONDS = 3.0
 
 
 async def checks(project: Path) -> list[Check]:
@@ -37,15 +35,11 @@ async def _state(path: str) -> str:
     """What is wrong with a mount that the kernel has; empty when nothing is."""
     if (record := mounts.find(Path(path))) is not None and not record.is_alive:
         return f"the daemon of {path} is dead"
-    with trio.move_on_after(ANSWER_SECONDS):
-        try:
-            # `statvfs` always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one.
-            await trio.to_thread.run_sync(os.statvfs, path, abandon_on_cancel=True)
-        except OSError as error:
-            # Another user's mount denies us, and that is right.
-            return f"the daemon of {path} is dead" if error.errno == errno.ENOTCONN else ""
-        return ""
-    return f"{path} does not answer"
+    answer = await trio.to_thread.run_sync(ask, Path(path))
+    if answer is None:
+        return f"{path} does not answer"
+    # Another user's mount denies us, and that is right.
+    return f"the daemon of {path} is dead" if answer.errno == errno.ENOTCONN else ""
 
 
 def _mounts(state: dict[str, str]) -> Check:
@@ -86,8 +80,8 @@ async def _space(tool: Tool, space: Path, answering: list[str]) -> Check | None:
     if str(mount) not in answering:
         advice = f"mount there (livememfs mount {mount}), or {undo}"
         return Check("hooks", "warn", f"{tool} writes to {space}, where nothing is mounted", advice)
-    with trio.move_on_after(ANSWER_SECONDS):
-        if await trio.to_thread.run_sync((space / keys.META).exists, abandon_on_cancel=True):
-            return None
+    answer = await trio.to_thread.run_sync(ask, mount, space / keys.META)
+    if answer is not None and answer.errno == 0:
+        return None
     advice = f"make it (mkdir {space}), or name another one (livememfs install {tool} --space SPACE), or {undo}"
     return Check("hooks", "warn", f"{tool} writes to {space}, and there is no such space", advice)

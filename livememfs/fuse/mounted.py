@@ -1,0 +1,74 @@
+"""Which mounts the kernel has, and whether one answers, found out without waiting for it.
+
+Owns the two questions. Refuses to ask from a process that somebody needs: whoever waits for a daemon that hangs can be
+neither interrupted nor killed, threads included, until the daemon answers or its mount is gone. Any thread.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+KERNEL_TYPE = "fuse.livememfs"
+MOUNTINFO = Path("/proc/self/mountinfo")
+ANSWER_SECONDS = 3.0
+_PROGRAM = """
+import os, sys
+try:
+    os.statvfs(sys.argv[1])
+    for path in sys.argv[2:]:
+        with open(path, "rb") as file:
+            sys.stdout.buffer.write(file.read())
+except OSError as error:
+    sys.exit(error.errno)
+"""
+"""`statvfs` always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one."""
+
+
+def mount_points(table: Path = MOUNTINFO) -> list[str]:
+    """Where the kernel has a livememfs."""
+    found = []
+    for line in table.read_text(errors="surrogateescape").split("\n"):
+        before, _, after = line.partition(" - ")
+        if after.split(" ", 1)[0] == KERNEL_TYPE:
+            found.append(_unescape(before.split(" ")[4]))
+    return found
+
+
+def _unescape(text: str) -> str:
+    """The kernel writes blanks and backslashes of a path as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of it: 0 or an errno, and what a file held."""
+
+    errno: int
+    data: bytes = b""
+
+
+def ask(mountpoint: Path, file: Path | None = None, *, seconds: float = ANSWER_SECONDS) -> Answer | None:
+    """Ask whoever serves a mount point, and for what a file on it holds. None when nobody answers in time."""
+    paths = [str(path) for path in (mountpoint, file) if path is not None]
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _PROGRAM, *paths],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+    )
+    assert child.stdout is not None  # it was asked for
+    try:
+        data, _ = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()  # it ends when the mount does; nobody waits for that
+        child.stdout.close()
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(0.05)
+        return None
+    return Answer(child.returncode, data)
