@@ -340,6 +340,10 @@ class ModelUnreachable(ModelError):
     message = "the model endpoint does not answer: {detail}"
 
 
+class RequestRefused(ModelError):
+    """The endpoint turned down this one request: its content filter, or something in it that it cannot take."""
+
+
 class ModelTimedOut(ModelError):
     """No reply within CONSOLIDATION_TIMEOUT."""
 

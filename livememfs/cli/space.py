@@ -258,7 +258,8 @@ def delete(
                 found = await spaces.info(app.replica, name)
                 await trio.to_thread.run_sync(_confirm, found)
             with output.bar(f"removing {name}") as progress:
-                return await spaces.delete(app.replica, name, progress=progress)
+                async with app.consolidations.leases.hold(name):
+                    return await spaces.delete(app.replica, name, progress=progress)
 
     removed = _run(choice, name, work)
     if as_json:

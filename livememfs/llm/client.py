@@ -9,7 +9,6 @@ endpoint echoes of it, into an error. The only module that imports openai. Trio 
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ _REJECTIONS = {
 }
 _JSON_OBJECT = {"type": "json_object"}
 _SCHEMA = "json_schema"
-_FAILURES = (openai.OpenAIError, json.JSONDecodeError, UnicodeError)
+_FAILURES = (openai.OpenAIError, ValueError, RecursionError)
 """What the library raises."""
 _ABOUT_SCHEMA = re.compile(r"response_?format|json_?schema|\bschema\b", re.IGNORECASE)
 
@@ -73,7 +72,7 @@ class _Endpoint:
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout: float) -> None:
         self.name = model
-        self._key = api_key
+        self._key = api_key = api_key.strip()  # a header with the line end of a file in it is shown in the error
         self._timeout = timeout
         self._host = urlsplit(base_url).hostname or "?"
         limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT))
@@ -106,19 +105,32 @@ class _Endpoint:
         raise errors.ModelError(f"{self._host}: {self._clean(str(error))}") from None
 
     def _raise_status(self, error: openai.APIStatusError) -> NoReturn:
-        status, said = error.status_code, self._clean(error.message)
+        raise self._fault(error.status_code, self._clean(error.message), is_length=_is_context_fault(error)) from None
+
+    def _raise_told(self, told: object) -> NoReturn:
+        """Raise what an error means that came under status 200, as gateways send those of the model behind them."""
+        found = told if isinstance(told, dict) else {"message": told}
+        said, code = self._clean(str(found.get("message") or told)), str(found.get("code"))
+        status = int(code) if code.isascii() and code.isdecimal() and 400 <= int(code[:4]) < 600 else 503
+        is_length = status == 413 or code == "context_length_exceeded" or _CONTEXT_FAULT.search(said) is not None
+        raise self._fault(status, said, is_length=is_length)
+
+    def _fault(self, status: int, said: str, *, is_length: bool) -> errors.ModelError:
+        """What a status and a server's words mean to us."""
         if status == 401:
             # Its text may echo the key.
-            raise errors.ModelDenied("status 401, the key is wrong or missing", status=status) from None
+            return errors.ModelDenied("status 401, the key is wrong or missing", status=status)
         if status in (403, 404):
-            raise errors.ModelDenied(f"status {status} for model {self.name}: {said}", status=status) from None
-        if _is_context_fault(error):
-            raise errors.ContextOverflow(said) from None
-        if status == 429 or status >= 500:
-            raise errors.ModelUnreachable(f"status {status}: {said}") from None
+            return errors.ModelDenied(f"status {status} for model {self.name}: {said}", status=status)
+        if is_length:
+            return errors.ContextOverflow(said)
+        if status in (408, 429) or status >= 500:
+            return errors.ModelUnreachable(f"status {status}: {said}")
         if status < 400:
-            raise errors.ModelError(f"status {status}, {self._host} sends us elsewhere; set the final URL") from None
-        raise errors.ModelError(f"status {status}: {said}") from None
+            return errors.ModelError(f"status {status}, {self._host} sends us elsewhere; set the final URL")
+        if status in (400, 422):
+            return errors.RequestRefused(f"status {status}: {said}")
+        return errors.ModelError(f"status {status}: {said}")
 
     def _clean(self, text: str) -> str:
         """A server's words, short, in one line and without our key."""
@@ -225,6 +237,8 @@ class OpenAIChat(_Endpoint):
         self._counts["prompt"] += tokens["prompt_tokens"]
         self._counts["completion"] += tokens["completion_tokens"]
         choices: object = completion.choices
+        if not choices and (told := getattr(completion, "error", None)):
+            self._raise_told(told)
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = getattr(choice, "message", None)
         text = getattr(message, "content", None)

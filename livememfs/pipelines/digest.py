@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from livememfs.cache.replica import Replica
+from livememfs.errors import PreconditionFailed
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.llm.builtin_digest import store_notes
 from livememfs.pipelines.digest_entry import entry_of, leaving_notes
@@ -25,10 +26,11 @@ from livememfs.pipelines.digest_plan import (
     plan_from_reply,
 )
 from livememfs.pipelines.digest_prompt import DIGEST_SCHEMA, digest_prompt
-from livememfs.pipelines.gather import Choice
+from livememfs.pipelines.gather import Choice, read_meta
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.transaction import Origin
 from livememfs.pipelines.work import Work
+from livememfs.records import keys
 from livememfs.records.ledger import Entry
 
 
@@ -78,7 +80,10 @@ class Digest(Work[DigestInputs, DigestPlan]):
         return {"memories": tuple(memories)}
 
     async def check(self, replica: Replica, inputs: DigestInputs, plan: DigestPlan) -> None:
-        """Nothing that a digest writes can be in anybody's way: each memory is a new object."""
+        """Whether this is still the same space; each memory is a new object, in nobody's way."""
+        meta, _ = await read_meta(replica, inputs.space)
+        if meta.created_at != inputs.meta.created_at:
+            raise PreconditionFailed(key=keys.meta_key(inputs.space))
 
     def entry(
         self, inputs: DigestInputs, plan: DigestPlan, now: datetime, origin: Origin, metrics: Mapping[str, Any]

@@ -12,6 +12,7 @@ has the lease. Two that write at the very end of that time can both believe it; 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -140,26 +141,29 @@ class Leases:
         self._clock = clock
         self._holder = holder
         self._waits = self._takeovers = self._held = 0
+        # The object says only which process holds it: within this one, whoever comes second waits here.
+        self._turns: defaultdict[str, trio.Lock] = defaultdict(trio.Lock)
 
     @asynccontextmanager
     async def hold(self, space: str) -> AsyncIterator[Held]:
         """Hold the lease of a space; waits until it can be had. What the store fails with is raised."""
-        held = await self.acquire(space)
-        self._held += 1
-        beside = trio.CancelScope()
+        async with self._turns[space]:
+            held = await self.acquire(space)
+            self._held += 1
+            beside = trio.CancelScope()
 
-        async def keep() -> None:
-            with beside:
-                await held.keep()
+            async def keep() -> None:
+                with beside:
+                    await held.keep()
 
-        self._nursery.start_soon(keep)
-        try:
-            yield held
-        finally:
-            beside.cancel()
-            self._held -= 1
-            with trio.move_on_after(RELEASE_SECONDS, shield=True):
-                await held.release()
+            self._nursery.start_soon(keep)
+            try:
+                yield held
+            finally:
+                beside.cancel()
+                self._held -= 1
+                with trio.move_on_after(RELEASE_SECONDS, shield=True):
+                    await held.release()
 
     async def acquire(self, space: str) -> Held:
         """Wait until the lease can be had, and take it."""

@@ -306,11 +306,15 @@ class Observer:
             self._due.pause()
             self._failed(batch.place.space, error)
             return None
+        except (errors.RequestRefused, errors.ModelTimedOut) as error:
+            self._not_this(batch, error)
+            return None
         except errors.ModelError as error:
             self._out(batch, error)
             return None
         self._unbilled[batch.place] = self._unbilled.get(batch.place, Meter()).plus(meter)
-        self._reached()
+        if meter.calls:
+            self._reached()
         if reply.verdict != "ok":
             self._refused(batch, WRONG[reply.verdict])
             return None
@@ -330,6 +334,15 @@ class Observer:
         tries = max(one.tries for one in batch.queued)
         self._due.hold(batch.place, min(AGAIN_SECONDS * 2**tries, AGAIN_MOST))
         self._went_wrong(batch.place, errors.ObserverFailed(f"a reply cannot be used: {reason}"))
+
+    def _not_this(self, batch: Batch, error: errors.ModelError) -> None:
+        """The endpoint turned a request down, or was too slow: a smaller one may do, and other sessions go on."""
+        self._counts["outages"] += 1
+        # Who was only slow may have been away altogether.
+        self._give_back(batch.queued, UNREACHED if isinstance(error, errors.ModelTimedOut) else str(error))
+        tries = max(one.tries for one in batch.queued)
+        self._due.hold(batch.place, HEAL_SECONDS * 2**tries)
+        self._went_wrong(batch.place, error)
 
     def _give_back(self, queued: Sequence[Queued], reason: str) -> None:
         """Have events wait again; those that were part of too many calls are given up."""

@@ -75,6 +75,8 @@ class Asking:
         assert self.model is not None  # the caller looked
         field = max(LEAST_CHARACTERS, FIELD_CHARACTERS >> tries)
         messages = request(events, known, with_summary=with_summary, field_characters=field, wrong=wrong)
+        if len(events) > 1 and self._settings.budget > 0 and _size(messages) > self._settings.budget:
+            return Reply("overflow"), Meter()  # no day would have room for it, so it is asked in smaller parts
         self._expect_budget(messages)
         self.calls += 1
         try:
@@ -92,15 +94,15 @@ class Asking:
 
     def _expect_budget(self, messages: Sequence[ChatMessage]) -> None:
         """BudgetSpent when the day has no room for a request."""
-        spent, asked = self.spent_today().tokens, sum(estimate(one.content) for one in messages)
-        if spent + asked > self._settings.budget:
+        spent = self.spent_today().tokens
+        if spent + _size(messages) > self._settings.budget:
             raise errors.BudgetSpent(spent=spent, budget=self._settings.budget)
 
     def _spend(self, messages: Sequence[ChatMessage], answer: ChatReply | None) -> Meter:
         """Take note of what a call cost; estimated where the endpoint does not tell."""
         asked = answer.prompt_tokens if answer is not None else 0
         said = answer.completion_tokens if answer is not None else 0
-        asked = asked or sum(estimate(one.content) for one in messages)
+        asked = asked or _size(messages)
         if answer is not None and not said:
             said = estimate(answer.text)
         self._inbox.spend(self._day(), asked, said)
@@ -112,3 +114,8 @@ class Asking:
 
     def _day(self) -> str:
         return self._clock.now().astimezone(UTC).date().isoformat()
+
+
+def _size(messages: Sequence[ChatMessage]) -> int:
+    """The tokens of a request, estimated."""
+    return sum(estimate(one.content) for one in messages)

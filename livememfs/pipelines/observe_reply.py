@@ -20,6 +20,10 @@ from livememfs.records.session import SUMMARY_FIELDS
 Verdict = Literal["ok", "empty", "prose", "refusal", "overflow", "truncated", "unaccounted"]
 
 _THINKING = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_END_OF_THINKING = re.compile(
+    r"</(?:think|thinking|thought|reasoning)\s*>(?=\s*(?:```\w*\s*)?<(?:observation|skip|(?:session_|no_)?summary)\b)",
+    re.IGNORECASE,
+)
 _OPEN_THINKING = re.compile(r"\A\s*<(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
 _OBSERVATION = re.compile(r"<observation\b([^>]*)>(.*?)</observation\s*>", re.DOTALL | re.IGNORECASE)
 _SKIP = re.compile(r"<skip\b([^>]*?)(?:/>|>(.*?)</skip\s*>)", re.DOTALL | re.IGNORECASE)
@@ -82,7 +86,7 @@ class Reply:
 
 def read(text: str, finish_reason: str, events: int) -> Reply:
     """What a reply to a batch of so many events says. Never raises."""
-    text = _THINKING.sub("", text).strip()
+    text = _without_thinking(text)
     if not text:
         return Reply("empty")
     if _OPEN_THINKING.match(text) or finish_reason == "length":
@@ -101,6 +105,15 @@ def read(text: str, finish_reason: str, events: int) -> Reply:
     if events and not (drafts or skipped):
         return Reply("unaccounted", summary=summary, no_summary=no_summary)
     return Reply("ok", drafts, skipped, summary, no_summary)
+
+
+def _without_thinking(text: str) -> str:
+    """The text after any reasoning in front of it. What opens it is often a part of the chat template."""
+    while (rest := _THINKING.sub("", text)) != text:
+        text = rest
+    if not _OPEN_THINKING.match(text) and (end := _END_OF_THINKING.search(text)) is not None:
+        text = text[end.end() :]
+    return text.strip()
 
 
 def _instead(text: str) -> Verdict:

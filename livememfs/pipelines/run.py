@@ -122,6 +122,11 @@ class _Cost:
         self.total += figures.get("total_tokens") or 0
 
 
+def _estimated(asked: int, said: int) -> dict[str, int]:
+    """The figures of a call of which the endpoint does not tell them: the day's tokens must end some time."""
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+
 @dataclass
 class _Run(Generic[InputsT, PlanT]):
     """One run and what it has found out so far."""
@@ -275,7 +280,8 @@ class _Run(Generic[InputsT, PlanT]):
                 temperature=settings.temperature,
                 schema=self.work.schema,
             )
-            self.cost.add(asdict(reply))
+            said = estimate(reply.text, settings.chars_per_token)
+            self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, said))
             self.answered_by = reply.model
             return reply
         raise ModelTimedOut(f"{settings.timeout:g}")

@@ -132,8 +132,9 @@ async def _put_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
 async def delete(replica: Replica, space: str, *, progress: Progress | None = None) -> int:
     """Remove a space with all it holds; how many objects went. Raises NotFound.
 
-    `_meta.json` goes last: a delete that fails on the way leaves a space, and the next one carries on. What other hosts
-    write meanwhile is looked for again before that.
+    Called under the lease of the space: what a run that is committed writes would be what is left of it. `_meta.json`
+    goes last: a delete that fails on the way leaves a space, and the next one carries on. What other hosts write
+    meanwhile is looked for again before that.
     """
     await require_space(replica, space)
     async with _nothing_to_come(replica, space):

@@ -13,6 +13,7 @@ from typing import Any
 from livememfs.errors import BadRequest, TooLarge
 from livememfs.pipelines import spaces
 from livememfs.pipelines.objects import content
+from livememfs.pipelines.options import CONTROLS
 from livememfs.pipelines.parameters import Parameter
 from livememfs.records.size import Budget
 from livememfs.records.space import Meta
@@ -123,7 +124,11 @@ async def space_delete(call: Call, space_id: str, confirm: bool = False) -> Answ
     """Remove a space with all it holds; its backups stay."""
     if not confirm:
         raise BadRequest(path=space_id, detail="nothing was removed: confirm is not true")
-    return {"objects": await spaces.delete(call.replica, space_id)}
+    runs = call.context.consolidations
+    for kind in CONTROLS:
+        runs.cancel(space_id, kind)  # what it would write is to go; one that writes already is waited for
+    async with runs.leases.hold(space_id):
+        return {"objects": await spaces.delete(call.replica, space_id)}
 
 
 TOOLS = (

@@ -147,7 +147,16 @@ FAILURES = {
     "wrong key": (Scripted(f"Incorrect API key: {KEY}", status=401), errors.ModelDenied, "key is wrong"),
     "forbidden": (Scripted("this model is not for you", status=403), errors.ModelDenied, "not for you"),
     "unknown model": (Scripted("The model m-1 does not exist", status=404), errors.ModelDenied, "m-1"),
-    "bad request": (Scripted("max_tokens is over 16384", status=400), errors.ModelError, "max_tokens is over 16384"),
+    "bad request": (
+        Scripted("max_tokens is over 16384", status=400),
+        errors.RequestRefused,
+        "max_tokens is over 16384",
+    ),
+    "filtered": (
+        Scripted("it was filtered", status=400, error_fields={"code": "content_filter"}),
+        errors.RequestRefused,
+        "it was filtered",
+    ),
     "context by code": (
         Scripted("too much", status=400, error_fields={"code": "context_length_exceeded"}),
         errors.ContextOverflow,
@@ -175,7 +184,29 @@ FAILURES = {
     ),
     "broken JSON": (Scripted(body=b'{"choices": ['), errors.ModelError, "127.0.0.1"),
     "not an object": (Scripted(body=b"[]"), errors.ModelError, "chat completion|no choices"),
-    "an error with status 200": (Scripted(body=b'{"error": "quota"}'), errors.ReplyRefused, "no choices"),
+    "an error with status 200": (Scripted(body=b'{"error": "quota"}'), errors.ModelUnreachable, "quota"),
+    "throttled with status 200": (
+        Scripted(body=b'{"error": {"code": 429, "message": "slow down"}}'),
+        errors.ModelUnreachable,
+        "429: slow down",
+    ),
+    "denied with status 200": (
+        Scripted(body=b'{"error": {"code": "401", "message": "bad key"}}'),
+        errors.ModelDenied,
+        "key is wrong",
+    ),
+    "too long with status 200": (
+        Scripted(body=b'{"error": {"code": 400, "message": "maximum context length is 8192 tokens"}}'),
+        errors.ContextOverflow,
+        "longer than the model",
+    ),
+    "an odd code with status 200": (
+        Scripted(body=b'{"error": {"code": 99999, "message": "odd"}}'),
+        errors.ModelUnreachable,
+        "odd",
+    ),
+    "JSON without an end": (Scripted(body=b'{"choices": ' + b"[" * 100_000), errors.ModelError, "127.0.0.1"),
+    "a number without an end": (Scripted(body=b'{"created": ' + b"9" * 5_000 + b"}"), errors.ModelError, "127.0.0.1"),
     "choices of a wrong type": (Scripted(body=b'{"choices": 5}'), errors.ReplyRefused, "no choices"),
     "no choices": (Scripted("x", choices=False), errors.ReplyRefused, "no choices"),
     "no content": (Scripted(None, finish_reason="length"), errors.ReplyRefused, "no text .finish_reason length"),
@@ -206,6 +237,17 @@ async def test_the_key_never_leaves_in_an_error_even_when_the_server_echoes_it()
         await ask(llm.url)
 
     assert "sk-" not in repr(caught.value) + str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["a-plain-key\n", "a-plain-key\r\n", " a-plain-key "])
+async def test_a_key_from_a_file_is_sent_without_what_stands_around_it(key: str) -> None:
+    """A header with a line end in it is refused by the library, in words that tell the key."""
+    with ScriptedLLM("pong") as llm:
+        chat = OpenAIChat(llm.url, key, "m-1", 5)
+        await chat.chat([ChatMessage("user", "ping")], max_tokens=5, temperature=0)
+        await chat.aclose()
+
+    assert llm.requests[0].headers["authorization"] == "Bearer a-plain-key"
 
 
 async def test_a_refused_reply_tells_what_it_cost() -> None:

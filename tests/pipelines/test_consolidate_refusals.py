@@ -241,7 +241,7 @@ async def test_front_matter_of_a_foreign_hand_may_stay_as_it_is(world: World) ->
 ENDPOINT = {
     "wrong key": (Scripted("no", status=401), errors.ModelDenied),
     "unknown model": (Scripted("no such model", status=404), errors.ModelDenied),
-    "too large": (Scripted("no, thanks", status=400), errors.ModelError),
+    "too large": (Scripted("no, thanks", status=400), errors.RequestRefused),
     "throttled": (Scripted("slow down", status=429), errors.ModelUnreachable),
     "broken": (Scripted("oops", status=503), errors.ModelUnreachable),
     "reset": (Scripted(reset=True), errors.ModelUnreachable),

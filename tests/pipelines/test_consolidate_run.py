@@ -466,3 +466,15 @@ def test_consolidations_are_idle_before_the_first_request(world: World) -> None:
     assert consolidations.status(SPACE) == {"space": SPACE, "state": "idle"}
     assert consolidations.latest(SPACE) == 0
     assert consolidations.diff(SPACE) is None
+
+
+async def test_tokens_are_estimated_where_the_endpoint_does_not_tell(world: World) -> None:
+    """A schedule's daily limit counts them."""
+    await world.seed(notes=1)
+    answer = Scripted(json.dumps(consolidation_reply({"progress.md": NEW}, action="created")), usage=None)
+
+    figures = (await run(world, answer)).metrics
+
+    assert figures.llm_prompt_tokens > 500
+    assert figures.llm_completion_tokens > 20
+    assert figures.llm_tokens_used == figures.llm_prompt_tokens + figures.llm_completion_tokens

@@ -323,6 +323,78 @@ def test_one_event_that_cannot_be_observed_keeps_no_other_from_it() -> None:
         run(main, llm, settings=ObserveSettings(batch=8, idle=1.0))
 
 
+REFUSED = Scripted("it was filtered", status=400, error_fields={"code": "content_filter"})
+
+
+@pytest.mark.parametrize("answer", [REFUSED, Scripted("unprocessable", status=422)], ids=["filtered", "unprocessable"])
+def test_one_event_that_the_endpoint_turns_down_keeps_no_other_from_being_observed(answer: Scripted) -> None:
+    """Neither those beside it nor those of other sessions, within the hour."""
+
+    def responder(request: LLMRequest) -> Any:
+        return answer if "poison" in request.text else observing(request)
+
+    async def main(world: World) -> None:
+        for number in range(8):
+            await world.tool(number, session="bad", output="poison" if number == 3 else "fine")
+        await trio.sleep(60)
+        for session in ("one", "two"):
+            for number in range(8):
+                await world.tool(100 + number, session=session)
+        await trio.sleep(3_600)
+        assert (world.events().observed, world.events().failed, world.events().waiting) == (23, 1, 0)
+
+    with ScriptedLLM(responder=responder) as llm:
+        run(main, llm, settings=ObserveSettings(batch=8, idle=1.0))
+        assert len(llm.requests) <= 16
+
+
+def test_a_batch_that_takes_the_model_too_long_is_asked_for_in_smaller_parts() -> None:
+    def responder(request: LLMRequest) -> Any:
+        return Scripted(hold=True) if len(events_in(request)) > 2 else observing(request)
+
+    async def main(world: World) -> None:
+        assert world.model is not None
+        world.model.passes = True
+        for number in range(8):
+            await world.tool(number)
+        await world.until(lambda: world.events().observed == 8)
+        llm.release()
+
+    with ScriptedLLM(responder=responder) as llm:
+        run(main, llm, settings=ObserveSettings(batch=8, idle=1.0), timeout=50.0)
+
+
+def test_a_rate_limit_that_a_gateway_tells_under_status_200_is_an_outage() -> None:
+    """What waited for it is observed when the limit has passed."""
+    limited = Scripted(body=b'{"error": {"message": "Provider rate limited", "code": 429}}')
+    state = {"limited": True}
+
+    async def main(world: World) -> None:
+        for number in range(4):
+            await world.tool(number)
+        await trio.sleep(1_200)
+        assert "Provider rate limited" in world.observer.trouble()
+        state["limited"] = False
+        await world.tool(9)
+        await world.until(lambda: world.events().observed == 5)
+
+    with ScriptedLLM(responder=lambda one: limited if state["limited"] else observing(one)) as llm:
+        run(main, llm, settings=ObserveSettings(batch=4, idle=1.0))
+
+
+def test_a_days_budget_that_holds_no_whole_batch_is_spent_on_smaller_ones() -> None:
+    text = "word " * 2_000
+
+    async def main(world: World) -> None:
+        for number in range(16):
+            await world.tool(number, output=text, input={"file_path": "/p/x", "new_string": text})
+        await trio.sleep(6 * 3_600)
+        assert world.events().observed == 16
+
+    with ScriptedLLM(responder=observing) as llm:
+        run(main, llm, settings=ObserveSettings(batch=16, idle=1.0, budget=8_000))
+
+
 def test_the_days_budget_stops_it_and_it_goes_on_the_next_day() -> None:
     async def main(world: World) -> None:
         await world.tool(1)

@@ -50,6 +50,29 @@ def test_an_answer_at_the_limit_of_tokens_is_none_whatever_it_says(text: str) ->
     assert reply(text, finish_reason="length") == Reply("truncated")
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "I could write:\n" + observation(2, title="A draft") + "\nbut nothing shows that.\n</think>\n\n",
+        "<think>a</think>\n<think>b</think>\n",
+        "Let me see.\n</thinking>\n```xml\n",
+        "<reasoning>" + observation(2, title="A draft") + "</reasoning>",
+    ],
+)
+def test_what_a_model_thinks_before_it_answers_is_no_answer(before: str) -> None:
+    """Also where the beginning of the thinking is a part of the model's template and only its end is in the reply."""
+    found = reply(before + observation(1, title="The port is 80"))
+
+    assert found.verdict == "ok"
+    assert [one.title for one in found.observations] == ["The port is 80"]
+
+
+def test_an_observation_may_quote_the_end_of_thinking() -> None:
+    found = reply(observation(1, narrative="The reply began with </think> and nothing else") + observation(2))
+
+    assert [one.events for one in found.observations] == [(1,), (2,)]
+
+
 REFUSALS = [
     "I'm sorry, but I can't help with that.",
     "I am unable to observe this session.",

@@ -200,7 +200,7 @@ async def test_a_page_in_the_place_of_an_api_is_told_apart() -> None:
     ("status", "kind"),
     [
         (307, errors.ModelError),
-        (400, errors.ModelError),
+        (400, errors.RequestRefused),
         (401, errors.ModelDenied),
         (403, errors.ModelDenied),
         (404, errors.ModelDenied),
