@@ -75,6 +75,13 @@ class CacheInUse(MountError):
     errno = _errno.EBUSY
 
 
+class CacheUnusable(LiveMemError):
+    """The folder for local state cannot be made or used."""
+
+    message = "the local state cannot be kept in {path}: {detail}"
+    what_to_do = "let this user write there, or set LIVEMEMFS_CACHE to another folder"
+
+
 class CannotInstall(LiveMemError):
     """A file of a project cannot be changed as installing or uninstalling would have to; no file was changed."""
 

@@ -12,18 +12,24 @@ import sqlite3
 from hashlib import blake2b
 from pathlib import Path
 
-from livememfs.errors import CacheInUse
+from livememfs.errors import CacheInUse, CacheUnusable
 
 MOUNTS = 16
 
 
 def cache_folder(below: Path, label: str) -> Path:
-    """The folder for the bucket that `label` names. CacheInUse when all are taken."""
+    """The folder for the bucket that `label` names, made if need be. CacheInUse when all are taken, CacheUnusable."""
     stem = blake2b(label.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     folders = [below / (stem if number == 1 else f"{stem}-{number}") for number in range(1, MOUNTS + 1)]
     free = [folder for folder in folders if not _in_use(folder)]
     if not free:
         raise CacheInUse(path=folders[0])
+    try:
+        free[0].mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CacheUnusable(path=below, detail=error.strerror) from None
+    if not os.access(free[0], os.W_OK | os.X_OK):
+        raise CacheUnusable(path=free[0], detail="it cannot be written to")
     return next((folder for folder in free if _has_waiting(folder)), free[0])
 
 
@@ -32,6 +38,8 @@ def _in_use(folder: Path) -> bool:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except OSError as error:
+        raise CacheUnusable(path=folder.parent, detail=error.strerror) from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -131,6 +131,7 @@ async def run_daemon(
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     fuse_mount.check_mountpoint(mountpoint)
+    fuse_mount.check_places(mountpoint, places(settings))
     sys.setswitchinterval(SWITCH_SECONDS)
     # Names and nodes are many and live long; looking through all of them again for each few hundred new ones is what
     # a listing of a hundred thousand notes would mostly consist of.
@@ -155,6 +156,12 @@ async def run_daemon(
         raise
     record.ended("")
     log.info("unmounted", mountpoint=str(mountpoint))
+
+
+def places(settings: Settings) -> list[tuple[str, Path]]:
+    """The folders that a daemon with these settings reads and writes."""
+    store = [] if settings.s3_bucket_name else [("store", settings.store_path)]
+    return [*store, ("cache", settings.cache_path)]
 
 
 def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:

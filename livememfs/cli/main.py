@@ -93,8 +93,14 @@ def livememfs(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
     completion.prepare()
+    output.take_any_text()
     try:
         app(args=arguments, prog_name=completion.PROGRAM)
     except LiveMemError as error:
         output.complain(error)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if not output.is_lost():
+            raise
+        output.note(f"livememfs: what is to be shown cannot be written: {error.strerror} (the command itself is done)")
+        sys.exit(1)

@@ -15,6 +15,7 @@ from livememfs.app import open_app
 from livememfs.cli import mounts, web
 from livememfs.cli.common import Choice, command, quiet_log, run
 from livememfs.cli.mount import resolve
+from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import MountError
 from livememfs.pipelines import spaces
@@ -60,7 +61,8 @@ async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None
 
     async with open_app(settings, serving=True) as app:
         if space:
-            await spaces.require_space(app.replica, space)
+            with naming_the_space(space):
+                await spaces.require_space(app.replica, space)
         await over_stdio(app, tools=tools, agent=agent, space=space)
 
 

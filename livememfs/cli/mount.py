@@ -141,6 +141,7 @@ def _background(
 ) -> None:
     settings = choice.load(**more)
     fuse_mount.check_mountpoint(path)
+    fuse_mount.check_places(path, daemon.places(settings))
     log_file = _open_log(path)
     options = choice.arguments(settings)
     options += ["--agent", settings.agent] if settings.agent else []

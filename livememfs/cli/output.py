@@ -7,7 +7,9 @@ carries results only. Refuses colours and boxes where nobody looks. Main thread 
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +41,23 @@ def note(*lines: str) -> None:
     for line in lines:
         sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
+
+
+def take_any_text() -> None:
+    """Have characters that a terminal or a file cannot show written as escapes: a note may hold any."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def is_lost() -> bool:
+    """Whether standard output cannot be written, as on a full disk. Then nothing more is, also at the end."""
+    try:
+        os.write(1, b"\n")  # before a traceback, if it comes to that, a line more does no harm
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
+        return True
+    return False
 
 
 def complain(error: LiveMemError) -> None:

@@ -15,6 +15,7 @@ from livememfs.app import open_app
 from livememfs.cache.replica import Replica
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.recall.page import DEFAULT_BUDGET, page
@@ -55,7 +56,8 @@ def search(
 async def _ask(settings: Settings, question: str, wanted: list[str], limit: int | None) -> Answer:
     async with open_app(settings) as app:
         for name in wanted:
-            await spaces.require_space(app.replica, name)
+            with naming_the_space(name):
+                await spaces.require_space(app.replica, name)
         asked = wanted or await all_spaces(app.replica)
         await app.recall.prepare(asked, INDEXED_WITHIN)
         return await app.recall.ask(question, asked, limit=limit)

@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-import trio
 import typer
 
 from livememfs.app import open_app
@@ -252,15 +251,18 @@ def delete(
 ) -> None:
     """Remove a space with everything in it."""
 
+    async def look(settings: Settings) -> spaces.SpaceInfo:
+        async with open_app(settings) as app:
+            return await spaces.info(app.replica, name)
+
     async def work(settings: Settings) -> int:
         async with open_app(settings) as app:
-            if not yes:
-                found = await spaces.info(app.replica, name)
-                await trio.to_thread.run_sync(_confirm, found)
             with output.bar(f"removing {name}") as progress:
                 async with app.consolidations.leases.hold(name):
                     return await spaces.delete(app.replica, name, progress=progress)
 
+    if not yes:
+        _confirm(_run(choice, name, look))  # outside of trio, where Ctrl-C ends a question that nobody answers
     removed = _run(choice, name, work)
     if as_json:
         output.print_json({"space": name, "removed_objects": removed})

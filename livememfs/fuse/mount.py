@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,10 @@ def check_mountpoint(path: Path) -> None:
         os.statvfs(path)  # always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one
         found = path.stat()
     except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise MountError(
+                f"there is no directory {path}; make it first: mkdir -p {shlex.quote(str(path))}"
+            ) from None
         if error.errno != errno.ENOTCONN:
             raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
         log.info("clearing away a mount whose daemon is gone", mountpoint=str(path))
@@ -55,6 +60,19 @@ def check_mountpoint(path: Path) -> None:
         raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
     if taken is not None:
         raise MountError(f"{path} is not empty; a mount would hide what is in it")
+
+
+def check_places(mountpoint: Path, used: Sequence[tuple[str, Path]]) -> None:
+    """Raise MountError where the daemon would wait for itself, and for ever.
+
+    That is where what it reads or writes is below its own mount, or the mount is below the folder that it lists.
+    """
+    for what, folder in used:
+        place = folder.resolve()
+        if place.is_relative_to(mountpoint):
+            raise MountError(f"the {what} {place} is inside of the mount point; name another place for one of them")
+        if what == "store" and mountpoint.is_relative_to(place):
+            raise MountError(f"{mountpoint} is inside of the store {place}; mount it somewhere else")
 
 
 async def serve(

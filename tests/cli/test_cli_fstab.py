@@ -97,7 +97,7 @@ def test_a_mount_that_fails_has_the_status_of_mount(tmp_path: Path, capsys: pyte
         main([str(tmp_path / "store"), str(tmp_path / "not there")])
 
     assert caught.value.code == 32
-    assert "cannot be mounted on" in capsys.readouterr().err
+    assert "there is no directory" in capsys.readouterr().err
 
 
 # --- the line ----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import structlog
-from consolidation_world import RULES, SPACE, World, asking, run, until_asked
+from consolidation_world import RULES, SPACE, World, asking, filing, run, until_asked
 
 from livememfs.errors import ConditionsUnsupported
 from livememfs.pipelines.options import RunOptions
@@ -478,3 +478,14 @@ async def test_tokens_are_estimated_where_the_endpoint_does_not_tell(world: Worl
     assert figures.llm_prompt_tokens > 500
     assert figures.llm_completion_tokens > 20
     assert figures.llm_tokens_used == figures.llm_prompt_tokens + figures.llm_completion_tokens
+
+
+@pytest.mark.parametrize("notes", [1, 60])
+async def test_what_is_filed_word_for_word_states_nothing_without_a_source(world: World, notes: int) -> None:
+    await world.seed(notes=notes)
+    async with filing(world) as consolidations:
+        result = await consolidations.run_once(SPACE)
+
+    assert (result.metrics.notes_processed, result.metrics.unsourced) == (notes, 0)
+    [entry] = await world.ledger()
+    assert entry.unsourced == ()
