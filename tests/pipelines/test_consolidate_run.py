@@ -482,7 +482,9 @@ async def test_tokens_are_estimated_where_the_endpoint_does_not_tell(world: Worl
 
 @pytest.mark.parametrize("notes", [1, 60])
 async def test_what_is_filed_word_for_word_states_nothing_without_a_source(world: World, notes: int) -> None:
-    await world.seed(notes=notes)
+    await world.seed(notes=0)
+    for _ in range(notes):
+        await world.note("We chose the quiet harbour.")
     async with filing(world) as consolidations:
         result = await consolidations.run_once(SPACE)
 
