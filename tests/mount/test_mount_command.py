@@ -63,7 +63,7 @@ def test_mount_returns_when_the_mount_is_usable_and_umount_when_all_is_saved(
     assert "livememfs umount" in told
     assert "ls " in told
     sh("mkdir project && echo 'We chose S3.' > project/live/decision-store.md", cwd=tmp_path / "mnt")
-    assert "mounted" in livememfs("status").stdout
+    assert "mounted" in livememfs("status mnt").stdout
     told = livememfs("umount mnt").stdout
 
     assert f"everything is in folder {tmp_path}/store" in told
@@ -155,7 +155,7 @@ def test_a_killed_daemon_is_told_from_a_good_end_and_cleared_away(livememfs: Run
     (record,) = records(home)
     os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
 
-    assert "daemon died" in livememfs("status", status=1).stdout
+    assert "daemon died" in livememfs("status mnt", status=1).stdout
     livememfs("umount mnt")
 
     assert not mounted_at(tmp_path / "mnt")
