@@ -385,6 +385,12 @@ def _time_of_link(directory: Path) -> object:
     return "kept" if path.lstat().st_mtime_ns == 2 else "not kept"
 
 
+def _long_ago(directory: Path) -> object:
+    path = _file(directory)
+    os.utime(path, ns=(1, -86_400_000_000_000))
+    return {-86_400_000_000_000: "as set", 0: "1970"}[path.stat().st_mtime_ns]
+
+
 def _hole(directory: Path) -> object:
     path = _file(directory)
     os.truncate(path, 100_000)
@@ -464,6 +470,7 @@ DIFFERENCES = [
         "`stat`", "`st_ctime` after `utimens`", "now", "the modification time", "one time is kept", _change_time
     ),
     Difference("`utimens`", "on a link", "kept", "not kept", "a link is its target alone", _time_of_link),
+    Difference("`utimens`", "before 1970", "as set", "1970", "the kernel is told no earlier time", _long_ago),
 ]
 """A test shows every row to be so. The random steps leave out what these rows say of size, links and times."""
 

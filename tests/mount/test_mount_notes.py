@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 import subprocess
 import sys
@@ -207,3 +209,14 @@ def test_a_note_moved_out_of_live_is_copied_by_mv(mounted: Mount, bucket: Bucket
 
     assert stored(bucket) == []
     assert bucket.text("project/a.md").endswith("kept\n")
+
+
+def test_a_note_can_be_mapped_by_who_reads_and_not_by_who_also_writes(mounted: Mount) -> None:
+    """Its front matter is completed at close: whoever wrote through a map would see a file that changes under it."""
+    sh("mkdir -p project", cwd=mounted.path)
+    path = mounted.path / LIVE / "a.md"
+    path.write_text("mapped\n")
+    with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert mapped[:].endswith(b"mapped\n")
+    with path.open("r+b") as opened, pytest.raises(OSError, match=os.strerror(errno.ENODEV)):
+        mmap.mmap(opened.fileno(), 0)
