@@ -1,8 +1,8 @@
 """The process behind a mount: from settings to a mounted tree, and back.
 
 Owns the order of things: look at the mount point, ask the store, mount, report readiness; at the end let the kernel go,
-save what was accepted, say what could not be saved. SIGTERM, SIGINT and SIGHUP unmount in good order; a second one ends
-the process at once. One mount per process; main thread only.
+save what was accepted, say what could not be saved. Signals that ask it to end (`ending`) unmount in good order. One
+mount per process; main thread only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ import trio
 from livememfs.app import App, open_app
 from livememfs.app.visitor import Visitor
 from livememfs.cli import mounts
+from livememfs.cli.ending import asked_to_end
 from livememfs.cli.notify import ServiceManager
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
@@ -42,7 +42,6 @@ SPACES_MET = 16
 GC_THRESHOLD = 20_000
 SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
-STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -176,9 +175,11 @@ def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:
     )
 
 
-def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManager) -> Callable[[], None]:
-    def announce() -> None:
+def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManager) -> Callable[[str], None]:
+    def announce(url: str) -> None:
         record.write()
+        if url:
+            record.serving(url)
         log.info("mounted", mountpoint=record.mountpoint, store=record.store)
         readiness.ready()
         manager.ready(f"{record.store} is mounted on {record.mountpoint}")
@@ -187,21 +188,21 @@ def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManag
 
 
 async def _serve(
-    app: App, mountpoint: Path, served: Served, record: mounts.Record, on_ready: Callable[[], None], table: Table
+    app: App, mountpoint: Path, served: Served, record: mounts.Record, on_ready: Callable[[str], None], table: Table
 ) -> None:
-    """Serve until the kernel lets go, by `umount` or by a signal."""
-    settings = app.settings
+    """Serve until the kernel lets go, by `umount` or by a signal. `on_ready` is told where HTTP is served."""
+    settings, url = app.settings, ""
     async with trio.open_nursery() as nursery:
-        await nursery.start(_watch_signals)
+        await nursery.start(_end_by_signal, nursery.cancel_scope)
         await nursery.start(sock.listen, record.socket, partial(_speak, app))
         if served.address is not None:
-            record.serving(await nursery.start(_web, app, served))
+            url = await nursery.start(_web, app, served)
         await fuse_mount.serve(
             app.tree,
             mountpoint,
             allow_other=settings.allow_other,
             op_timeout=settings.op_timeout,
-            on_ready=on_ready,
+            on_ready=partial(on_ready, url),
             source=table.source,
             noexec=table.noexec,
             limited=app.gate.limited,
@@ -234,11 +235,10 @@ async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = 
     await server.run(task_status=task_status)
 
 
-async def _watch_signals(task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    with trio.open_signal_receiver(*STOPPED_BY) as received:
-        task_status.started()
-        async for number in received:
-            log.info("stopping", signal=signal.Signals(number).name)
-            fuse_mount.stop()
-            break
-    # From here on the signals have their usual effect again: a second one does not wait for what is being saved.
+async def _end_by_signal(
+    serving: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Let the mount go when a signal asks for it; before there is one, give up making it."""
+    await asked_to_end(task_status=task_status)
+    if not fuse_mount.stop():
+        serving.cancel()

@@ -87,7 +87,9 @@ class Record:
         self.path.with_suffix(".url").write_text(url)
 
     def draining(self, left: int) -> None:
-        """Tell whoever waits for the end how much is left."""
+        """Tell whoever waits for the end how much is left. Whoever never served, or lost its place, says nothing."""
+        if find(Path(self.mountpoint)) != self:
+            return
         with contextlib.suppress(OSError):  # it is only for a progress bar
             self.path.with_suffix(".left").write_text(str(left))
 

@@ -5,10 +5,8 @@ Owns that whoever starts it is told where it is and how to get in. Main thread o
 
 from __future__ import annotations
 
-import signal
 from typing import Annotated
 
-import structlog
 import trio
 import typer
 
@@ -16,9 +14,9 @@ from livememfs import log
 from livememfs.app import App, open_app
 from livememfs.cli import output
 from livememfs.cli.common import Choice, command, run
+from livememfs.cli.ending import asked_to_end
 from livememfs.config import Settings
 
-STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 DEFAULT = "127.0.0.1:8765"
 
 AllowHost = Annotated[
@@ -53,10 +51,7 @@ async def _listen(settings: Settings, address: str, names: list[str], tools: str
         server = http_server(app, Address.parse(address), allow_hosts=names, tools=tools, pages=pages)
         url = await nursery.start(server.run)
         await tell(app, url, pages=pages)
-        with trio.open_signal_receiver(*STOPPED_BY) as received:
-            async for number in received:
-                structlog.get_logger("livememfs.cli").info("stopping", signal=signal.Signals(number).name)
-                break
+        await asked_to_end()
         server.stop()
 
 

@@ -29,6 +29,9 @@ log = structlog.get_logger("livememfs.fuse")
 
 FUSERMOUNT_SECONDS = 30
 
+_mounted = False
+"""Whether pyfuse3 has a session. Asked to end one that is not there, it brings the process down."""
+
 
 def check_mountpoint(path: Path) -> None:
     """Raise MountError unless `path` is an empty directory. What a dead daemon left mounted there is cleared away."""
@@ -91,6 +94,7 @@ async def serve(
     `limited`: what a token allows is asked of the tree with each request. `source` is what the table of mounts has for
     a device, by which `/etc/fstab` is told what is mounted already.
     """
+    global _mounted
     options = {*pyfuse3.default_options, f"fsname={_in_options(source or 'livememfs')}", "subtype=livememfs"}
     if noexec:
         options.add("noexec")
@@ -103,19 +107,23 @@ async def serve(
     except RuntimeError as error:
         raise MountError(_why_not(mountpoint, error)) from None
     root.context.replica.subscribe(notifier.changed)
+    _mounted = True
     try:
         notifier.start()
         on_ready()
         await pyfuse3.main()
     finally:
+        _mounted = False
         notifier.stop()
         pyfuse3.close(unmount=True)
         notifier.join()
 
 
-def stop() -> None:
-    """Have `serve` return. Requests that are being answered are answered first."""
-    pyfuse3.terminate()
+def stop() -> bool:
+    """Have `serve` return. Requests that are being answered are answered first. False: nothing is mounted."""
+    if _mounted:
+        pyfuse3.terminate()
+    return _mounted
 
 
 def unmount(path: Path, *, lazy: bool = False) -> None:

@@ -91,6 +91,19 @@ def test_a_daemon_touches_only_its_own_record(tmp_path: Path) -> None:
     assert mounts.records() == [newer]
 
 
+def test_only_a_daemon_that_has_served_and_has_its_place_still_says_how_much_is_left(tmp_path: Path) -> None:
+    record = record_of(tmp_path / "mnt", os.getpid())
+
+    record.draining(3)
+    assert record.left is None
+    record.write()
+    record.draining(2)
+    assert record.left == 2
+    replace(record, pid=record.pid + 1).write()
+    record.draining(1)
+    assert record.left == 2
+
+
 def test_a_process_that_got_the_same_id_later_is_not_the_daemon(tmp_path: Path) -> None:
     record = record_of(tmp_path / "mnt", os.getpid())
 

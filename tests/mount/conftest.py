@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cloud import Bucket, Cloud, running
@@ -38,11 +39,11 @@ def bucket(s3: Cloud) -> Bucket:
 
 @pytest.fixture
 def start_mount(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartMount]:
-    """`start_mount(env, *options, name="mnt")`: a running mount, stopped and checked at the end of the test."""
+    """`start_mount(env, *options, name="mnt", **how)`: a running mount, stopped and checked at the end of the test."""
     started: list[Mount] = []
 
-    def start(env: dict[str, str], *options: str, name: str = "mnt") -> Mount:
-        mount = Mount(tmp_path / name, tmp_path / f"home-{name}", env, *options)
+    def start(env: dict[str, str], *options: str, name: str = "mnt", **how: Any) -> Mount:
+        mount = Mount(tmp_path / name, tmp_path / f"home-{name}", env, *options, **how)
         started.append(mount)
         mount.start()
         return mount

@@ -24,6 +24,8 @@ LIMIT = 110
 READY_WITHIN = 20.0
 STOPPED_WITHIN = 40.0
 QUIET_LEVELS = ("debug", "info")
+ALONE = ("setpriv", "--pdeathsig", "KILL", "--", "env", "--default-signal=HUP,INT")
+"""Before a command: it ends with the tests, and hears signals that the tests were started to ignore, as by `nohup`."""
 
 
 def sh(
@@ -90,11 +92,21 @@ class Mount:
     :home:  a directory for everything the daemon keeps
     :env:   settings, on top of a clean environment
     :limit: seconds after which the daemon ends, whatever it is doing
+    :before: words that stand before the command, like `nohup`
     """
 
-    def __init__(self, path: Path, home: Path, env: dict[str, str], *options: str, limit: int = LIMIT) -> None:
+    def __init__(
+        self,
+        path: Path,
+        home: Path,
+        env: dict[str, str],
+        *options: str,
+        limit: int = LIMIT,
+        before: tuple[str, ...] = (),
+    ) -> None:
         self.path = path
         self.options, self.limit = options, limit
+        self.before = before
         self.environment = clean_environment(home, LIVEMEMFS_LOG_JSON="true", **env)
         self.log_path = home / f"{path.name}.log"
         self.claims: list[str] = []
@@ -124,7 +136,7 @@ class Mount:
     def start(self) -> dict[str, Any]:
         """Start the daemon and wait until it serves; returns what it said. AssertionError with its log otherwise."""
         reader, writer = os.pipe()
-        limited = ["timeout", "-k", "5", str(self.limit), "setpriv", "--pdeathsig", "KILL", "--"]
+        limited = ["timeout", "-k", "5", str(self.limit), *ALONE, *self.before]
         command = [sys.executable, "-m", "livememfs", "mount", "-f", "--ready-fd", str(writer)]
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
