@@ -1,22 +1,48 @@
 """Structured logs on stderr.
 
-Owns the one configuration of structlog. Refuses to log twice or to standard output: that belongs to the commands. Call
-`configure` once, from the composition root, before other threads start; loggers may be used from any thread.
+Owns the one configuration of structlog. Refuses to log twice or to standard output: that belongs to the commands. What
+cannot be written is lost, and who logs does not hear of it. Call `configure` once, from the composition root, before
+other threads start; loggers may be used from any thread.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
-from typing import TextIO
+from contextlib import suppress
+from typing import TextIO, cast
 
 import structlog
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
+class Lossy:
+    """A stream that loses what cannot be written: a full disk, a reader that is gone, a closed terminal cost lines of
+    the log and not the mount. `stream` is None where a process has no standard error; then everything is lost.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = _unbuffered(stream) if stream is not None else None
+
+    def write(self, text: str) -> int:
+        """Write, if that can be done."""
+        if self._stream is not None:
+            with suppress(OSError, ValueError):  # ValueError: it is closed
+                self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, if that can be done."""
+        if self._stream is not None:
+            with suppress(OSError, ValueError):
+                self._stream.flush()
+
+
 def configure(level: str = "info", *, json: bool = False, stream: TextIO | None = None) -> None:
     """Send every event of `level` and above to `stream` (stderr), as lines for people or as JSON for programs."""
+    lossy = cast("TextIO", Lossy(stream or sys.stderr))  # who logs only writes and flushes
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if json
@@ -31,8 +57,19 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(lossy),  # a line is one write: other processes use the same file
         cache_logger_on_first_use=False,
     )
     # pyfuse3, botocore and httpx speak through the standard library: their warnings matter, their chatter does not.
-    logging.basicConfig(level=logging.WARNING, stream=stream or sys.stderr, format="%(asctime)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, stream=lossy, format="%(asctime)s %(name)s: %(message)s")
+
+
+def _unbuffered(stream: TextIO) -> TextIO:
+    """The same file without a buffer. What Python keeps of a line that cannot be written fails once more at the end of
+    the process, which then has exit status 120, however well it went.
+    """
+    try:
+        file = io.FileIO(stream.fileno(), "w", closefd=False)
+    except OSError:  # it is no file
+        return stream
+    return io.TextIOWrapper(file, "utf-8", "backslashreplace", write_through=True)

@@ -93,6 +93,7 @@ class Mount:
     :env:   settings, on top of a clean environment
     :limit: seconds after which the daemon ends, whatever it is doing
     :before: words that stand before the command, like `nohup`
+    :stderr: a descriptor to log to, instead of a file
     """
 
     def __init__(
@@ -103,10 +104,11 @@ class Mount:
         *options: str,
         limit: int = LIMIT,
         before: tuple[str, ...] = (),
+        stderr: int | None = None,
     ) -> None:
         self.path = path
         self.options, self.limit = options, limit
-        self.before = before
+        self.before, self.stderr = before, stderr
         self.environment = clean_environment(home, LIVEMEMFS_LOG_JSON="true", **env)
         self.log_path = home / f"{path.name}.log"
         self.claims: list[str] = []
@@ -145,7 +147,7 @@ class Mount:
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=log,
+                stderr=log if self.stderr is None else self.stderr,
                 pass_fds=(writer,),
             )
         os.close(writer)

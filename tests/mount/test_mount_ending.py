@@ -1,5 +1,5 @@
-"""A mount in the foreground, and what becomes of it: its terminal closes, it is asked to end before it serves. What was
-accepted is in the bucket, whatever it was.
+"""A mount in the foreground, and what becomes of it: its terminal closes, its log cannot be written, it is asked to end
+before it serves. What was accepted is in the bucket, whatever it was.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,37 @@ def half_a_thought(mount: Mount, folder: Path) -> Iterator[None]:
     [note] = (folder / "project/live").glob("*_insight_*.md")
     assert note.read_text().endswith("half a thought")
     assert not mounted_at(mount.path)
+
+
+def pipe_without_reader() -> tuple[int, Callable[[], None]]:
+    """Like `livememfs mount -f 2>&1 | tee log` when tee is gone."""
+    reader, writer = os.pipe()
+    return writer, lambda: os.close(reader)
+
+
+def full_disk() -> tuple[int, Callable[[], None]]:
+    """A disk that was full from the first line on."""
+    return os.open("/dev/full", os.O_WRONLY), lambda: None
+
+
+def closed_terminal() -> tuple[int, Callable[[], None]]:
+    """A terminal whose window is closed."""
+    window, terminal = os.openpty()
+    return terminal, lambda: os.close(window)
+
+
+@pytest.mark.parametrize("opened", [pipe_without_reader, full_disk, closed_terminal])
+def test_a_log_that_cannot_be_written_costs_nothing_but_the_log(
+    start_mount: StartMount, folder: Path, opened: Callable[[], tuple[int, Callable[[], None]]]
+) -> None:
+    stderr, breaks = opened()
+    mount = start_mount({"LIVEMEMFS_STORE": str(folder)}, stderr=stderr)
+    os.close(stderr)
+
+    with half_a_thought(mount, folder):
+        breaks()
+        mount.signal(signal.SIGINT)
+        mount.expect_end(0)
 
 
 @pytest.mark.parametrize(
