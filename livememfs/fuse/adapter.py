@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -169,7 +170,9 @@ class Operations(pyfuse3.Operations):
 
     @handler
     async def unlink(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
-        await self._directory(parent).unlink(os.fsdecode(name))
+        directory, text = self._directory(parent), os.fsdecode(name)
+        await self._meet(directory, text)
+        await directory.unlink(text)
 
     @handler
     async def rmdir(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
@@ -182,8 +185,10 @@ class Operations(pyfuse3.Operations):
         if flags & ~_RENAME_NOREPLACE:
             raise pyfuse3.FUSEError(errno.EINVAL)
         source, target = self._directory(parent), self._directory(new_parent)
-        replace = not flags & _RENAME_NOREPLACE
-        await source.rename(os.fsdecode(name), target, os.fsdecode(new_name), replace=replace)
+        old, new = os.fsdecode(name), os.fsdecode(new_name)
+        await self._meet(source, old)
+        await self._meet(target, new)
+        await source.rename(old, target, new, replace=not flags & _RENAME_NOREPLACE)
 
     @handler
     async def readlink(self, ino: int, ctx: pyfuse3.RequestContext) -> bytes:
@@ -367,6 +372,15 @@ class Operations(pyfuse3.Operations):
         if not isinstance(node, Directory):
             raise errors.NotADirectory(path=node.path)
         return node
+
+    async def _meet(self, directory: Directory, name: str) -> None:
+        """Before a name is taken away: have the node of what the kernel has only been shown in a listing.
+
+        Such a number leads to whatever has the name, which would be the next file of that name.
+        """
+        if self._inodes.known(directory, name, None) is not None:
+            with suppress(errors.NotFound):
+                self._inodes.number(await directory.child(name))
 
     def _entry(self, node: Node, attrs: Attrs) -> pyfuse3.EntryAttributes:
         """The attributes to answer with; what the kernel may keep of them is noted."""

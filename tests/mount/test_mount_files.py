@@ -10,6 +10,11 @@ import pytest
 from cloud import Bucket
 from machine import Mount, StartMount, clean_environment, sh
 
+from livememfs.tree.plain import COMPLETED
+
+MANY = COMPLETED + 50
+"""Files of others in one folder: so many that a listing asks for none of them."""
+
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
@@ -131,6 +136,32 @@ def test_a_file_held_open_keeps_its_bytes_when_it_changes_elsewhere(mounted: Mou
 
         assert sh("cat project/f", cwd=mounted.path).stdout == "a good deal longer than before\n"
         assert held.read() == "short\n"
+
+
+def test_a_file_moved_away_after_a_listing_is_not_the_next_one_of_its_name(
+    start_mount: StartMount, folder: Path
+) -> None:
+    """`ls; mv a b; echo new > a`, while the kernel has the name from the listing and nobody has asked for the file."""
+    stored = folder / "project/many"
+    stored.mkdir(parents=True)
+    (folder / "project/_meta.json").write_text("{}")
+    for one in range(MANY):
+        (stored / f"f{one}").write_text(f"old {one}\n")
+    mount = start_mount({"LIVEMEMFS_STORE": str(folder)})
+    files = mount / "project/many"
+
+    for one in range(5):
+        assert len(os.listdir(files)) == MANY + one
+        (files / f"f{one}").rename(files / f"moved{one}")
+        (files / f"f{one}").write_text("new\n")
+        assert (files / f"moved{one}").read_text() == f"old {one}\n"
+        assert (files / f"f{one}").stat().st_ino != (files / f"moved{one}").stat().st_ino
+        with (files / f"moved{one}").open("a") as file:
+            file.write("and more\n")
+    mount.uploaded()
+
+    assert [(stored / f"f{one}").read_text() for one in range(5)] == ["new\n"] * 5
+    assert [(stored / f"moved{one}").read_text() for one in range(5)] == [f"old {one}\nand more\n" for one in range(5)]
 
 
 def test_what_another_machine_wrote_meanwhile_is_not_overwritten(

@@ -1,0 +1,193 @@
+"""What the kernel is told from request to request, without a kernel: numbers, and how long it may believe what."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pyfuse3
+import pytest
+
+from livememfs.fuse.adapter import Operations
+from livememfs.fuse.inodes import ROOT
+from livememfs.tree import plain
+
+if TYPE_CHECKING:
+    from hosts import Host, World
+    from trio.abc import Clock
+
+ANYBODY = cast(pyfuse3.RequestContext, SimpleNamespace(uid=0, gid=0, pid=0, umask=0o022))
+REPLACE = os.O_WRONLY | os.O_TRUNC
+FILES = [f"alpha/files/f{number}" for number in range(4)]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One name of a listing as the kernel got it."""
+
+    ino: int
+    size: int
+    name_seconds: float
+    attr_seconds: float
+
+
+class Kernel:
+    """The requests of a kernel to one host."""
+
+    def __init__(self, host: Host) -> None:
+        self.operations = Operations(host.root, host.errors, 30.0)
+        self.inos: dict[str, int] = {"": ROOT}
+
+    async def lookup(self, path: str) -> int:
+        """The number of a path: what a listing has told, or what each directory says."""
+        if path not in self.inos:
+            above, _, name = path.rpartition("/")
+            entry = await self.operations.lookup(await self.lookup(above), name.encode(), ANYBODY)
+            self.inos[path] = entry.st_ino
+        return self.inos[path]
+
+    async def opendir(self, path: str) -> int:
+        return await self.operations.opendir(await self.lookup(path), ANYBODY)
+
+    async def readdir(self, fh: int, start: int, at_most: int = 1_000) -> dict[str, Shown]:
+        """One READDIR: so many names, and no more."""
+        page = _Page(at_most)
+        await self.operations.readdir(fh, start, cast(pyfuse3.ReaddirToken, page))
+        return page.shown
+
+    async def ls(self, path: str) -> dict[str, Shown]:
+        """A whole listing, which the kernel believes."""
+        fh = await self.opendir(path)
+        shown = await self.readdir(fh, 0)
+        await self.operations.releasedir(fh)
+        self.inos |= {f"{path}/{name}": one.ino for name, one in shown.items()}
+        return shown
+
+    async def rename(self, source: str, target: str) -> None:
+        """A rename of names that the kernel knows: it takes the number along."""
+        (above, name), (other, new) = os.path.split(source), os.path.split(target)
+        parents = await self.lookup(above), await self.lookup(other)
+        await self.operations.rename(parents[0], name.encode(), parents[1], new.encode(), 0, ANYBODY)
+        self.inos[target] = self.inos.pop(source)
+
+    async def unlink(self, path: str) -> None:
+        above, name = os.path.split(path)
+        await self.operations.unlink(await self.lookup(above), name.encode(), ANYBODY)
+        self.inos.pop(path, None)
+
+    async def write(self, path: str, data: bytes) -> None:
+        """`cat > path`."""
+        above, name = os.path.split(path)
+        if path in self.inos:
+            info = await self.operations.open(self.inos[path], REPLACE, ANYBODY)
+        else:
+            parent = await self.lookup(above)
+            info, entry = await self.operations.create(parent, name.encode(), 0o644, REPLACE, ANYBODY)
+            self.inos[path] = entry.st_ino
+        await self.operations.write(info.fh, 0, data)
+        await self.operations.flush(info.fh)
+        await self.operations.release(info.fh)
+
+    async def read(self, ino: int) -> bytes:
+        """What is behind a number."""
+        info = await self.operations.open(ino, os.O_RDONLY, ANYBODY)
+        data = await self.operations.read(info.fh, 0, 1 << 20)
+        await self.operations.release(info.fh)
+        return data
+
+
+class _Page:
+    """The room for the names of one READDIR."""
+
+    def __init__(self, at_most: int) -> None:
+        self.at_most, self.shown = at_most, dict[str, Shown]()
+
+    def add(self, name: bytes, entry: Any, position: int) -> bool:
+        if len(self.shown) == self.at_most:
+            return False
+        self.shown[name.decode()] = Shown(entry.st_ino, entry.st_size, entry.entry_timeout, entry.attr_timeout)
+        return True
+
+
+@pytest.fixture
+def kernel(here: Host, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """The kernel of the host `here`, which asks for nobody's metadata when it lists."""
+    monkeypatch.setattr(plain, "COMPLETED", 0)
+    monkeypatch.setattr(pyfuse3, "readdir_reply", lambda page, *told: page.add(*told))
+    monkeypatch.setattr(pyfuse3, "invalidate_inode", lambda *_: None)
+    return Kernel(here)
+
+
+@pytest.fixture
+async def files(there: Host, autojump_clock: Clock) -> Sequence[str]:
+    """Files that another host has made, and that `here` knows from listings alone."""
+    await there.mkdir("alpha/files")
+    for path in FILES:
+        await there.write(path, path)
+    return FILES
+
+
+# --- names that only a listing has shown -------------------------------------------------------------------------
+
+
+async def test_a_file_moved_away_and_the_next_one_of_its_name_have_a_number_each(
+    kernel: Kernel, files: Sequence[str], world: World
+) -> None:
+    number = (await kernel.ls("alpha/files"))["f0"].ino
+
+    await kernel.rename("alpha/files/f0", "alpha/files/moved")
+    await kernel.write("alpha/files/f0", b"new")
+
+    assert kernel.inos["alpha/files/f0"] != number == kernel.inos["alpha/files/moved"]
+    assert await kernel.read(number) == files[0].encode()
+    await kernel.write("alpha/files/moved", b"written to")
+    found = await world.bucket("alpha/files/f0"), await world.bucket("alpha/files/moved")
+    assert found == ({"": b"new"}, {"": b"written to"})
+
+
+async def test_a_file_that_another_one_is_moved_over_leaves_its_number_to_nobody(
+    kernel: Kernel, files: Sequence[str]
+) -> None:
+    shown = await kernel.ls("alpha/files")
+
+    await kernel.rename("alpha/files/f0", "alpha/files/f1")
+
+    assert await kernel.read(shown["f0"].ino) == files[0].encode()
+    with pytest.raises(pyfuse3.FUSEError) as caught:
+        await kernel.read(shown["f1"].ino)
+    assert caught.value.errno == errno.ESTALE
+    assert (await kernel.ls("alpha/files"))["f1"].ino == shown["f0"].ino
+
+
+async def test_a_file_that_was_removed_leaves_its_number_to_nobody_while_the_kernel_has_it(
+    kernel: Kernel, files: Sequence[str]
+) -> None:
+    number = (await kernel.ls("alpha/files"))["f0"].ino
+
+    await kernel.unlink(files[0])
+    await kernel.write(files[0], b"new")
+
+    assert kernel.inos[files[0]] != number
+    with pytest.raises(pyfuse3.FUSEError) as caught:
+        await kernel.read(number)
+    assert caught.value.errno == errno.ESTALE
+
+
+@pytest.mark.parametrize("backup", ["later.md", "{name}~"], ids=["under another name", "by an editor"])
+async def test_a_note_moved_aside_and_the_one_that_takes_its_name_have_a_number_each(
+    kernel: Kernel, there: Host, autojump_clock: Clock, backup: str
+) -> None:
+    await there.write("alpha/live/todo.md", "what was to be done")
+    [(name, shown)] = (await kernel.ls("alpha/live")).items()
+    aside = f"alpha/live/{backup.format(name=name)}"
+
+    await kernel.rename(f"alpha/live/{name}", aside)
+    await kernel.write(f"alpha/live/{name}", b"what is to be done")
+
+    assert kernel.inos[f"alpha/live/{name}"] != shown.ino == kernel.inos[aside]
+    assert (await kernel.read(shown.ino)).endswith(b"what was to be done")
+    assert (await kernel.read(kernel.inos[f"alpha/live/{name}"])).endswith(b"what is to be done")
