@@ -340,11 +340,15 @@ class Operations(pyfuse3.Operations):
         opened = self._directories[fh]
         if start == 0:  # opened, or rewound: `rewinddir` asks for what is there now
             opened.names = await self._listings.of(opened.node)
-        inodes, position = self._inodes, start
-        for name, held, entry in opened.names[start:] if start else opened.names:
+        inodes, listings, position = self._inodes, self._listings, start
+        changed = start > 0 and not listings.current(opened.node, opened.names)
+        for listed in opened.names[start:] if start else opened.names:
+            name, held, entry = listed
             position += 1
             if not held.live:
                 entry.st_ino = inodes.revive(held)  # the kernel has given the node back since the listing was made
+            if changed:
+                entry = listings.again(opened.node, listed)
             if not pyfuse3.readdir_reply(token, name, entry, position):
                 break
             held.lookups += 1

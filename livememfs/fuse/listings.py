@@ -16,7 +16,7 @@ import pyfuse3
 
 from livememfs import errors
 from livememfs.fuse import translate
-from livememfs.fuse.inodes import Held
+from livememfs.fuse.inodes import OUTDATED, Held
 from livememfs.store.base import ObjectInfo
 from livememfs.tree.objectfile import shown_of
 
@@ -57,6 +57,26 @@ class Listings:
         if stamp is not None and directory.stamp() == stamp:
             self._kept[directory] = ((stamp, steady), found)
         return found
+
+    def current(self, directory: Directory, names: Sequence[Listed]) -> bool:
+        """Whether names that were given out are what would be given out now."""
+        kept = self._kept.get(directory)
+        return kept is not None and kept[1] is names and kept[0] == (directory.stamp(), directory.steady())
+
+    def again(self, directory: Directory, listed: Listed) -> pyfuse3.EntryAttributes:
+        """What is shown now of a name that was taken a while ago: the kernel believes what it is told last."""
+        name, held, entry = listed
+        node = held.node
+        if node is None:  # nobody on this machine has had to do with it
+            return entry
+        attrs = node.listed_attrs()
+        if attrs is not None:
+            entry = translate.entry(held.ino, attrs, steady=directory.steady())
+            if not attrs.volatile and held.told != attrs.version:
+                held.told = OUTDATED  # whether this still fits into the answer is not known yet
+        if not directory.has(os.fsdecode(name), node):
+            entry.entry_timeout = entry.attr_timeout = 0.0
+        return entry
 
     async def _listed(self, name: str, node: Node, *, steady: bool) -> Listed | None:
         """What is shown of a node; None when it has gone since the names were taken."""

@@ -165,6 +165,9 @@ class Live(Directory):
     def met(self, name: str) -> Node | None:
         return self._local.get(name) or self._notes.get(name)
 
+    def has(self, name: str, node: Node) -> bool:
+        return self.met(name) is node
+
     def written_names(self, canonical: str) -> list[str]:
         """The second names under which a note is known here."""
         return [name for name, known in self._aliases.items() if known == canonical]

@@ -209,6 +209,10 @@ class Directory(Node):
         """The node under `name` if somebody has looked at it and it is still held; asks nobody."""
         return None
 
+    def has(self, name: str, node: Node) -> bool:
+        """Whether a name that `entries` gave this node for still stands for it, as far as is known; asks nobody."""
+        return True
+
     async def children(self) -> Sequence[tuple[str, Node]]:
         """All names with their nodes, a snapshot, in a stable order."""
         return ()

@@ -141,6 +141,9 @@ class PlainDirectory(Directory):
     def met(self, name: str) -> Node | None:
         return self._unsaved.get(name) or self._children.get(name)
 
+    def has(self, name: str, node: Node) -> bool:
+        return not self.shows(name) or self.met(name) is node
+
     async def children(self) -> Sequence[tuple[str, Node]]:
         replica = self.context.replica
         await self._complete_some()

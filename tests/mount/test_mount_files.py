@@ -14,6 +14,18 @@ from livememfs.tree.plain import COMPLETED
 
 MANY = COMPLETED + 50
 """Files of others in one folder: so many that a listing asks for none of them."""
+SEVERAL_REQUESTS = 3_000
+"""Files in one folder: too many for one answer to the kernel."""
+
+
+def of_strangers(store: Path, number: int) -> Path:
+    """A folder of files, where the store keeps it."""
+    stored = store / "project/many"
+    stored.mkdir(parents=True)
+    (store / "project/_meta.json").write_text("{}")
+    for one in range(number):
+        (stored / f"f{one}").write_text(f"old {one}\n")
+    return stored
 
 
 @pytest.fixture
@@ -142,11 +154,7 @@ def test_a_file_moved_away_after_a_listing_is_not_the_next_one_of_its_name(
     start_mount: StartMount, folder: Path
 ) -> None:
     """`ls; mv a b; echo new > a`, while the kernel has the name from the listing and nobody has asked for the file."""
-    stored = folder / "project/many"
-    stored.mkdir(parents=True)
-    (folder / "project/_meta.json").write_text("{}")
-    for one in range(MANY):
-        (stored / f"f{one}").write_text(f"old {one}\n")
+    stored = of_strangers(folder, MANY)
     mount = start_mount({"LIVEMEMFS_STORE": str(folder)})
     files = mount / "project/many"
 
@@ -162,6 +170,34 @@ def test_a_file_moved_away_after_a_listing_is_not_the_next_one_of_its_name(
 
     assert [(stored / f"f{one}").read_text() for one in range(5)] == ["new\n"] * 5
     assert [(stored / f"moved{one}").read_text() for one in range(5)] == [f"old {one}\nand more\n" for one in range(5)]
+
+
+def test_a_listing_brings_back_nothing_that_changed_while_it_was_on_its_way(
+    start_mount: StartMount, folder: Path
+) -> None:
+    """Neither an old size, at which an open file would be cut for half a minute, nor a name that has gone."""
+    of_strangers(folder, SEVERAL_REQUESTS)
+    files = start_mount({"LIVEMEMFS_STORE": str(folder)}) / "project/many"
+    for name in ("zz-grows", "zz-moves", "zz-goes"):
+        (files / name).write_text("short\n")
+    os.mkdir(files / "zz-directory")
+    os.listdir(files)
+
+    with (files / "zz-grows").open() as held, os.scandir(files) as listing:
+        assert held.read() == "short\n"
+        next(listing)
+        with (files / "zz-grows").open("a") as file:
+            file.write("longer\n" * 100)
+        (files / "zz-moves").rename(files / "aa-moved")
+        (files / "zz-goes").unlink()
+        (files / "zz-directory").rmdir()
+        later = [entry.name for entry in listing]
+
+        assert len(later) >= SEVERAL_REQUESTS - 1
+        assert os.fstat(held.fileno()).st_size == (files / "zz-grows").stat().st_size == 706
+        assert held.read() == "longer\n" * 100
+    assert not [name for name in ("zz-moves", "zz-goes", "zz-directory") if (files / name).exists()]
+    assert (files / "aa-moved").read_text() == "short\n"
 
 
 def test_what_another_machine_wrote_meanwhile_is_not_overwritten(

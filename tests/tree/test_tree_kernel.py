@@ -14,6 +14,7 @@ import pytest
 
 from livememfs.fuse.adapter import Operations
 from livememfs.fuse.inodes import ROOT
+from livememfs.fuse.listings import Listings
 from livememfs.tree import plain
 
 if TYPE_CHECKING:
@@ -191,3 +192,78 @@ async def test_a_note_moved_aside_and_the_one_that_takes_its_name_have_a_number_
     assert kernel.inos[f"alpha/live/{name}"] != shown.ino == kernel.inos[aside]
     assert (await kernel.read(shown.ino)).endswith(b"what was to be done")
     assert (await kernel.read(kernel.inos[f"alpha/live/{name}"])).endswith(b"what is to be done")
+
+
+# --- a listing that takes several requests -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", ["alpha", "alpha/files", "alpha/live"])
+async def test_what_is_written_during_a_listing_shows_in_its_later_parts(
+    kernel: Kernel, here: Host, autojump_clock: Clock, folder: str
+) -> None:
+    """Else the kernel would go back to the old size, and cut at it what is read."""
+    if folder == "alpha/files":
+        await here.mkdir(folder)
+    for name in ("aa.md", "zz.md"):
+        await here.write(f"{folder}/{name}", "short")
+    *_, (name, before) = (await kernel.ls(folder)).items()
+    fh = await kernel.opendir(folder)
+    await kernel.readdir(fh, 0, at_most=1)
+
+    await kernel.write(f"{folder}/{name}", b"a good deal longer" * 100)
+    shown = (await kernel.readdir(fh, 1))[name]
+
+    assert shown.ino == before.ino
+    assert shown.size == (await here.attrs(f"{folder}/{name}")).size > 1_000
+    assert len(await kernel.read(shown.ino)) == shown.size
+
+
+@pytest.mark.parametrize("folder", ["alpha", "alpha/files"])
+async def test_a_name_that_goes_during_a_listing_is_not_believed_when_a_later_part_shows_it(
+    kernel: Kernel, here: Host, autojump_clock: Clock, folder: str
+) -> None:
+    if folder == "alpha/files":
+        await here.mkdir(folder)
+    for name in ("aa", "zz-kept", "zz-moved", "zz-removed"):
+        await here.write(f"{folder}/{name}", name)
+    await here.mkdir(f"{folder}/zz-directory")
+    await here.symlink(f"{folder}/zz-link", "aa")
+    await kernel.ls(folder)
+    fh = await kernel.opendir(folder)
+    await kernel.readdir(fh, 0, at_most=1)
+
+    await kernel.rename(f"{folder}/zz-moved", f"{folder}/aa-moved")
+    await kernel.unlink(f"{folder}/zz-removed")
+    await kernel.unlink(f"{folder}/zz-link")
+    await kernel.operations.rmdir(await kernel.lookup(folder), b"zz-directory", ANYBODY)
+    later = await kernel.readdir(fh, 1)
+
+    assert later["zz-kept"].name_seconds > 0
+    gone = {later[f"zz-{name}"] for name in ("directory", "link", "moved", "removed")}
+    assert {(one.name_seconds, one.attr_seconds) for one in gone} == {(0.0, 0.0)}
+
+
+async def test_a_file_that_only_a_listing_has_shown_is_not_believed_after_its_removal(
+    kernel: Kernel, files: Sequence[str]
+) -> None:
+    await kernel.ls("alpha/files")
+    fh = await kernel.opendir("alpha/files")
+    await kernel.readdir(fh, 0, at_most=1)
+
+    await kernel.unlink(files[3])
+    await kernel.rename(files[1], files[2])
+    later = await kernel.readdir(fh, 1)
+
+    assert {one.name_seconds for one in later.values()} == {0.0}
+
+
+async def test_a_listing_during_which_nothing_changes_gives_every_name_once(
+    kernel: Kernel, files: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its later parts cost what the first one does: nothing is looked at again."""
+    monkeypatch.setattr(Listings, "again", None)
+    fh = await kernel.opendir("alpha/files")
+
+    parts = [await kernel.readdir(fh, start, at_most=1) for start in range(5)]
+
+    assert [list(part) for part in parts] == [["f0"], ["f1"], ["f2"], ["f3"], []]
