@@ -152,6 +152,15 @@ class Names:
         """The levels known below a prefix, the one asked for last at the end."""
         return self._levels.below(prefix)
 
+    def begin(self, prefix: str) -> None:
+        """Take note of a level that our own hand has just made, where the one above said that there was none.
+
+        It is as certain as that one, and like that one it can be used while the store does not answer.
+        """
+        if self._levels.get(prefix) is None:
+            above = self._levels.get(split_key(prefix[:-1])[0])
+            self._levels.replace(prefix, (), set(), above.confirmed if above is not None else float("-inf"))
+
     def doubt(self, prefix: str) -> None:
         """Have a level asked for again when somebody looks at it."""
         level = self._levels.get(prefix)

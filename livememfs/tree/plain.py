@@ -255,6 +255,7 @@ class PlainDirectory(Directory):
         await self._expect_free(name)
         meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(self.context.now_ns())}
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
+        self.context.replica.begin(f"{self.prefix}{name}/")
         made = PlainDirectory(self, name, self.context)
         self._children[name] = made
         self._touch()

@@ -130,6 +130,29 @@ def test_while_the_bucket_is_silent_nobody_waits_for_it_and_everything_arrives_a
     assert (mount / "project/far/away.txt").read_bytes() == bytes(MIB)
 
 
+@pytest.mark.parametrize("watched", [True, False], ids=["in a space", "in a folder nobody watches"])
+def test_a_directory_made_while_the_bucket_is_silent_can_be_used_at_once(
+    start_mount: StartMount, bucket: Bucket, proxy: Proxy, watched: bool
+) -> None:
+    bucket.put("project/_meta.json" if watched else "project/far", b"{}")
+    mount = start_mount(behind(proxy, bucket), "--op-timeout", str(OP_TIMEOUT))
+    new = mount / "project/files/new"
+    sh("mkdir project/files; echo known > project/files/known; ls project/files", cwd=mount.path)
+    mount.uploaded()
+
+    proxy.order("blackhole?on=1")
+    took = [timed(new.mkdir), timed((new / "below").mkdir)]
+    took.append(timed(lambda: (new / "below/file").write_text("new\n")))
+    took.append(timed(lambda: (new / "below/file").rename(new / "moved")))
+    assert sorted(os.listdir(new)) == ["below", "moved"]
+    assert (new / "moved").read_text() == "new\n"
+    proxy.order("blackhole?on=0")
+
+    # Finding out that the bucket is silent takes a moment; nobody waits until a request is given up.
+    assert max(took) < OP_TIMEOUT / 2
+    assert files_in(bucket) == {"known": b"known\n", "new/": b"", "new/below/": b"", "new/moved": b"new\n"}
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_bucket_that_fails_every_fifth_time_gets_each_file_once(
     start_mount: StartMount, bucket: Bucket, proxy: Proxy, when: Any

@@ -12,6 +12,7 @@ import trio
 from hosts import during, full_disk
 
 from livememfs import errors
+from livememfs.cache.asking import PATIENCE
 from livememfs.store.s3_replies import encode_meta
 from livememfs.testing.store import Fault
 from livememfs.tree.node import NOBODY, AttrChange, OpenMode
@@ -965,6 +966,41 @@ async def test_a_close_does_not_wait_for_a_bucket_that_does_not_answer(
     assert here.root.unsaved_files() == []
     found = await world.bucket("alpha/")
     assert {name: data for name, data in found.items() if name.startswith("file")} == {"file.txt": b"new"}
+
+
+async def test_a_directory_made_while_the_bucket_does_not_answer_can_be_used_at_once(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    await here.mkdir("alpha/files")
+    here.prompt = False
+    here.store.blackhole = True
+
+    with trio.fail_after(3 * PATIENCE):
+        made = await here.mkdir("alpha/files/new")
+        assert (await made.attrs()).kind == "directory"
+        await here.mkdir("alpha/files/new/below")
+        await here.write("alpha/files/new/below/file", "new")
+        await here.rename("alpha/files/new/below/file", "alpha/files/new/moved")
+        assert await here.names("alpha/files/new") == ["below", "moved"]
+        assert await here.read("alpha/files/new/moved") == b"new"
+
+    here.store.blackhole = False
+    assert await world.bucket("alpha/files/new/") == {"": b"", "below/": b"", "moved": b"new"}
+
+
+async def test_a_directory_that_another_host_made_at_the_same_time_shows_what_it_put_there(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    await here.mkdir("alpha/files")
+    await here.names("alpha/files")
+    await there.mkdir("alpha/files/new")
+    await there.write("alpha/files/new/theirs", "theirs")
+
+    await here.mkdir("alpha/files/new")
+    await here.write("alpha/files/new/ours", "ours")
+    await world.settle()
+
+    assert await here.names("alpha/files/new") == ["ours", "theirs"]
 
 
 async def test_draining_returns_what_is_refused_for_good(world: World, here: Host) -> None:
