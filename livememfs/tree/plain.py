@@ -8,6 +8,7 @@ Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -315,17 +316,16 @@ class PlainDirectory(Directory):
         node = await self.child(name)
         if not isinstance(node, Directory):
             raise errors.NotADirectory(path=node.path)
-        if not isinstance(node, PlainDirectory) or node._prefix is not None:
-            raise node.refuse("removing it")
-        listing = await self.context.replica.listing(node.prefix, max_age=0.0)
-        if node._unsaved or listing.folders or set(listing.objects) - {""}:
-            raise errors.NotEmpty(path=node.path)
-        last = await node.attrs()
+        empty, last = await _expect_empty(node)
         await self._keep_directory(name)
-        self.context.replica.remove(node.prefix, base=listing.objects.get(""))
-        node.gone, node._last = True, replace(last, nlink=0)
+        self.context.replica.remove(empty.prefix, base=self.context.replica.now(empty.prefix))
+        empty._leave(last)
         self._children.pop(name, None)
         self._touch()
+
+    def _leave(self, last: Attrs) -> None:
+        """Become a directory without a name: whoever has it open sees it as it was."""
+        self.gone, self._last = True, replace(last, nlink=0)
 
     # --- moving -----------------------------------------------------------------------------------------------
 
@@ -412,8 +412,7 @@ class PlainDirectory(Directory):
             raise errors.NotADirectory(path=existing.path)
         if target.prefix.startswith(node.prefix):
             raise errors.InvalidName(path=target.path_of(new_name), detail="a directory cannot move into itself")
-        if existing is not None:
-            await target.rmdir(new_name)
+        empty = None if existing is None else await _expect_empty(existing)
         for file in node.unsaved_below():
             await file.flush(file.body)
         if target is not self:
@@ -426,10 +425,21 @@ class PlainDirectory(Directory):
             check_key(key, target.path_of(new_name))
         # Nothing was awaited since the walk: a version accepted after it would be removed with its old key.
         self.context.replica.move_all(old, new, found)
+        if empty is not None:  # not before: whoever is refused finds it as it was
+            if all(info.key != old for info in found):
+                self._forget_marker(new)
+            empty[0]._leave(empty[1])
         self._children.pop(node.name, None)
         node.parent, node.name = target, new_name
         target._children[new_name] = node
         node.rekey()
+
+    def _forget_marker(self, key: str) -> None:
+        """Have mode and times of a directory go whose name another one has got that has none of its own."""
+        marker = self.context.replica.now(key)
+        if marker is not None:
+            with suppress(errors.NoSpace):  # the move is done
+                self.context.replica.remove(key, base=marker)
 
     def unsaved_below(self) -> list[PlainFile]:
         """Files in this directory and those below that are not in the bucket."""
@@ -468,3 +478,13 @@ async def _existing(directory: Directory, name: str) -> Node | None:
         return await directory.child(name)
     except errors.NotFound:
         return None
+
+
+async def _expect_empty(directory: Directory) -> tuple[PlainDirectory, Attrs]:
+    """A directory that may go, and what it looks like. NotEmpty, or why it may not."""
+    if not isinstance(directory, PlainDirectory) or directory._prefix is not None:
+        raise directory.refuse("removing it")
+    listing = await directory.context.replica.listing(directory.prefix, max_age=0.0)
+    if directory._unsaved or listing.folders or set(listing.objects) - {""}:
+        raise errors.NotEmpty(path=directory.path)
+    return directory, await directory.attrs()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +15,7 @@ from livememfs import errors
 from livememfs.cache.asking import PATIENCE
 from livememfs.store.s3_replies import encode_meta
 from livememfs.testing.store import Fault
+from livememfs.tree import plain
 from livememfs.tree.node import NOBODY, AttrChange, OpenMode
 from livememfs.tree.objectfile import HASHED_AT_ONCE
 
@@ -469,6 +470,51 @@ async def test_a_directory_replaces_an_empty_one(here: Host) -> None:
 
     assert await here.names("alpha/b") == ["file"]
     assert not await here.exists("alpha/a")
+
+
+@pytest.mark.parametrize("why", ["too many", "too long", "full disk", "no answer"])
+async def test_a_directory_whose_move_is_refused_leaves_the_empty_one_that_it_was_to_replace(
+    world: World, here: Host, why: str, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "x" * 253
+    target = f"alpha/{long}/{long}/{long}/empty" if why == "too long" else "alpha/empty"
+    for depth in range(1, target.count("/") + 1):
+        await here.mkdir("/".join(target.split("/")[: depth + 1]), 0o700)
+    await here.mkdir("alpha/full")
+    await here.write(f"alpha/full/{long}", "kept")
+    before = await world.bucket("alpha/")
+    if why == "too many":
+        monkeypatch.setattr(plain, "MAX_MOVED", 1)
+    if why == "no answer":
+        here.store.script("list", None, Fault(before=unreachable()))  # whether the target is empty; what is to be moved
+
+    with pytest.raises(errors.LiveMemError), full_disk(here) if why == "full disk" else nullcontext():
+        await here.rename("alpha/full", target)
+
+    assert ((await here.attrs(target)).mode, await here.names(target)) == (0o700, [])
+    assert await here.read(f"alpha/full/{long}") == b"kept"
+    assert await world.bucket("alpha/") == before
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["made here", "made by a stranger"])
+async def test_a_directory_that_replaces_an_empty_one_brings_its_own_mode(
+    world: World, here: Host, there: Host, marked: bool, autojump_clock: Clock
+) -> None:
+    await here.mkdir("alpha/empty", 0o700)
+    if marked:
+        await here.mkdir("alpha/full", 0o750)
+    await world.memory.put("alpha/full/file", b"moved")
+    await world.settle()
+    held = await here.folder("alpha/empty")
+
+    await here.rename("alpha/full", "alpha/empty")
+
+    mode = 0o750 if marked else 0o755
+    assert (await held.attrs()).nlink == 0
+    assert ((await here.attrs("alpha/empty")).mode, await here.read("alpha/empty/file")) == (mode, b"moved")
+    await world.settle()
+    assert ((await there.attrs("alpha/empty")).mode, await there.names("alpha/empty")) == (mode, ["file"])
+    assert not await there.exists("alpha/full")
 
 
 async def test_a_move_that_fails_loses_nothing(world: World, here: Host) -> None:
