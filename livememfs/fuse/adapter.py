@@ -134,7 +134,9 @@ class Operations(pyfuse3.Operations):
 
     async def forget(self, inodes: Sequence[tuple[int, int]]) -> None:
         for ino, lookups in inodes:
-            self._inodes.forget(ino, lookups)
+            node = self._inodes.forget(ino, lookups)
+            if isinstance(node, Directory):
+                self._listings.drop(node)
 
     @handler
     async def mkdir(self, parent: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:

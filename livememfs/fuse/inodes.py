@@ -145,19 +145,26 @@ class Inodes:
     def drop_uncounted(self, node: Node) -> None:
         """Let go of a node that the kernel was not told of after all."""
         held = self._held.get(node.ino)
-        if held is not None and held.node is node and not held.lookups:
-            held.live = False
-            del self._held[node.ino]
+        if held is not None and held.node is node:
+            self.let_go(held)
 
-    def forget(self, ino: int, lookups: int) -> None:
-        """The kernel gives back lookups."""
+    def let_go(self, held: Held) -> None:
+        """Drop a record that the kernel was not told of after all."""
+        if held.live and not held.lookups:
+            held.live = False
+            self._held.pop(held.ino, None)
+
+    def forget(self, ino: int, lookups: int) -> Node | None:
+        """The kernel gives back lookups; returns the node if it holds it no more."""
         held = self._held.get(ino)
         if held is None or ino == ROOT:
-            return
+            return None
         held.lookups -= lookups
-        if held.lookups <= 0:
-            held.live = False
-            del self._held[ino]
+        if held.lookups > 0:
+            return None
+        held.live = False
+        del self._held[ino]
+        return held.node
 
     def tell(self, ino: int, version: int | None) -> None:
         """The kernel was given attributes of this version to keep; None: of nothing it may keep."""

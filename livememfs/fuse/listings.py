@@ -58,6 +58,12 @@ class Listings:
             self._kept[directory] = ((stamp, steady), found)
         return found
 
+    def drop(self, directory: Directory) -> None:
+        """The kernel holds a directory no more: what was kept leads back to it, and would hold it for ever."""
+        _, names = self._kept.pop(directory, (None, ()))
+        for _, held, _ in names:
+            self._inodes.let_go(held)
+
     def current(self, directory: Directory, names: Sequence[Listed]) -> bool:
         """Whether names that were given out are what would be given out now."""
         kept = self._kept.get(directory)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -267,3 +269,51 @@ async def test_a_listing_during_which_nothing_changes_gives_every_name_once(
     parts = [await kernel.readdir(fh, start, at_most=1) for start in range(5)]
 
     assert [list(part) for part in parts] == [["f0"], ["f1"], ["f2"], ["f3"], []]
+
+
+# --- what the kernel gives back ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [0, 1, 1_000], ids=["opened", "begun", "read"])
+async def test_a_directory_that_was_listed_is_freed_when_the_kernel_gives_it_back(
+    kernel: Kernel, here: Host, names: int, autojump_clock: Clock
+) -> None:
+    """However much of the listing was read; else a mount would grow with each directory that somebody makes."""
+    await here.mkdir("alpha/files")
+    for name in ("one", "two"):
+        await here.write(f"alpha/files/{name}", name)
+    here.context.written.clear()  # as whoever keeps drafts does
+    fh, number = await kernel.opendir("alpha/files"), await kernel.lookup("alpha/files")
+    node = weakref.ref(await here.folder("alpha/files"))
+    shown = await kernel.readdir(fh, 0, at_most=names)
+    await kernel.operations.releasedir(fh)
+
+    await kernel.operations.forget([(one.ino, 1) for one in shown.values()])
+    await kernel.operations.forget([(number, 1)])
+    gc.collect()
+
+    assert node() is None
+    assert kernel.operations.statistics().inodes.held == 2, "the root and the space"
+
+
+async def test_names_of_a_listing_that_nobody_read_are_freed_with_their_directory(
+    kernel: Kernel, files: Sequence[str]
+) -> None:
+    number = await kernel.lookup("alpha/files")
+    fh = await kernel.opendir("alpha/files")
+    await kernel.readdir(fh, 0, at_most=0)
+    await kernel.operations.releasedir(fh)
+
+    await kernel.operations.forget([(number, 1)])
+
+    assert kernel.operations.statistics().inodes.held == 2, "the root and the space"
+
+
+async def test_a_listing_on_its_way_outlives_what_the_kernel_gives_back(kernel: Kernel, files: Sequence[str]) -> None:
+    fh = await kernel.opendir("alpha/files")
+    first = await kernel.readdir(fh, 0, at_most=1)
+
+    await kernel.operations.forget([(await kernel.lookup("alpha/files"), 1), (first["f0"].ino, 1)])
+    later = await kernel.readdir(fh, 1)
+
+    assert [await kernel.read(later[name].ino) for name in ("f1", "f2", "f3")] == [path.encode() for path in files[1:]]
