@@ -404,6 +404,8 @@ class ObjectHandle(Handle):
         await self.flush()
         file = self.file
         if file.key is not None and not file.orphaned:
+            if file.body.dirty:  # by another descriptor; what has no key yet is its writer's alone to finish
+                await file.flush(file.body)
             await file.context.replica.sync(file.key, remote=file.context.fsync_remote)
 
     async def change(self, node: Node, change: AttrChange, caller: Caller) -> None:

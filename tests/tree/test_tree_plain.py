@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 EDIT = OpenMode(write=True)
 WRITE = OpenMode(read=False, write=True)
+REPLACE = OpenMode(read=False, write=True, truncate=True)
 APPEND = OpenMode(read=False, write=True, append=True)
 FILE = "alpha/file.txt"
 LARGE = b"large" * HASHED_AT_ONCE
@@ -156,6 +157,39 @@ async def test_two_descriptors_see_each_others_writes_at_once(here: Host) -> Non
     await one.flush()
     await two.flush()
     assert await here.read(FILE) == b"ab234567yz"
+
+
+@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
+async def test_an_fsync_by_any_descriptor_saves_what_all_of_them_have_written(
+    world: World, here: Host, existing: bool
+) -> None:
+    if existing:
+        await here.write(FILE, "old")
+    writer, reader = await here.open(FILE, REPLACE), await here.open(FILE)
+    await writer.write(0, b"written")
+
+    await reader.fsync()
+
+    assert (await world.bucket())[FILE] == b"written"
+    await writer.write(7, b" and more")
+    await writer.flush()
+    assert (await world.bucket())[FILE] == b"written and more"
+
+
+@pytest.mark.parametrize("name", ["live/decision.md", "_rules.md"])
+async def test_an_fsync_by_a_reader_seals_nothing_that_somebody_has_just_begun(
+    world: World, here: Host, name: str
+) -> None:
+    writer = await here.open(f"alpha/{name}", REPLACE)
+    reader = await here.open(f"alpha/{name}")
+    await writer.write(0, b"half of ")
+
+    await reader.fsync()
+
+    await writer.write(8, b"it")
+    await writer.flush()
+    [sealed] = [data for key, data in (await world.bucket("alpha/")).items() if b"half of" in data]
+    assert sealed.endswith(b"half of it")
 
 
 async def test_a_file_over_the_limit_is_refused_at_the_write(here: Host) -> None:
