@@ -5,9 +5,11 @@ Owns lines of JSON in both directions. Trio thread only.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import trio
@@ -22,15 +24,56 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 8 << 20
 CHUNK = 1 << 16
+LAST_ANSWERS = 0.2
+"""How long what was asked just before the input ended has for its answer: `printf ... | livememfs mcp` wants one."""
 
 
 async def over_stdio(server: McpServer) -> None:
     """Serve whoever started this process, until they close its standard input."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.run)
-        async with stdio_server() as (received, sent):
+        # What the SDK opens by itself is read in a thread that it waits for: no signal would end this process then.
+        source = cast("anyio.AsyncFile[str]", _lines_of(sys.stdin.fileno()))
+        target = cast("anyio.AsyncFile[str]", _Output(sys.stdout.fileno()))
+        async with stdio_server(source, target) as (received, sent):
             await server.sdk.run(received, sent, server.sdk.create_initialization_options())
         nursery.cancel_scope.cancel()
+
+
+async def _lines_of(source: int) -> AsyncIterator[str]:
+    """The lines of a descriptor, the last one also without an end.
+
+    Read in a thread that is left behind when cancelled, and past Python's own buffer, whose lock such a thread would
+    hold while the interpreter ends. A thread, since a plain file or /dev/null cannot be waited for, and since a
+    terminal or pipe may be shared with processes that do not expect it not to block.
+    """
+    waiting = bytearray()
+    while chunk := await trio.to_thread.run_sync(os.read, source, CHUNK, abandon_on_cancel=True):
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            waiting += part
+            yield waiting.decode(errors="replace")
+            waiting.clear()
+        waiting += rest
+    if waiting:
+        yield waiting.decode(errors="replace")
+    await trio.sleep(LAST_ANSWERS)  # the SDK drops every answer that is not written when the input ends
+
+
+class _Output:
+    """A descriptor as the SDK writes to it. A client that has stopped reading keeps nobody from ending this process."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+
+    async def write(self, text: str) -> None:
+        """Write all of it."""
+        left = text.encode()
+        while left:
+            left = left[await trio.to_thread.run_sync(os.write, self._target, left, abandon_on_cancel=True) :]
+
+    async def flush(self) -> None:
+        """Nothing is kept back."""
 
 
 async def over_stream(server: McpServer, stream: trio.SocketStream) -> None:
