@@ -1,7 +1,7 @@
 """`livememfs search`: a question to one space or to all of them, without a mount.
 
-Owns what is printed. The index is that of a mount of the same bucket while none is running, else one of its own: both
-are made from the bucket, and kept. Main thread only.
+Owns what is printed, and that a search that failed ends with status 1. The index is that of a mount of the same bucket
+while none is running, else one of its own: both are made from the bucket, and kept. Main thread only.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ def search(
     answer = run(_ask, settings, question, space or [], limit)
     if as_json:
         output.print_json(_figures(answer))
-        return
-    paths = [hit.record.key for hit in answer.found.hits]
-    output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
+    else:
+        paths = [hit.record.key for hit in answer.found.hits]
+        output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
+    if answer.failed:  # a script must not take it for a bucket that knows nothing
+        raise typer.Exit(1)
 
 
 async def _ask(settings: Settings, question: str, wanted: list[str], limit: int | None) -> Answer:

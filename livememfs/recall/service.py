@@ -50,11 +50,12 @@ FIGURES_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Answer:
-    """What was asked, what was found, and remarks on what is still missing."""
+    """What was asked, what was found, and remarks on what is still missing; `failed`: nobody could look at all."""
 
     query: Query
     found: Found
     notes: tuple[str, ...] = ()
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,8 @@ class Recall:
             return Answer(query, replace(found, hits=there), tuple(notes))
         except Exception as error:  # whatever an index can suffer must not cost more than the answer
             self._last_error = await self._failed("a search failed", error)
-            return Answer(query, Found((), "strict"), (*notes, f"the search failed: {self._last_error}"))
+            told = (*notes, f"the search failed: {self._last_error}")
+            return Answer(query, Found((), "strict"), told, failed=True)
 
     async def _ready(
         self, spaces: Sequence[str], notes: list[str], patience: float = PATIENCE, fresh: float = FRESH

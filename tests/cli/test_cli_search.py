@@ -101,6 +101,14 @@ def test_a_space_that_is_not_there_is_said(home: Path) -> None:
     livememfs(home, "search", "x", "--space", "nowhere", status=1)
 
 
+@pytest.mark.parametrize("shown", [[], ["--json"]], ids=["page", "json"])
+def test_a_search_that_failed_is_told_apart_from_one_that_found_nothing(home: Path, shown: list[str]) -> None:
+    said = livememfs(home, "search", "PostgreSQL", *shown, status=1, LIVEMEMFS_CACHE="/proc")  # nobody may write there
+
+    assert "the search failed: " in said
+    livememfs(home, "search", "type:decision before:2000-01-01", *shown)  # finds nothing
+
+
 def test_who_never_searches_loads_nothing_for_it() -> None:
     """The libraries take as long to load as a mount takes to start, and as much memory as one needs."""
     code = (

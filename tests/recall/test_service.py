@@ -141,10 +141,12 @@ async def test_an_index_that_somebody_else_uses_is_no_reason_to_fail(bucket: Buc
         answer = await mount.ask("apples")
         assert answer.found.hits == ()
         assert any(note.startswith("the search failed") for note in answer.notes)
+        assert answer.failed
         held.close()
 
         await bucket.write("one", "apples are red")
         assert await mount.texts("red apples") == ["apples are red"]
+        assert not (await mount.ask("red apples")).failed
 
 
 def damage(path: Path) -> None:
