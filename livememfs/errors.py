@@ -268,10 +268,20 @@ class TimedOut(LiveMemError):
 
 
 class StoreError(LiveMemError):
-    """The object store refused or failed."""
+    """The object store refused or failed.
+
+    Without a `key` it is the bucket as a whole that is meant. A store that is no bucket gives an `advice` of its own.
+    """
 
     message = "the store failed on {key}: {detail}"
     what_to_do = "run `livememfs doctor`"
+
+    def __str__(self) -> str:
+        return self.message.format_map(_Blank(self.values | {"key": self.values.get("key") or "the bucket"}))
+
+    def advice(self) -> str:
+        """What to do about it: what the store says, else what helps with a bucket."""
+        return str(self.values.get("advice") or super().advice())
 
 
 class ObjectMissing(StoreError):

@@ -49,6 +49,26 @@ def test_a_failure_is_one_sentence_with_advice_and_no_traceback(cli: Cli, capsys
     )
 
 
+def test_a_store_s_failure_that_is_about_no_object_is_about_the_bucket() -> None:
+    assert (
+        str(Denied("signature"))
+        == str(Denied("signature", key=""))
+        == ("the store denies access to the bucket: signature")
+    )
+    assert Denied("signature").advice().startswith("check S3_ACCESS_KEY_ID")
+
+
+def test_a_place_that_is_no_folder_is_said_with_what_to_do(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ended = cli("space", "list", "--store", str(tmp_path / "file"))
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith(f"livememfs: the store failed on {tmp_path}/file: open: ")
+    assert ended.err.endswith(
+        f"(see that {tmp_path}/file is a folder, or name another folder with --store or LIVEMEMFS_STORE)\n"
+    )
+
+
 def test_a_failed_command_exits_with_the_error_s_code_and_an_empty_standard_output(cli: Cli) -> None:
     ended = cli("space", "info", "nowhere")
 

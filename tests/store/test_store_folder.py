@@ -285,6 +285,53 @@ def test_a_place_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
         DirectoryStore(tmp_path / "file" / "root")
 
 
+@pytest.mark.parametrize(
+    ("number", "step"),
+    [
+        (errno.EROFS, "let this user write to {}, or"),
+        (errno.EACCES, "let this user write to {}, or"),
+        (errno.ENOENT, "see that {} can be made, or"),
+        (errno.ENOTDIR, "see that {} is a folder, or"),
+    ],
+    ids=str,
+)
+def test_a_folder_that_cannot_be_opened_is_named_and_s3_is_not(
+    root: Path, monkeypatch: pytest.MonkeyPatch, number: int, step: str
+) -> None:
+    def fail(path: Path, *_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", fail)
+    with pytest.raises(StoreError) as caught:
+        DirectoryStore(root)
+    monkeypatch.undo()
+
+    assert step.format(root) in caught.value.advice()
+    assert caught.value.advice().endswith("name another folder with --store or LIVEMEMFS_STORE")
+    before, _, _ = str(caught.value).partition(": ")
+    assert str(root) in before
+    assert "S3_" not in str(caught.value) + caught.value.advice()
+
+
+async def test_a_folder_that_is_gone_is_to_be_brought_back(root: Path, folder: DirectoryStore) -> None:
+    root.rename(root.with_name("elsewhere"))
+
+    with pytest.raises(Unreachable) as caught:
+        await folder.list_page()
+
+    assert caught.value.advice().startswith(f"bring back {root}, or")
+
+
+async def test_a_disk_that_refuses_one_object_names_the_object_and_the_folder(root: Path) -> None:
+    store = DirectoryStore(root, disk=FailingDisk(errno.EROFS))
+
+    with pytest.raises(Denied, match="denies access to a: write: ") as caught:
+        await store.put("a", b"1")
+
+    assert caught.value.advice().startswith(f"let this user write to {root}, or")
+    await store.aclose()
+
+
 async def test_the_temp_files_of_a_dead_store_are_swept_and_those_of_a_living_one_kept(root: Path) -> None:
     temp = Layout(root).temp_folder
     living = DirectoryStore(root, disk=QUICK)

@@ -220,7 +220,11 @@ class Files:
     def _check_root(self) -> None:
         """A folder that was unmounted or moved is out of reach, not empty: its objects must not look deleted."""
         if not self._layout.odd_folder.is_dir():
-            raise Unreachable("the folder is gone", endpoint=self._layout.root)
+            raise Unreachable("the folder is gone", endpoint=self._layout.root, advice=self._advice("bring back {}"))
+
+    def _advice(self, step: str) -> str:
+        """What to do about the folder; what helps with a bucket is no help here."""
+        return f"{step.format(self._layout.root)}, or name another folder with --store or LIVEMEMFS_STORE"
 
     @contextmanager
     def _errors(self, key: str, doing: str) -> Iterator[None]:
@@ -228,15 +232,18 @@ class Files:
         try:
             yield
         except OSError as error:
-            said = f"{doing}: {error}"
+            said, root = f"{doing}: {error}", self._layout.root
+            what = key or str(root)  # opening and listing are about the whole of it
             match error.errno:
                 case errno.ENOSPC | errno.EDQUOT:
-                    raise NoSpace(f"{said} in {self._layout.root}") from error
+                    raise NoSpace(f"{said} in {root}") from error
                 case errno.EACCES | errno.EPERM | errno.EROFS:
-                    raise Denied(said, key=key) from error
+                    raise Denied(said, key=what, advice=self._advice("let this user write to {}")) from error
                 case errno.ENAMETOOLONG:
-                    raise NameTooLong(said, path=key) from error
+                    raise NameTooLong(said, path=what) from error
                 case errno.ENOENT if not self._layout.odd_folder.is_dir():
-                    raise Unreachable(said, endpoint=self._layout.root) from error
+                    raise Unreachable(said, endpoint=root, advice=self._advice("see that {} can be made")) from error
+                case errno.ENOTDIR | errno.EEXIST if not key:
+                    raise StoreError(said, key=what, advice=self._advice("see that {} is a folder")) from error
                 case _:
-                    raise StoreError(said, key=key) from error
+                    raise StoreError(said, key=what) from error
