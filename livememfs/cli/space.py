@@ -112,15 +112,16 @@ def _rules_text(rules: str) -> str:
 def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
     """List all spaces."""
 
-    async def work(settings: Settings) -> list[spaces.SpaceEntry]:
+    async def work(settings: Settings) -> tuple[list[spaces.SpaceEntry], str]:
         async with open_app(settings) as app:
-            return await spaces.list_spaces(app.replica)
+            return await spaces.list_spaces(app.replica), app.store.label
 
-    found = run(work, _settings(choice))
+    found, place = run(work, _settings(choice))
     if as_json:
         output.print_json(found)
     elif not found:
-        output.say("there is no space yet; `livememfs space create NAME` makes one")
+        # Named, since a folder that was mistyped is made, and looks like one whose memory is gone.
+        output.say(f"there is no space in {place} yet; `livememfs space create NAME` makes one")
     else:
         output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(found))
 

@@ -131,3 +131,10 @@ def test_a_space_that_is_not_there_is_named(
     assert ended.code == 1
     assert "there is no space nowhere" in ended.err
     assert list(tmp_path.glob("nowhere*")) == []
+
+
+def test_where_there_is_no_space_is_said(cli: Cli, tmp_path: Path) -> None:
+    """A folder that was mistyped must not look like a memory that is gone."""
+    ended = cli("space", "list", "--store", str(tmp_path / "mistyped"))
+
+    assert ended.out.startswith(f"there is no space in folder {tmp_path}/mistyped yet; ")
