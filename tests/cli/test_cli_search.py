@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -102,8 +103,16 @@ def test_a_space_that_is_not_there_is_said(home: Path) -> None:
 
 
 @pytest.mark.parametrize("shown", [[], ["--json"]], ids=["page", "json"])
-def test_a_search_that_failed_is_told_apart_from_one_that_found_nothing(home: Path, shown: list[str]) -> None:
-    said = livememfs(home, "search", "PostgreSQL", *shown, status=1, LIVEMEMFS_CACHE="/proc")  # nobody may write there
+def test_a_search_that_failed_is_told_apart_from_one_that_found_nothing(
+    home: Path, tmp_path: Path, shown: list[str]
+) -> None:
+    cache = str(tmp_path / "cache")
+    livememfs(home, "search", "PostgreSQL", LIVEMEMFS_CACHE=cache)
+    [index] = Path(cache).glob("*/index")
+    shutil.rmtree(index)
+    index.write_text("in its way")
+
+    said = livememfs(home, "search", "PostgreSQL", *shown, status=1, LIVEMEMFS_CACHE=cache)
 
     assert "the search failed: " in said
     livememfs(home, "search", "type:decision before:2000-01-01", *shown)  # finds nothing
