@@ -36,16 +36,25 @@ log = structlog.get_logger("livememfs.recall")
 
 STABLE_SECONDS = 3.0
 """For so long the same question gets the same answer: a listing and its files must fit each other."""
-PATIENCE = 2.0
-"""How long the first question to a space waits for the space to be indexed."""
-FRESH, FRESH_UNASKED = 0.25, 0.06
-"""How long any question waits for what was just written, and how long a message does that nobody chose to search by."""
 QUIET, QUIET_MOST = 0.25, 5.0
 """For how long nobody must have asked before work begins that can wait, and how long that waits at most."""
 KEPT = 256
 DRAIN_SECONDS = 5.0
 FIGURES_SECONDS = 5.0
 """How often an index that is not on this machine is asked how it is."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """For how many seconds a question waits before it is answered with what is there, and with a remark.
+
+    `first`: for a space that nobody has asked about, and for the model; `fresh`: for what was just written; `unasked`:
+    for the same, where somebody wrote a message and did not choose to search.
+    """
+
+    first: float = 2.0
+    fresh: float = 0.25
+    unasked: float = 0.06
 
 
 @dataclass(frozen=True)
@@ -95,9 +104,10 @@ class Recall:
         *,
         share: bool = False,
         recent_days: int = 0,
+        patience: Patience = Patience(),
     ) -> None:
         self._replica, self._clock, self._open_engine = replica, clock, open_engine
-        self._recent_days = recent_days
+        self._recent_days, self._patience = recent_days, patience
         self._open_embedder = open_embedder
         self._share = share
         self._embedder: Embedder | None = None
@@ -200,7 +210,7 @@ class Recall:
 
         notes: list[str] = []
         try:
-            index = await self._ready(spaces, notes)
+            index = await self._ready(spaces, notes, self._patience.first, self._patience.fresh)
             vector = await self._vector(query, notes)
             found = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
             self._last_error = ""
@@ -211,9 +221,7 @@ class Recall:
             told = (*notes, f"the search failed: {self._last_error}")
             return Answer(query, Found((), "strict"), told, failed=True)
 
-    async def _ready(
-        self, spaces: Sequence[str], notes: list[str], patience: float = PATIENCE, fresh: float = FRESH
-    ) -> Engine:
+    async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float, fresh: float) -> Engine:
         """The index, with these spaces in it as far as that can be waited for."""
         async with self._opening:
             if self._index is None or self._feeder is None:
@@ -287,7 +295,8 @@ class Recall:
         async def work() -> None:
             try:
                 again = any(space in self._ensuring for space in spaces)  # one message has waited for that already
-                found.append(await self._ready(spaces, notes, 0.0 if again else patience / 2, FRESH_UNASKED))
+                first = 0.0 if again else patience / 2
+                found.append(await self._ready(spaces, notes, first, self._patience.unasked))
             except Exception as error:  # as in `_answer`
                 reason = await self._failed("the index cannot be opened", error)
                 notes.append(f"the index cannot be used: {reason}")
@@ -305,7 +314,7 @@ class Recall:
 
     async def passage(self, text: str, notes: list[str]) -> Floats | None:
         """The vector of a text as it is kept; None where words have to do, and a remark that says so."""
-        with trio.move_on_after(PATIENCE):
+        with trio.move_on_after(self._patience.first):
             await self._loaded.wait()
         if self._embedder is not None:
             with suppress(Exception):
@@ -378,7 +387,7 @@ class Recall:
         something. Whatever keeps it from being done, the next question tells; a model that fails is not waited for.
         """
         with trio.move_on_after(seconds), suppress(Exception):
-            await self._ready(spaces, [])
+            await self._ready(spaces, [], self._patience.first, self._patience.fresh)
             await self._loaded.wait()
             while self._feeder is not None and not await self._feeder.settled(seconds):
                 pass

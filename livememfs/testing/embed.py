@@ -17,7 +17,11 @@ import trio
 from numpy.typing import NDArray
 
 from livememfs.recall.embed.base import EmbedStatistics
+from livememfs.recall.service import Patience
 from livememfs.testing.llm import LLMRequest, Scripted
+
+PATIENT = Patience(20.0, 20.0, 20.0)
+"""For a `Recall` whose questions wait until everything is indexed, however busy the machine is."""
 
 
 class FakeEmbedder:

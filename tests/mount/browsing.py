@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from machine import Mount
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 Scheme = Literal["light", "dark"]
 WIDE, NARROW = 1280, 360
+PATIENCE = 30_000
+"""Milliseconds for whatever a page does: what waits for it goes on as soon as it is done."""
 AXE = Path(sys.prefix) / "axe/node_modules/axe-core/axe.min.js"
 GRAVE = ("serious", "critical")
 WATCH = """
@@ -50,6 +52,7 @@ def chromium() -> Iterator[Browser]:
     """Debian's Chromium without a window. Its own sandbox does not work for root."""
     found = shutil.which("chromium")
     assert found is not None, "chromium is not installed; scripts/setup test does it"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield browser
@@ -99,7 +102,7 @@ class Visitor:
             color_scheme=scheme,
             reduced_motion="reduce" if calm else "no-preference",
         )
-        self.context.set_default_timeout(8_000)
+        self.context.set_default_timeout(PATIENCE)
         self.context.add_init_script(WATCH)
         self.page: Page = self.context.new_page()
         self.page.on("dialog", self._dialog)
@@ -124,13 +127,24 @@ class Visitor:
         self.page.goto(self.url)
         assert "/login" in self.page.url
         self.page.get_by_label("Token").fill(token)
-        self.page.get_by_role("button", name="Sign in").click()
-        self.page.wait_for_url(self.url)
+        self.follow(self.page.get_by_role("button", name="Sign in"))
+        assert self.page.url == self.url
 
     def go(self, path: str) -> Page:
         """Open a page of the server."""
         self.page.goto(self.url.rstrip("/") + path)
         return self.page
+
+    @contextmanager
+    def leaving(self) -> Iterator[None]:
+        """What is done here opens another page: wait until that is there, scripts and all, as no click does."""
+        with self.page.expect_navigation():
+            yield
+
+    def follow(self, link: Locator) -> None:
+        """Click on a link, and be on its page."""
+        with self.leaving():
+            link.click()
 
     def listening(self) -> None:
         """Wait until the page hears of what happens."""

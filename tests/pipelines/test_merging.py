@@ -25,6 +25,7 @@ from livememfs.records.memory import Memory
 from livememfs.records.space import Meta
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
+from livememfs.testing.embed import PATIENT
 from livememfs.testing.store import FaultyStore
 
 SPACE = "alpha"
@@ -88,7 +89,8 @@ class Bucket:
         meta = Meta(SPACE, "a space", "me", self.clock.now())
         await self.memory.put(keys.meta_key(SPACE), meta.render())
         replica = Replica(self.store, folder=self.folder / name, poll_interval=0.05, announce=name, host=name)
-        recall = Recall(replica, self.clock, lambda: Index(self.folder / f"{name}-index", NAME), model or builtin)
+        folder = self.folder / f"{name}-index"
+        recall = Recall(replica, self.clock, lambda: Index(folder, NAME), model or builtin, patience=PATIENT)
         merging = Merging(replica, self.clock, recall, threshold)
         replica.subscribe(recall.heard)
         replica.subscribe(merging.heard)

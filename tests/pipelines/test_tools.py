@@ -22,7 +22,7 @@ from livememfs.recall.service import Recall
 from livememfs.records.memory import CATEGORIES, MAX_MEMORY_BYTES, TYPES, Memory
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import FaultyStore
 
 DONE_WITHIN = 20.0
@@ -39,7 +39,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async def open_model() -> Embedder:
         return model
 
-    recall = Recall(replica, clock, lambda: Index(tmp_path / "index", model.name), open_model)
+    recall = Recall(replica, clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT)
     replica.subscribe(recall.heard)
     with trio.fail_after(DONE_WITHIN):
         async with trio.open_nursery() as nursery:

@@ -12,14 +12,14 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
-from livememfs.recall.service import Answer, Recall
+from livememfs.recall.service import Answer, Patience, Recall
 from livememfs.records import frontmatter, keys
 from livememfs.records.memory import canonical_name as canonical_name_of
 from livememfs.records.memory import complete
 from livememfs.records.note import Note, canonical_name, uid8
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import FaultyStore
 
 SPACE = "alpha"
@@ -72,6 +72,7 @@ class Bucket:
         *,
         folder: Path | None = None,
         share: bool = False,
+        patience: Patience = PATIENT,
     ) -> AsyncIterator[Mount]:
         """A mount whose index is in `folder`, the bucket's own when nothing is said."""
         replica = Replica(self.store)
@@ -81,7 +82,9 @@ class Bucket:
             return self.models[-1]
 
         name, folder = self.model.name, folder or self.folder
-        recall = Recall(replica, self.clock, lambda: Index(folder, name), open_model or own, share=share)
+        recall = Recall(
+            replica, self.clock, lambda: Index(folder, name), open_model or own, share=share, patience=patience
+        )
         replica.subscribe(recall.heard)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:

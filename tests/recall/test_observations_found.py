@@ -23,7 +23,7 @@ from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
-from livememfs.testing.embed import hashed
+from livememfs.testing.embed import PATIENT, hashed
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -284,7 +284,9 @@ async def test_old_observations_are_found_unless_somebody_set_a_window_and_then_
         return None
 
     replica = Replica(bucket.store)
-    recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "none"), no_model, recent_days=recent_days)
+    recall = Recall(
+        replica, bucket.clock, lambda: Index(bucket.folder, "none"), no_model, recent_days=recent_days, patience=PATIENT
+    )
     with trio.fail_after(DONE_WITHIN):
         async with trio.open_nursery() as nursery:
             await nursery.start(replica.run)

@@ -478,7 +478,9 @@ async def test_an_index_that_somebody_else_uses_gives_an_empty_answer_that_says_
         assert ("I am a helper" in answer.block, answer.turn) == (True, 1), "nothing was taken for told"
 
 
-async def test_an_index_that_takes_long_to_open_is_not_waited_for(bucket: Bucket, tmp_path: Path) -> None:
+async def test_an_index_that_takes_long_to_open_is_not_waited_for(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await bucket.remember("I am a helper", type="identity")
     there = threading.Event()
 
@@ -501,6 +503,7 @@ async def test_an_index_that_takes_long_to_open_is_not_waited_for(bucket: Bucket
 
             there.set()
             await recall.prepare((SPACE,), DONE_WITHIN)
+            monkeypatch.setattr("livememfs.recall.prehook.PATIENCE", DONE_WITHIN)
             assert "I am a helper" in (await prehook.turn(SPACE, Turn("hello", "s"))).block
             nursery.cancel_scope.cancel()
     replica.close()

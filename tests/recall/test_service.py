@@ -20,7 +20,8 @@ from livememfs.pipelines import spaces
 from livememfs.recall import feeder
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
-from livememfs.recall.service import QUIET, QUIET_MOST, Recall
+from livememfs.recall.service import QUIET, QUIET_MOST, Patience, Recall
+from livememfs.testing.embed import FakeEmbedder
 
 
 @pytest.fixture
@@ -77,6 +78,7 @@ async def test_what_another_host_writes_and_removes_while_nobody_looks_is_notice
 
 
 async def test_what_is_written_here_is_found_by_the_next_question(bucket: Bucket) -> None:
+    """However busy the machine is: where that takes longer than anybody waits, a remark says so instead."""
     async with bucket.mount() as mount:
         assert await mount.texts("unicorn") == []
         key = await bucket.write("one", "seen a unicorn")
@@ -92,13 +94,15 @@ async def test_what_is_written_here_is_found_by_the_next_question(bucket: Bucket
 
 async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then(bucket: Bucket) -> None:
     await bucket.write("one", "apples are red")
+    async with bucket.mount() as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
     there = trio.Event()
 
     async def slowly() -> Embedder:
         await there.wait()
-        return bucket.model
+        return FakeEmbedder()
 
-    async with bucket.mount(slowly) as mount:
+    async with bucket.mount(slowly, patience=Patience(first=0.01)) as mount:
         answer = await mount.ask("apples")
         assert (answer.found.strategy, len(answer.found.hits)) == ("words", 1)
         assert "by words alone: the model that knows meanings is not loaded" in answer.notes

@@ -25,6 +25,7 @@ from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
+from livememfs.testing.embed import PATIENT
 from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import NOBODY, Attrs, Directory, File, OpenMode
@@ -79,7 +80,7 @@ async def _tree(folder: Path) -> AsyncIterator[tuple[Root, Consolidations, Memor
     async with trio.open_nursery() as nursery:
         await nursery.start(replica.run)
         consolidations = Consolidations(replica, clock, None, nursery=nursery)
-        recall = Recall(replica, clock, lambda: Index(folder, "none"), open_nothing)
+        recall = Recall(replica, clock, lambda: Index(folder, "none"), open_nothing, patience=PATIENT)
         await nursery.start(recall.run)
         observer = Observer(replica, clock, None)
         capture = Capture(replica.inbox, clock, woken=observer.wake)

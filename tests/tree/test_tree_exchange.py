@@ -21,7 +21,7 @@ from livememfs.recall.index import Index
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
-from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
 from livememfs.tree.node import AttrChange, Caller, File, Handle, OpenMode
 from livememfs.tree.root import Root
@@ -76,7 +76,9 @@ async def talking(
     async def open_model() -> Embedder:
         return model
 
-    recall = Recall(here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model)
+    recall = Recall(
+        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
+    )
     prehook = Prehook(recall, world.clock, ToldFile(None))
     here.context = replace(here.context, recall=recall, prehook=prehook)
     here.root = Root(here.context)

@@ -19,7 +19,7 @@ from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
 from livememfs.records import privacy
-from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.tree.root import Root
 
 if TYPE_CHECKING:
@@ -195,7 +195,9 @@ async def model(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery)
     async def open_model() -> FakeEmbedder:
         return model
 
-    recall = Recall(here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model)
+    recall = Recall(
+        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
+    )
     here.context = replace(
         here.context, recall=recall, prehook=Prehook(recall, world.clock, ToldFile(tmp_path / "told.db"))
     )

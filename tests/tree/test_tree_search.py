@@ -14,7 +14,7 @@ from livememfs.pipelines import spaces
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.service import Recall
-from livememfs.testing.embed import FakeEmbedder
+from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import Fault
 from livememfs.tree.node import NOBODY, Directory, Symlink
 from livememfs.tree.root import Root
@@ -47,7 +47,9 @@ async def searching(world: World, here: Host, tmp_path: Path, nursery: trio.Nurs
     async def open_model() -> Embedder:
         return model
 
-    recall = Recall(here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model)
+    recall = Recall(
+        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
+    )
     here.context = replace(here.context, recall=recall)
     here.root = Root(here.context)
     here.replica.subscribe(recall.heard)
