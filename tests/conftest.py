@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
@@ -23,6 +24,13 @@ hypothesis.settings.register_profile(
     "explore", hypothesis.settings.get_profile("livememfs"), derandomize=False, max_examples=600
 )
 hypothesis.settings.load_profile("explore" if os.environ.get("LIVEMEMFS_TEST_EXPLORE") else "livememfs")
+
+
+def pytest_configure() -> None:
+    """What a script starts in its background ignores interrupts, and so would every command that is tested there."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 ALARMING = frozenset({"warning", "error", "critical", "exception"})
 

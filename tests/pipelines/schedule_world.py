@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from typing import Any
 
+import pytest
 import trio
 from consolidation_world import SPACE, World
 
@@ -170,6 +171,15 @@ class Town:
 
 @asynccontextmanager
 async def town() -> AsyncIterator[Town]:
+    """Days pass here, and nothing is kept on a disk: twice a second would be most of what such a test does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("livememfs.cache.replica.PERSIST_SECONDS", 3_600.0)
+        async with _town() as made:
+            yield made
+
+
+@asynccontextmanager
+async def _town() -> AsyncIterator[Town]:
     async with trio.open_nursery() as nursery:
         made = Town(nursery)
         await made.world.seed()
