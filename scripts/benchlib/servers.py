@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,8 @@ from typing import IO, Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+
+from livememfs.testing.ports import free_ports
 
 KEY_ID, SECRET, BUCKET = "bench", "bench-secret", "bench"
 READY_WITHIN = 60.0
@@ -77,7 +78,7 @@ def ended(process: subprocess.Popen[bytes], *, patience: float = 5.0) -> Iterato
 def s3_server(kind: str, home: Path) -> Iterator[Server]:
     """A running server: `seaweedfs`, `moto`, or `auto`, which is moto only where SeaweedFS cannot be had."""
     weed = None if kind == "moto" else _weed(must=kind == "seaweedfs")
-    with _seaweedfs(weed, home) if weed else _moto(home) as server:
+    with _seaweedfs(weed, home) if weed else _moto() as server:
         _make_bucket(server)
         yield server
 
@@ -105,7 +106,7 @@ def _weed(*, must: bool) -> Path | None:
 def _seaweedfs(weed: Path, home: Path) -> Iterator[Server]:
     """All of SeaweedFS in one process. It makes sockets in /tmp, by the names of its ports, and leaves them there."""
     names = ("master", "volume", "filer", "s3")
-    ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], _free_ports(2 * len(names)), strict=True))
+    ports = dict(zip([*names, *(f"{name}.grpc" for name in names)], free_ports(2 * len(names)), strict=True))
     (home / "data").mkdir()
     identity = {"name": "bench", "credentials": [{"accessKey": KEY_ID, "secretKey": SECRET}], "actions": ["Admin"]}
     (home / "s3.json").write_text(json.dumps({"identities": [identity]}))
@@ -126,22 +127,12 @@ def _seaweedfs(weed: Path, home: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def _moto(home: Path) -> Iterator[Server]:
-    (port,) = _free_ports(1)
-    command = [*TIED, sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with (home / "server.log").open("wb") as log:
-        process = _started(command, log)
+def _moto() -> Iterator[Server]:
+    process = _started([*TIED, sys.executable, "-W", "ignore", "-m", "livememfs.testing.s3"], subprocess.PIPE)
     with ended(process):
-        yield Server(f"moto {version('moto')}", port)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [place.getsockname()[1] for place in sockets]
-    for place in sockets:
-        place.close()
-    return ports
+        assert process.stdout is not None
+        with process.stdout:
+            yield Server(f"moto {version('moto')}", json.loads(process.stdout.readline())["port"])
 
 
 def _make_bucket(server: Server) -> None:

@@ -6,7 +6,6 @@ run the doctor in a mount namespace of its own, where the machine can be broken 
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -20,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from commandline import Ended
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
+
+from livememfs.testing import s3 as double
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY, SECRET, BUCKET = "the-right-key", "the-right-secret", "memory"
@@ -65,22 +64,10 @@ class Layer:
         return [f"<Error><Code>{code}</Code><Message>told to refuse</Message></Error>".encode()]
 
 
-class _Quiet(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_request(self, *_: Any) -> None:
-        """Nothing is logged."""
-
-    def log_error(self, *_: Any) -> None:
-        """Not that a client hangs up either."""
-
-
 @contextmanager
 def s3(**wrong: Any) -> Iterator[str]:
     """The endpoint of a server with one bucket."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    application = Layer(DomainDispatcherApplication(create_backend_app), **wrong)
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Quiet)
+    server = double.server(Layer(double.application(), **wrong))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -58,17 +58,9 @@ class Faulty:
 
 def serve() -> None:
     """Serve until killed."""
-    from moto.server import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import WSGIRequestHandler, make_server
+    from livememfs.testing import s3
 
-    class Quiet(WSGIRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_request(self, *_: Any) -> None:
-            """Standard output is for the address only."""
-
-    application = Faulty(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
+    server = s3.server(Faulty(s3.application()))
     print(json.dumps({"port": server.server_port}), flush=True)
     server.serve_forever()
 

@@ -6,13 +6,14 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import psycopg
+
+from livememfs.testing.ports import free_ports
 
 PASSWORD = "s3cret-of-the-tests"
 USER = "nobody"
@@ -32,8 +33,7 @@ class Server:
         self._home = Path(tempfile.mkdtemp(prefix="livememfs-pg-", dir=_place(anybody=bool(self._as))))
         self._binaries = self._reachable(_installed() / "bin")
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            self.port = taken.getsockname()[1]
+        (self.port,) = free_ports(1)
         self._initialise()
         self.start()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from uuid import uuid4
 import boto3
 import pytest
 from http_double import S3Double
-from moto.server import ThreadedMotoServer
 
 from livememfs.errors import Throttled, Unreachable
 from livememfs.store.base import Store
@@ -20,6 +19,7 @@ from livememfs.store.folder.disk import Disk
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.store.s3 import S3Options, S3Store
+from livememfs.testing import s3
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import Asked, Fault, FaultyStore
 
@@ -31,12 +31,13 @@ SECRET = "not-a-real-secret"
 
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    server = s3.server(s3.application())
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture(scope="session")
