@@ -23,7 +23,7 @@ from livememfs.tree.bank import ReadOnlyDirectory
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.context import STATE
 from livememfs.tree.control import JournalWait
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.recovered import RecoveredDirectory
@@ -85,22 +85,25 @@ class Root(PlainDirectory):
             return self.state
         if name == SEARCH:
             return self._search
-        known = self._spaces.get(name)
         listing = await self.context.replica.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
             listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
         if name == keys.BACKUPS and name in listing.folders and self.context.access().admin:
             return self._backups
-        if name not in listing.folders or not self.shows(name):
-            self._spaces.pop(name, None)
-            return await super().child(name)
-        below = await self.context.replica.listing(f"{name}/")
-        if keys.META not in below.objects or name.startswith("_"):
-            self._spaces.pop(name, None)
-            return await super().child(name)
-        if known is None:
-            known = self._spaces[name] = Space(self, self.context, name)
-        return known
+        if name in listing.folders and self.shows(name) and not name.startswith("_"):
+            below = await self.context.replica.listing(f"{name}/")
+            if keys.META in below.objects:
+                known = self._spaces.get(name)
+                if known is None:
+                    known = self._spaces[name] = Space(self, self.context, name)
+                return known
+        # No question from here on: a folder that came meanwhile is a space, most likely, and would be taken for a plain
+        # one, into which notes are written as ordinary files.
+        self._spaces.pop(name, None)
+        check_name(name, self.path_of(name))
+        if not self.shows(name):
+            raise errors.NotFound(path=self.path_of(name))
+        return await self._node(name, listing)
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         return await self.children()

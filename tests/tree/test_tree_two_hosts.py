@@ -13,8 +13,11 @@ from hosts import APPEND, READ, WRITE, Host, World, read_all
 from trio.abc import Clock
 
 from livememfs import errors
+from livememfs.cache.replica import Listing
+from livememfs.pipelines import spaces
 from livememfs.store.base import OP_META
 from livememfs.tree.node import NOBODY, AttrChange
+from livememfs.tree.space import Space
 
 
 def insisting(world: World, name: str) -> Host:
@@ -184,3 +187,24 @@ async def test_a_name_that_is_not_utf8_does_not_make_the_error_list_unreadable(w
 
     assert b"alpha/\\udcff" in world.here.errors.errors()
     assert b"alpha/\\udcff" in world.here.errors.conflicts()
+
+
+async def test_a_space_that_another_host_makes_during_a_look_is_never_taken_for_a_folder(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a plain folder, a note would be an ordinary file. A look that just missed the space finds nothing."""
+    root, listing = world.here.root, world.here.replica.listing
+
+    async def made_right_after(prefix: str, **options: float) -> Listing:
+        found = await listing(prefix, **options)
+        if not prefix and options:
+            monkeypatch.undo()
+            await spaces.create(world.there.replica, world.clock, "beta")
+            world.here.replica.doubt("")
+        return found
+
+    monkeypatch.setattr(world.here.replica, "listing", made_right_after)
+    with pytest.raises(errors.NotFound):
+        await root.child("beta")
+
+    assert isinstance(await root.child("beta"), Space)
