@@ -112,7 +112,7 @@ def _observe(stage: Stage) -> None:
 
 
 def _unmount(stage: Stage) -> None:
-    stage.run("livememfs status", shows=["mounted"])
+    stage.run("livememfs status memory | head -n 8", shows=["mounted"])
     stage.explain("After unmounting, everything is in the store, as plain files.")
     stage.run("livememfs umount memory")
     stage.run("ls -A memory | wc -l", shows=["0"])

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-LIMIT = 110
+LIMIT = 300
 MNT_FORCE, MNT_DETACH = 1, 2
 NAMES = ("a", "b", "c", "d")
 FILLER = "." * 70_000

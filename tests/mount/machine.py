@@ -20,8 +20,8 @@ from typing import Any, Self
 
 SPACE = "project"
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 110
-READY_WITHIN = 20.0
+LIMIT = 300
+READY_WITHIN = 60.0
 STOPPED_WITHIN = 40.0
 QUIET_LEVELS = ("debug", "info")
 ALONE = ("setpriv", "--pdeathsig", "KILL", "--", "env", "--default-signal=HUP,INT")

@@ -46,7 +46,7 @@ class Client:
 @asynccontextmanager
 async def over_stdio(environment: Mapping[str, str], *options: str) -> AsyncIterator[Client]:
     """`livememfs mcp`, started as an agent starts it."""
-    command = ["-k", "5", "110", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs", "mcp"]
+    command = ["-k", "5", "300", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs", "mcp"]
     parameters = StdioServerParameters(command="timeout", args=[*command, *options], env=dict(environment), cwd=ROOT)
     async with stdio_client(parameters) as (received, sent), ClientSession(received, sent) as session:
         await session.initialize()

@@ -31,10 +31,10 @@ def test_what_is_written_is_remembered_and_what_is_removed_can_come_back(
 def test_what_lasts_a_while_is_gone_at_that_second_for_whoever_knew_it(mounted: Mount) -> None:
     space = mounted / "project"
     sh(
-        "printf -- '---\nttl: 2s\n---\nMickael is ill\n' > memories/ill && cat memories/ill && ls -l memories",
+        "printf -- '---\nttl: 5s\n---\nMickael is ill\n' > memories/ill && cat memories/ill && ls -l memories",
         cwd=space,
     )
-    ends = time.monotonic() + 2.2
+    ends = time.monotonic() + 5.2
 
     sh("cat memories/ill", cwd=space)
     time.sleep(max(ends - time.monotonic(), 0))  # the kernel knows the name and the bytes by now

@@ -14,7 +14,7 @@ from machine import Mount, StartMount, sh
 
 INTERVAL = 2.0
 SOON = INTERVAL + 1.0
-NOISE = 1.5
+NOISE = 4.0
 """What a busy machine may add to a promise before a test calls it broken."""
 
 

@@ -155,9 +155,9 @@ def test_a_command_that_only_looks_is_skipped(command: str) -> None:
 
 def test_a_long_run_of_empty_lines_costs_no_more_than_as_many_characters() -> None:
     def seconds(between: str) -> float:
-        began = time.perf_counter()
+        began = time.thread_time()
         observed([event("Bash", {"command": f"cat <<E{between * 8_000}E"})])
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     assert seconds("\n") < 50 * seconds("x") + 0.5
 

@@ -231,11 +231,11 @@ async def test_work_is_counted(loaded: Builtin) -> None:
 async def test_a_question_is_answered_in_time_for_a_conversation(loaded: Builtin) -> None:
     """A loose bound, for machines that are slow or busy; a question of 13 tokens takes about 3 ms."""
     await loaded.question("warm up")
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(10):
         await loaded.question("when does the train to Lyon leave on Friday morning?")
 
-    assert (time.perf_counter() - start) / 10 < 0.1
+    assert (time.process_time() - start) / 10 < 0.1
 
 
 # --- does it find the right passage ------------------------------------------------------------------------------

