@@ -189,10 +189,10 @@ def test_a_bucket_that_fails_every_fifth_time_gets_each_file_once(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 48 MiB, of which new content leaves 32 alone."""
+    """A disk of 64 MiB, of which new content leaves 32 alone."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    sh(f"mount -t tmpfs -o size=48m tmpfs '{disk}'")
+    sh(f"mount -t tmpfs -o size=64m tmpfs '{disk}'")
     yield disk
     sh(f"umount -l '{disk}'")
 
