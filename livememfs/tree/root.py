@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import structlog
 import trio
 
 from livememfs import errors
@@ -36,6 +37,8 @@ from livememfs.tree.space import Space
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
+
+log = structlog.get_logger("livememfs.tree")
 
 SPECIAL = frozenset({keys.SYSTEM, keys.BACKUPS, SEARCH})
 """Prefixes that are no ordinary directories."""
@@ -250,8 +253,11 @@ class Root(PlainDirectory):
                     await file.flush(file.body)
                 except (errors.Unreachable, errors.Throttled):
                     break
-                except errors.LiveMemError:
+                except errors.LiveMemError as error:
+                    if isinstance(error, errors.NoSpace) and len(self.context.replica.journal):
+                        break  # what waits for the bucket leaves room when it has arrived there
                     refused[file] = file.path
+                    log.info("a file could not be saved", path=file.path, reason=str(error))
                 else:
                     if file.body.dirty:
                         refused[file] = file.path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hosts import Host, World
     from trio.abc import Clock
 
+    from livememfs.cache.operation import Operation
     from livememfs.tree.node import Attrs
 
 EDIT = OpenMode(write=True)
@@ -1081,6 +1082,30 @@ async def test_a_directory_that_another_host_made_at_the_same_time_shows_what_it
     await world.settle()
 
     assert await here.names("alpha/files/new") == ["ours", "theirs"]
+
+
+async def test_draining_waits_for_the_room_that_uploads_leave(
+    world: World, here: Host, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full of what the bucket has not taken yet, and it answers again just as the mount ends."""
+    await here.mkdir("alpha/folder")
+    replica, here.prompt = here.replica, False
+    here.store.blackhole = True
+    await here.write("alpha/folder/waits", "waits")
+    save = replica.journal.put
+
+    def full(*arguments: Any, **named: Any) -> Operation:
+        if len(replica.journal):
+            raise errors.NoSpace("the disk is full")
+        return save(*arguments, **named)
+
+    monkeypatch.setattr(replica.journal, "put", full)
+    with pytest.raises(errors.NoSpace):
+        await here.write("alpha/folder/late", "late")
+
+    here.store.blackhole = False
+    assert await here.root.drain() == []
+    assert await world.bucket("alpha/folder/") == {"": b"", "waits": b"waits", "late": b"late"}
 
 
 async def test_draining_returns_what_is_refused_for_good(world: World, here: Host) -> None:
