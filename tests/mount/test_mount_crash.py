@@ -127,7 +127,7 @@ def text_in(bucket: Bucket) -> dict[str, str]:
     return {key: bucket.text(key) for key in bucket.keys("")}
 
 
-@pytest.mark.timeout(115)
+@pytest.mark.timeout(300)
 def test_two_hundred_kills_lose_nothing_that_was_accepted_and_double_nothing(tmp_path: Path, bucket: Bucket) -> None:
     started = time.monotonic()
     print(f"LIVEMEMFS_TEST_SEED={SEED}")
