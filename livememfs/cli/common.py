@@ -24,6 +24,9 @@ from livememfs.errors import UsageError
 T = TypeVar("T")
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+AllowHost = Annotated[
+    list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name it is called by; repeat for more.")
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,9 @@ mount per process; main thread only.
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -26,10 +24,12 @@ from livememfs.app.visitor import Visitor
 from livememfs.cli import mounts
 from livememfs.cli.ending import asked_to_end
 from livememfs.cli.notify import ServiceManager
+from livememfs.cli.starting import Readiness, Served, Table, places
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
-from livememfs.errors import LiveMemError, TimedOut
+from livememfs.errors import TimedOut
 from livememfs.fuse import mount as fuse_mount
+from livememfs.fuse.mountpoint import check_mountpoint, check_places
 from livememfs.pipelines import spaces
 from livememfs.records.times import iso
 from livememfs.serve import sock
@@ -42,51 +42,6 @@ SPACES_MET = 16
 GC_THRESHOLD = 20_000
 SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
-
-
-@dataclass(frozen=True)
-class Readiness:
-    """The pipe to whoever started the daemon: one JSON line, then closed. `fd` None reports to nobody."""
-
-    fd: int | None
-
-    def ready(self) -> None:
-        """The mount serves."""
-        self._send({"state": "ready", "pid": os.getpid()})
-
-    def failed(self, error: LiveMemError) -> None:
-        """The mount will not come up."""
-        self._send({"state": "failed", "reason": str(error), "advice": error.advice(), "exit_code": error.exit_code})
-
-    def _send(self, value: dict[str, Any]) -> None:
-        if self.fd is None:
-            return
-        try:
-            os.write(self.fd, json.dumps(value).encode() + b"\n")
-            os.close(self.fd)
-        except OSError as error:  # whoever started us is gone or was told already; the mount goes on
-            log.debug("nobody waits for readiness", reason=str(error))
-
-
-@dataclass(frozen=True)
-class Table:
-    """What a line of `/etc/fstab` has the kernel know of a mount: its source, and whether nothing is executed."""
-
-    source: str = ""
-    noexec: bool = False
-
-
-@dataclass(frozen=True)
-class Served:
-    """What a daemon serves over HTTP: where (None: nothing), and by which names it is called."""
-
-    address: str | None = None
-    names: tuple[str, ...] = ()
-
-    def options(self) -> list[str]:
-        """The same as options of the command."""
-        named = [word for name in self.names for word in ("--allow-host", name)]
-        return ["--web", self.address, *named] if self.address is not None else []
 
 
 NOTHING_SERVED = Served()
@@ -129,8 +84,8 @@ async def run_daemon(
     table: Table = NO_TABLE,
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
-    fuse_mount.check_mountpoint(mountpoint)
-    fuse_mount.check_places(mountpoint, places(settings))
+    check_mountpoint(mountpoint)
+    check_places(mountpoint, places(settings))
     sys.setswitchinterval(SWITCH_SECONDS)
     # Names and nodes are many and live long; looking through all of them again for each few hundred new ones is what
     # a listing of a hundred thousand notes would mostly consist of.
@@ -155,12 +110,6 @@ async def run_daemon(
         raise
     record.ended("")
     log.info("unmounted", mountpoint=str(mountpoint))
-
-
-def places(settings: Settings) -> list[tuple[str, Path]]:
-    """The folders that a daemon with these settings reads and writes."""
-    store = [] if settings.s3_bucket_name else [("store", settings.store_path)]
-    return [*store, ("cache", settings.cache_path)]
 
 
 def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:

@@ -20,7 +20,7 @@ from livememfs import config
 from livememfs.cli import mounts, output
 from livememfs.cli.common import Choice, command
 from livememfs.errors import LiveMemError
-from livememfs.fuse import mount as fuse_mount
+from livememfs.fuse.mountpoint import unmount
 
 STEP_TIMEOUT = 60.0
 FOREIGN = ("S3_", "AWS_", "LLMAAS_", "OPENAI_", "CONSOLIDATION_", "LIVEMEMFS_", "XDG_")
@@ -165,4 +165,4 @@ class Stage:
         finally:
             path = self.root / "memory"
             if str(path) in mounts.kernel_mounts():
-                fuse_mount.unmount(path, lazy=True)
+                unmount(path, lazy=True)

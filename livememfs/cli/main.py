@@ -1,80 +1,97 @@
 """The command `livememfs`: its groups, and what the shell learns of a failure.
 
-Owns the assembly. A failure we know ends in one sentence on standard error and the error's own exit code; anything else
-is a bug and shows its traceback. Main thread only.
+Owns the assembly, of which a process does the part it was asked for: to load all commands takes longer than most of
+them do. A failure we know ends in one sentence on standard error and the error's own exit code; anything else is a bug
+and shows its traceback. Main thread only.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, MutableMapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
 from livememfs import __version__
-from livememfs.cli import (
-    backup,
-    completion,
-    consolidate,
-    demo,
-    digest,
-    doctor,
-    gc,
-    history,
-    index,
-    install,
-    mcp,
-    memories,
-    mount,
-    note,
-    output,
-    recall,
-    search,
-    selftest,
-    service,
-    space,
-    status,
-    token,
-    umount,
-    web,
-)
+from livememfs.cli import completion, output
 from livememfs.errors import LiveMemError
 
-app = typer.Typer(
-    name="livememfs",
-    help="Agent memory as a file system: a bucket of notes and banks, mounted.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("mount")(mount.mount)
-app.command("umount")(umount.umount)
-app.command("status")(status.status)
-app.command("doctor")(doctor.doctor)
-app.command("selftest")(selftest.selftest)
-app.command("demo")(demo.demo)
-app.command("completion")(completion.completion)
-app.add_typer(space.app, name="space")
-app.add_typer(backup.app, name="backup")
-app.command("note")(note.note)
-app.add_typer(memories.app, name="memories")
-app.command("search")(search.search)
-app.command("recall")(recall.recall)
-app.add_typer(index.app, name="index")
-app.command("consolidate")(consolidate.consolidate)
-app.command("digest")(digest.digest)
-app.command("history")(history.history)
-app.command("undo")(history.undo)
-app.command("gc")(gc.gc)
-app.command("mcp")(mcp.mcp)
-app.command("web")(web.web)
-app.add_typer(token.app, name="token")
-app.command("install")(install.install)
-app.command("uninstall")(install.uninstall)
-app.add_typer(service.app, name="service")
+COMMANDS = {
+    "mount": "mount", "umount": "umount", "status": "status", "doctor": "doctor", "selftest": "selftest",
+    "demo": "demo", "completion": "completion", "note": "note", "search": "search", "recall": "recall",
+    "consolidate": "consolidate", "digest": "digest", "history": "history", "undo": "history", "gc": "gc",
+    "mcp": "mcp", "web": "web", "install": "install", "uninstall": "install",
+}  # fmt: skip
+"""The module of each command, which has a function of the command's name."""
+GROUPS = ("space", "backup", "memories", "index", "token", "service")
+"""Groups of commands, each the `app` of the module of its name."""
+SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class _Commands(MutableMapping[str, Any]):
+    """Every command by its name, loaded when it is looked at."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> Any:
+        holding = typer.Typer(**SETTINGS)
+        holding.callback()(livememfs)
+        if name in COMMANDS:
+            module = import_module(f"livememfs.cli.{COMMANDS[name]}")
+            holding.command(name)(getattr(module, name))
+        elif name in GROUPS:
+            holding.add_typer(import_module(f"livememfs.cli.{name}").app, name=name)
+        else:
+            raise KeyError(name)
+        return typer.main.get_group(holding).commands[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("commands stay")
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS or name in GROUPS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*COMMANDS, *GROUPS))
+
+    def __len__(self) -> int:
+        return len(COMMANDS) + len(GROUPS)
+
+
+class _Group(typer.core.TyperGroup):
+    """The parser's view of them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, in the order of the help."""
+        return list(self.commands)
+
+
+ABOUT = "Agent memory as a file system: a bucket of notes and banks, mounted."
+
+app = typer.Typer(name="livememfs", help=ABOUT, cls=_Group, **SETTINGS)
 
 
 def _version(wanted: bool) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from livememfs.app import open_app
 from livememfs.cli import mounts, web
-from livememfs.cli.common import Choice, command, quiet_log, run
+from livememfs.cli.common import AllowHost, Choice, command, quiet_log, run
 from livememfs.cli.mount import resolve
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
@@ -36,7 +36,7 @@ def mcp(
     http: Annotated[
         str | None, typer.Option("--http", metavar="ADDRESS", help="Listen there, for clients with tokens.")
     ] = None,
-    allow_host: web.AllowHost = None,
+    allow_host: AllowHost = None,
     token: Annotated[
         str | None, typer.Option(metavar="TOKEN", help="Allow what this token does.  [default: everything]")
     ] = None,

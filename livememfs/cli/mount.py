@@ -20,13 +20,13 @@ from typing import Annotated, Any
 import typer
 
 from livememfs import config, log
-from livememfs.cli import daemon, mounts, output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, run
+from livememfs.cli import mounts, output
+from livememfs.cli.common import AllowHost, Choice, JsonFlag, command, expanded, run
 from livememfs.cli.notify import ServiceManager
-from livememfs.cli.web import AllowHost
+from livememfs.cli.starting import Readiness, Served, Table, places
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, MountError, UsageError
-from livememfs.fuse import mount as fuse_mount
+from livememfs.fuse.mountpoint import check_mountpoint, check_places
 
 GRACE = 30.0
 """Seconds that the daemon may take to come up beyond the one question it asks the store."""
@@ -94,10 +94,10 @@ def mount(
         "token": token,
     }
     path = resolve(mountpoint)
-    table = daemon.Table(source, noexec)
-    served = daemon.Served(web, tuple(allow_host or ()))
+    table = Table(source, noexec)
+    served = Served(web, tuple(allow_host or ()))
     if foreground:
-        _foreground(choice, more, path, served, daemon.Readiness(ready_fd), log_file, table)
+        _foreground(choice, more, path, served, Readiness(ready_fd), log_file, table)
     else:
         _background(choice, more, path, served, as_json, table)
 
@@ -117,11 +117,13 @@ def _foreground(
     choice: Choice,
     more: dict[str, Any],
     path: Path,
-    served: daemon.Served,
-    readiness: daemon.Readiness,
+    served: Served,
+    readiness: Readiness,
     log_file: str,
-    table: daemon.Table,
+    table: Table,
 ) -> None:
+    from livememfs.cli import daemon  # whoever only starts one need not load what it is made of
+
     manager = ServiceManager.of(config.environment())
     try:
         settings = choice.load(**more)
@@ -136,12 +138,10 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(
-    choice: Choice, more: dict[str, Any], path: Path, served: daemon.Served, as_json: bool, table: daemon.Table
-) -> None:
+def _background(choice: Choice, more: dict[str, Any], path: Path, served: Served, as_json: bool, table: Table) -> None:
     settings = choice.load(**more)
-    fuse_mount.check_mountpoint(path)
-    fuse_mount.check_places(path, daemon.places(settings))
+    check_mountpoint(path)
+    check_places(path, places(settings))
     log_file = _open_log(path)
     options = choice.arguments(settings)
     options += ["--agent", settings.agent] if settings.agent else []

@@ -13,15 +13,11 @@ import typer
 from livememfs import log
 from livememfs.app import App, open_app
 from livememfs.cli import output
-from livememfs.cli.common import Choice, command, run
+from livememfs.cli.common import AllowHost, Choice, command, run
 from livememfs.cli.ending import asked_to_end
 from livememfs.config import Settings
 
 DEFAULT = "127.0.0.1:8765"
-
-AllowHost = Annotated[
-    list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name it is called by; repeat for more.")
-]
 
 
 @command

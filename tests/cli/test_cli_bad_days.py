@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli import daemon
+from livememfs.cli.starting import places
 from livememfs.config import Settings
 from livememfs.errors import MountError
-from livememfs.fuse.mount import check_mountpoint, check_places
+from livememfs.fuse.mountpoint import check_mountpoint, check_places
 
 COMMAND = [sys.executable, "-m", "livememfs"]
 WITHIN = 30.0
@@ -122,15 +122,15 @@ def test_a_mount_that_would_wait_for_itself_is_refused(
     settings = Settings(store=str(tmp_path / store), cache=str(tmp_path / cache))
 
     with pytest.raises(MountError, match=sentence):
-        check_places(tmp_path / mountpoint, daemon.places(settings))
+        check_places(tmp_path / mountpoint, places(settings))
 
 
 def test_neighbours_and_buckets_may_be_mounted_anywhere(tmp_path: Path) -> None:
     beside = Settings(store=str(tmp_path / "memory.store"), cache=str(tmp_path / "memory.cache"))
     bucket = Settings(store=str(tmp_path), s3_bucket_name="b", cache=str(tmp_path / "cache"))
 
-    check_places(tmp_path / "memory", daemon.places(beside))
-    check_places(tmp_path / "memory", daemon.places(bucket))
+    check_places(tmp_path / "memory", places(beside))
+    check_places(tmp_path / "memory", places(bucket))
 
 
 def test_a_mount_point_that_is_not_there_is_told_how_to_be_made(tmp_path: Path) -> None:

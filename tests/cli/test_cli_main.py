@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer.core
+import typer.main
 from commandline import Cli
 
 from livememfs import __version__
-from livememfs.cli import common, output
+from livememfs.cli import common, main, output
 from livememfs.cli.common import Choice
 from livememfs.concurrency import the_one
 from livememfs.errors import Denied, LiveMemError, NotFound, UsageError
@@ -16,6 +20,33 @@ from livememfs.errors import Denied, LiveMemError, NotFound, UsageError
 
 def test_version(cli: Cli) -> None:
     assert cli("--version").out == f"livememfs {__version__}\n"
+
+
+@pytest.mark.parametrize("command", [["status"], ["umount", "/nowhere"], ["--version"], ["mount", "/nowhere"]])
+def test_a_command_that_opens_no_bucket_loads_nothing_that_does(command: list[str]) -> None:
+    """It would take longer than all the rest of it."""
+    code = (
+        "import sys\nfrom livememfs.cli.main import main\n"
+        "try: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "print(sorted({'livememfs.app', 'livememfs.tree.root', 'livememfs.cache.replica', 'pyfuse3', 'boto3'}"
+        " & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_command_is_a_function_of_its_module_or_a_group_of_them() -> None:
+    group = typer.main.get_command(main.app)
+    assert isinstance(group, typer.core.TyperGroup)
+
+    for name, command in group.commands.items():
+        assert command.name == name
+        assert (command.help or "").strip()
+        assert isinstance(command, typer.core.TyperGroup) == (name in main.GROUPS)
+    assert "remember" not in group.commands
 
 
 @pytest.mark.parametrize(

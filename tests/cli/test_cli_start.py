@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from livememfs.cli import mount
-from livememfs.cli.daemon import Readiness
+from livememfs.cli.starting import Readiness
 from livememfs.errors import BucketMissing, MountError, SettingsError, UsageError
 
 Pipe = tuple[int, int]

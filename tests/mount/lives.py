@@ -42,7 +42,7 @@ GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ESTALE, e
 def serve(mountpoint: Path) -> None:
     """Fork one daemon for each line, tell its pid when it serves, and wait for its end before the next."""
     from livememfs import config, log
-    from livememfs.cli import common, daemon
+    from livememfs.cli import common, daemon, starting
     from livememfs.store import s3  # noqa: F401  # what takes long is imported before the fork
 
     settings = config.Settings.load(config.environment())
@@ -54,7 +54,7 @@ def serve(mountpoint: Path) -> None:
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
             log.configure(settings.log_level, json=True)
             try:
-                common.run(daemon.run_daemon, settings, mountpoint, daemon.Readiness(writer), "")
+                common.run(daemon.run_daemon, settings, mountpoint, starting.Readiness(writer), "")
             except BaseException as error:
                 print(json.dumps({"level": "error", "event": f"the daemon ended with {error!r}"}), file=sys.stderr)
                 os._exit(1)

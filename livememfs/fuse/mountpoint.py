@@ -1,0 +1,82 @@
+"""The directory that is mounted on: is it fit, and letting go of it.
+
+Owns what can be told and done without a session, so that a command that ends a moment later need not load what answers
+the kernel. Refuses mount points that would hide something. Any thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import stat
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+
+from livememfs.errors import MountError
+from livememfs.fuse.mounted import ask, mount_points
+
+log = structlog.get_logger("livememfs.fuse")
+
+FUSERMOUNT_SECONDS = 30
+
+
+def check_mountpoint(path: Path) -> None:
+    """Raise MountError unless `path` is an empty directory. What a dead daemon left mounted there is cleared away."""
+    if str(path) in mount_points() and ask(path) is None:
+        raise MountError(
+            f"what is mounted on {path} does not answer; `livememfs umount --lazy {path}` clears it away, and what was"
+            " accepted is uploaded by the next mount of the same bucket"
+        )
+    try:
+        os.statvfs(path)  # always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one
+        found = path.stat()
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            raise MountError(
+                f"there is no directory {path}; make it first: mkdir -p {shlex.quote(str(path))}"
+            ) from None
+        if error.errno != errno.ENOTCONN:
+            raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
+        log.info("clearing away a mount whose daemon is gone", mountpoint=str(path))
+        unmount(path, lazy=True)
+        found = path.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise MountError(f"{path} is not a directory")
+    if path.is_mount():
+        raise MountError(f"something is mounted on {path} already")
+    try:
+        taken = next(path.iterdir(), None)
+    except OSError as error:
+        raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
+    if taken is not None:
+        raise MountError(f"{path} is not empty; a mount would hide what is in it")
+
+
+def check_places(mountpoint: Path, used: Sequence[tuple[str, Path]]) -> None:
+    """Raise MountError where the daemon would wait for itself, and for ever.
+
+    That is where what it reads or writes is below its own mount, or the mount is below the folder that it lists.
+    """
+    for what, folder in used:
+        place = folder.resolve()
+        if place.is_relative_to(mountpoint):
+            raise MountError(f"the {what} {place} is inside of the mount point; name another place for one of them")
+        if what == "store" and mountpoint.is_relative_to(place):
+            raise MountError(f"{mountpoint} is inside of the store {place}; mount it somewhere else")
+
+
+def unmount(path: Path, *, lazy: bool = False) -> None:
+    """Ask the kernel to let go of `path`; `lazy` detaches it now, whoever uses it. MountError when it cannot be."""
+    command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FUSERMOUNT_SECONDS)
+    except FileNotFoundError:
+        raise MountError("fusermount3 is missing; install the package fuse3") from None
+    except subprocess.TimeoutExpired:
+        raise MountError(f"{path} cannot be unmounted: fusermount3 does not come back") from None
+    if done.returncode:
+        raise MountError(f"{path} cannot be unmounted: {done.stderr.strip().removeprefix('fusermount3: ')}")
