@@ -264,9 +264,15 @@ class Names:
 
     async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
-        found = await self.asking.call(lambda: list_all(self.store, prefix))
+        with self._listen() as meanwhile:
+            found = await self.asking.call(lambda: list_all(self.store, prefix))
         infos = {info.key: self._merged(info, self.now(info.key)) for info in found.objects}
         if local:
+            for key, shown in meanwhile:  # also what has arrived since the store looked, and waits no longer
+                if key.startswith(prefix):
+                    infos.pop(key, None)
+                    if shown is not None:
+                        infos[key] = shown
             for op in self._journal.pending():
                 if op.key.startswith(prefix):
                     infos.pop(op.key, None)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trio.abc import Clock
 
     from livememfs.cache.operation import Operation
+    from livememfs.store.base import Page
     from livememfs.tree.node import Attrs
 
 EDIT = OpenMode(write=True)
@@ -1082,6 +1083,32 @@ async def test_a_directory_that_another_host_made_at_the_same_time_shows_what_it
     await world.settle()
 
     assert await here.names("alpha/files/new") == ["ours", "theirs"]
+
+
+@pytest.mark.parametrize("change", ["new", "removed"])
+async def test_what_arrives_while_its_directory_is_moved_goes_with_it(
+    world: World, here: Host, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """The store has looked before, and its answer comes after: neither knows of a new file, or that one has gone."""
+    await here.write("alpha/kept", "not in the way")
+    await here.mkdir("alpha/x")
+    await here.write("alpha/x/old", "old")
+    await world.uploaded()
+    look, here.prompt = here.store.list_page, False
+    await (here.write("alpha/x/new", "new") if change == "new" else here.unlink("alpha/x/old"))
+
+    async def looked_before(prefix: str, *, delimiter: str = "", **options: Any) -> Page:
+        page = await look(prefix, delimiter=delimiter, **options)
+        if prefix == "alpha/x/" and not delimiter:
+            await here.replica.uploaded()
+        return page
+
+    monkeypatch.setattr(here.store, "list_page", looked_before)
+    await here.rename("alpha/x", "alpha/w")
+
+    moved = {"": b"", "old": b"old", "new": b"new"} if change == "new" else {"": b""}
+    assert await world.bucket("alpha/w/") == moved
+    assert await world.bucket("alpha/x/") == {}
 
 
 async def test_draining_waits_for_the_room_that_uploads_leave(
