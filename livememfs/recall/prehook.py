@@ -173,7 +173,8 @@ class Prehook:
             with _timed(spent, "embedding"):
                 asks = _asks(turn.message)
                 question = await self._recall.question(turn.message, notes) if asks else None
-            work = _Turn(index, space, turn, question, self._clock.now(), self.settings, spent, asks=asks)
+            now, gone = self._clock.now(), self._recall.has_gone
+            work = _Turn(index, space, turn, question, now, self.settings, spent, asks=asks, gone=gone)
             told, paths, unkept = await trio.to_thread.run_sync(self._tell, work, space, turn.session, session)
             if unkept:
                 self._unkept(unkept, notes)
@@ -207,10 +208,10 @@ class _Turn:
 
     def __init__(
         self, index: Engine, space: str, turn: Turn, question: Floats | None, now: Any, settings: PrehookSettings,
-        spent: dict[str, float], *, asks: bool,
+        spent: dict[str, float], *, asks: bool, gone: Callable[[str], bool],
     ) -> None:  # fmt: skip
         self._index, self._space, self._turn, self._question = index, space, turn, question
-        self._now, self._settings, self._spent, self._asks = now, settings, spent, asks
+        self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
 
     def tell(self, session: Session) -> tuple[Told, tuple[str, ...]]:
         """Choose, take note in the session, and write the block; with the paths of what is told."""
@@ -274,7 +275,7 @@ class _Turn:
         return memories, live
 
     def _is_there(self, record: Record) -> bool:
-        return not keys.has_ended(record.key, self._now)
+        return not keys.has_ended(record.key, self._now) and not self._gone(record.key)
 
     def _candidate(self, record: Record, section: Section, vector: Floats | None) -> Candidate:
         made = time.strftime("%Y-%m-%d", time.gmtime(record.created))

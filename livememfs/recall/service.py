@@ -39,6 +39,8 @@ STABLE_SECONDS = 3.0
 QUIET, QUIET_MOST = 0.25, 5.0
 """For how long nobody must have asked before work begins that can wait, and how long that waits at most."""
 KEPT = 256
+REMOVED = 4_096
+"""Removed objects that are remembered: far more than an index has not taken note of yet."""
 DRAIN_SECONDS = 5.0
 FIGURES_SECONDS = 5.0
 """How often an index that is not on this machine is asked how it is."""
@@ -124,6 +126,7 @@ class Recall:
         self._opened: list[Callable[[str], Awaitable[None]]] = []
         self._counts = {"questions": 0, "repeated": 0}
         self._asked = float("-inf")
+        self._removed: dict[str, None] = {}
         self._last_error = ""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -143,8 +146,17 @@ class Recall:
 
     def heard(self, change: Change) -> None:
         """A subscriber of `changes`."""
+        self._removed.pop(change.key, None)
+        if change.kind == "delete":
+            self._removed[change.key] = None
+            while len(self._removed) > REMOVED:
+                self._removed.pop(next(iter(self._removed)))
         if self._feeder is not None:
             self._feeder.heard(change)
+
+    def has_gone(self, key: str) -> bool:
+        """Whether an object was removed, which the index may not know yet. From any thread."""
+        return key in self._removed
 
     def used(self, uses: Mapping[tuple[str, str], tuple[int, int]]) -> None:
         """Take note of how often memories were used, by space and id: counts, and seconds of the last time."""
@@ -214,8 +226,10 @@ class Recall:
             vector = await self._vector(query, notes)
             found = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
             self._last_error = ""
-            there = tuple(hit for hit in found.hits if not keys.has_ended(hit.record.key, self._clock.now()))
-            return Answer(query, replace(found, hits=there), tuple(notes))
+            now = self._clock.now()
+            there = [hit for hit in found.hits if not keys.has_ended(hit.record.key, now)]
+            hits = tuple(hit for hit in there if not self.has_gone(hit.record.key))
+            return Answer(query, replace(found, hits=hits), tuple(notes))
         except Exception as error:  # whatever an index can suffer must not cost more than the answer
             self._last_error = await self._failed("a search failed", error)
             told = (*notes, f"the search failed: {self._last_error}")

@@ -92,6 +92,22 @@ async def test_what_is_written_here_is_found_by_the_next_question(bucket: Bucket
         assert await mount.texts("any unicorn") == []
 
 
+async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_it_comes_back(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bucket.mount(patience=Patience(fresh=0.0)) as mount:
+        key = await bucket.write("one", "seen a unicorn")
+        note = (await bucket.memory.get(key)).data
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        assert await mount.texts("unicorn") == ["seen a unicorn"]
+        with monkeypatch.context() as held:
+            held.setattr(feeder.Feeder, "heard", lambda *_: None)  # as if it had not got round to it
+            await mount.replica.delete(key)
+            assert await mount.texts("the unicorn") == []
+            await mount.replica.put(key, note)
+            assert await mount.texts("a unicorn") == ["seen a unicorn"]
+
+
 async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then(bucket: Bucket) -> None:
     await bucket.write("one", "apples are red")
     async with bucket.mount() as mount:
