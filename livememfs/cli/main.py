@@ -51,7 +51,6 @@ class _Commands(MutableMapping[str, Any]):
 
     def _load(self, name: str) -> Any:
         holding = typer.Typer(**SETTINGS)
-        holding.callback()(livememfs)
         if name in COMMANDS:
             module = import_module(f"livememfs.cli.{COMMANDS[name]}")
             holding.command(name)(getattr(module, name))

@@ -19,7 +19,7 @@ from livememfs.cli import completion, mounts, output
 from livememfs.cli.common import Choice, command
 from livememfs.cli.mount import resolve
 from livememfs.errors import LiveMemError, MountError
-from livememfs.fuse import mountpoint as kernel
+from livememfs.fuse.mountpoint import unmount
 
 SHOWN_HOLDERS = 5
 LOOK_SECONDS = 0.3
@@ -52,7 +52,7 @@ def umount(
     alive = record is not None and record.is_alive
     try:
         # Nobody answers for a mount whose daemon died; only a lazy unmount gets rid of it whoever uses it.
-        kernel.unmount(path, lazy=lazy or (record is not None and not alive))
+        unmount(path, lazy=lazy or (record is not None and not alive))
     except MountError as error:
         raise _busy(path) or error from None
     if record is None:

@@ -40,7 +40,7 @@ QUIET, QUIET_MOST = 0.25, 5.0
 """For how long nobody must have asked before work begins that can wait, and how long that waits at most."""
 KEPT = 256
 REMOVED = 4_096
-"""Removed objects that are remembered: far more than an index has not taken note of yet."""
+"""Removed objects that are remembered until the index has taken note of everything."""
 DRAIN_SECONDS = 5.0
 FIGURES_SECONDS = 5.0
 """How often an index that is not on this machine is asked how it is."""
@@ -224,12 +224,13 @@ class Recall:
         try:
             index = await self._ready(spaces, notes, self._patience.first, self._patience.fresh)
             vector = await self._vector(query, notes)
+            gone = frozenset(self._removed)  # another question may find meanwhile that the index knows
             found = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
             self._last_error = ""
             now = self._clock.now()
-            there = [hit for hit in found.hits if not keys.has_ended(hit.record.key, now)]
-            hits = tuple(hit for hit in there if not self.has_gone(hit.record.key))
-            return Answer(query, replace(found, hits=hits), tuple(notes))
+            hits = [hit for hit in found.hits if hit.record.key not in gone and not self.has_gone(hit.record.key)]
+            there = tuple(hit for hit in hits if not keys.has_ended(hit.record.key, now))
+            return Answer(query, replace(found, hits=there), tuple(notes))
         except Exception as error:  # whatever an index can suffer must not cost more than the answer
             self._last_error = await self._failed("a search failed", error)
             told = (*notes, f"the search failed: {self._last_error}")
@@ -255,6 +256,8 @@ class Recall:
                 await self._loaded.wait()
                 if self._embedder is not None:
                     await feeder.understood(patience)
+        if not feeder.waiting:
+            self._removed.clear()  # the index knows by now, and what comes back under an old name is to be found
         return self._index
 
     async def _ensured(self, feeder: Feeder, space: str) -> str:

@@ -6,6 +6,7 @@ Threads do the work, so these tests live in real time; none waits longer than wh
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -100,12 +101,24 @@ async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_
         note = (await bucket.memory.get(key)).data
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
         assert await mount.texts("unicorn") == ["seen a unicorn"]
-        with monkeypatch.context() as held:
-            held.setattr(feeder.Feeder, "heard", lambda *_: None)  # as if it had not got round to it
-            await mount.replica.delete(key)
-            assert await mount.texts("the unicorn") == []
-            await mount.replica.put(key, note)
-            assert await mount.texts("a unicorn") == ["seen a unicorn"]
+        apply, go_on = Index.apply, threading.Event()
+
+        def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
+            go_on.wait(DONE_WITHIN)
+            return apply(self, *arguments, **named)
+
+        monkeypatch.setattr(Index, "apply", slowly)
+        await mount.replica.delete(key)
+        assert mount.recall.has_gone(key)
+        assert await mount.texts("the unicorn") == []
+        await mount.replica.put(key, note)
+        assert await mount.texts("a unicorn") == ["seen a unicorn"]
+
+        await mount.replica.delete(key)
+        go_on.set()
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        assert await mount.texts("any unicorn") == []
+        assert not mount.recall.has_gone(key), "the index knows, and nothing else need remember it"
 
 
 async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then(bucket: Bucket) -> None:
