@@ -112,6 +112,9 @@ class Settings(BaseModel):
     unsourced: Literal["refuse", "list"] = Field(
         "refuse", description="list: dates, versions, references and paths without a source are listed, not refused"
     )
+    drop_limit: float = Field(
+        0.3, ge=0, le=1, description="part of a bank's lines that a run may drop; one that would drop more is held"
+    )
     consolidation_timeout: float = Field(600.0, gt=0, description="seconds one model call may take")
     consolidation_max_notes: int = Field(500, gt=0, description="notes one consolidation takes, the oldest first")
 

@@ -441,6 +441,13 @@ class RunFailed(LiveMemError):
     what_to_do = "{advice}"
 
 
+class HeldPlanStale(LiveMemError):
+    """A plan that was held cannot be accepted any more: something that it stood on has changed."""
+
+    message = "the plan of run {number} of {path} cannot be accepted any more: {detail}"
+    what_to_do = "touch .consolidate, or livememfs consolidate {path}, makes a new plan"
+
+
 class RunCancelled(LiveMemError):
     """A run was told to stop before it wrote anything."""
 

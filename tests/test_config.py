@@ -78,6 +78,7 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         "cache_size": "2000000",
         "llmaas_temperature": "1.5",
         "recall_important": "0.5",
+        "drop_limit": "0.5",
         "recall_alike": "0.5",
         "memory_alike": "0.5",
         "context_budget": "700",

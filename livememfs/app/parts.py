@@ -169,6 +169,7 @@ def consolidation_settings(settings: Settings) -> ConsolidationSettings:
         chars_per_token=settings.chars_per_token,
         coverage=settings.coverage,
         unsourced=settings.unsourced,
+        drop_limit=settings.drop_limit,
     )
 
 

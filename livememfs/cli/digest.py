@@ -12,7 +12,6 @@ import typer
 from livememfs.cli import output, runs
 from livememfs.cli.common import Choice, JsonFlag, command
 from livememfs.cli.space import SpaceName
-from livememfs.pipelines.options import RunOptions
 
 
 @command
@@ -23,11 +22,12 @@ def digest(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing and show what would be stored.")] = False,
     max_notes: runs.MaxNotes = None,
     agent: runs.OfAgent = None,
+    accept: runs.Accept = None,
     mountpoint: runs.Through = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Take what lasts from the new notes of SPACE into its memories."""
-    options = RunOptions(dry_run=dry_run, agent=agent, max_notes=max_notes, kind="digest")
+    options = runs.options_of("digest", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
     request = runs.Request(space, options, mountpoint, wait)
     outcome, diff = runs.ask(choice.load(), request)
     if not as_json:

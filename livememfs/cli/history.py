@@ -66,6 +66,7 @@ def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
         "files": len(_bank_writes(entry)),
         "memories": entry.metrics.get("memories_stored", 0),
         "unsourced": len(entry.unsourced),
+        "lines_dropped": entry.metrics.get("lines_dropped", 0),
         "state": entry.state,
         "taken_back_by": fallen.get(entry.number),
         "backup": entry.backup,

@@ -20,7 +20,7 @@ from livememfs.cli.common import quiet_log, run
 from livememfs.cli.mount import resolve
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
-from livememfs.errors import LiveMemError, MountError, NotFound
+from livememfs.errors import BadRequest, LiveMemError, MountError, NotFound, UsageError
 from livememfs.pipelines import spaces
 from livememfs.pipelines.options import CONTROLS, RunKind, RunOptions
 from livememfs.tree.space import DIFF, wait_name
@@ -35,6 +35,10 @@ MaxNotes = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Take at most so many notes.", show_default=False)
 ]
 OfAgent = Annotated[str | None, typer.Option(metavar="NAME", help="Take only notes of this agent.", show_default=False)]
+Accept = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Carry out the plan of run N, which was held.", show_default=False),
+]
 Through = Annotated[
     Path | None,
     typer.Option(parser=Path, metavar="DIR", help="Let the daemon of this mount do it.", show_default=False),
@@ -54,6 +58,14 @@ class Request:
     def doing(self) -> str:
         """`consolidating alpha`."""
         return f"{DOING[self.options.kind]} {self.space}"
+
+
+def options_of(kind: RunKind, **given: Any) -> RunOptions:
+    """The options of a command. UsageError for those that do not go together."""
+    try:
+        return RunOptions.from_json({name: value for name, value in given.items() if value}, kind=kind)
+    except BadRequest as error:
+        raise UsageError(f"--accept: {error.values['detail']}") from None
 
 
 def ask(settings: Settings, request: Request) -> tuple[dict[str, Any], str | None]:
@@ -78,7 +90,7 @@ def end(
         output.print_json(outcome)
     else:
         _tell(request, outcome, diff, figures)
-    if outcome["state"] in ("partial", "error"):
+    if outcome["state"] in ("partial", "held", "error"):
         raise typer.Exit(1)
 
 
@@ -102,13 +114,14 @@ def _through_mount(path: Path, request: Request) -> tuple[dict[str, Any], str | 
     control = folder / CONTROLS[options.kind]
     if not control.exists():
         raise NotFound(path=f"space {request.space} on {path}")
-    wanted = {"dry_run": options.dry_run, "agent": options.agent, "max_notes": options.max_notes}
+    wanted = {name: getattr(options, name) for name in ("dry_run", "agent", "max_notes", "accept")}
     try:
         control.write_text(json.dumps({name: value for name, value in wanted.items() if value}))
         if not request.wait:
             return json.loads(control.read_bytes()), None
         outcome = _follow(folder / wait_name(options.kind), request)
-        has_diff = options.dry_run and options.kind == "consolidation" and outcome["state"] == "ok"
+        shows = (options.dry_run and outcome["state"] == "ok") or outcome["state"] == "held"
+        has_diff = shows and options.kind == "consolidation"
         return outcome, (folder / DIFF).read_text() if has_diff else None
     except OSError as error:
         raise LiveMemError(f"{error.filename or folder}: {error.strerror}") from None
@@ -123,7 +136,7 @@ def _follow(path: Path, request: Request) -> dict[str, Any]:
                 last = json.loads(line)
                 show(f"{request.doing}: {last.get('phase') or last['state']}")
         except OSError:
-            if last.get("state") != "error":
+            if last.get("state") not in ("held", "error"):
                 raise
     return last
 
@@ -140,7 +153,7 @@ def _tell(
     if state in ("queued", "running"):
         output.say(f"{space}: {state}; `cat {CONTROLS[kind]}` in the space shows how it goes")
         return
-    if state == "error":
+    if state in ("held", "error"):
         advice = outcome.get("what_to_do")
         output.note(f"livememfs: {space} was not {DONE[kind]}: {outcome['reason']}{f' ({advice})' if advice else ''}")
         return

@@ -22,6 +22,7 @@ from livememfs.pipelines.gather import BankFile, Inputs
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.plan import FileChange, Plan
 from livememfs.records.ledger import Unsourced
+from livememfs.records.outgoing import Reason
 from livememfs.records.space import Synthesis
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -59,6 +60,7 @@ class JoinedBank(Joined[Inputs, Plan]):
         self._fates: dict[int, Fate] = {}
         self._unsourced: list[Unsourced] = []
         self._warnings: list[str] = []
+        self._reasons: list[Reason] = []
         self._synthesis = inputs.synthesis
         self._text = ""
 
@@ -81,6 +83,7 @@ class JoinedBank(Joined[Inputs, Plan]):
         self._fates |= {batch[number - 1] + 1: fate for number, fate in plan.coverage.fates.items()}
         self._unsourced += plan.unsourced
         self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
+        self._reasons += plan.reasons
         self._text = plan.synthesis
         self._synthesis = Synthesis(None, 0, self._inputs.number, plan.synthesis)
 
@@ -90,7 +93,8 @@ class JoinedBank(Joined[Inputs, Plan]):
         updated = sum(change.action == "updated" for change in changes)
         unchanged = len(self._inputs.bank) - updated
         coverage = Coverage(dict(sorted(self._fates.items())))
-        return Plan(changes, unchanged, self._text, coverage, tuple(self._unsourced), tuple(self._warnings))
+        said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
+        return Plan(changes, unchanged, self._text, coverage, *said)
 
 
 async def decide(

@@ -6,9 +6,13 @@ but for `preview`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
+
+import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.llm import builtin
@@ -17,6 +21,7 @@ from livememfs.pipelines.batches import JoinedBank
 from livememfs.pipelines.check import check_unchanged
 from livememfs.pipelines.diff import render_diff
 from livememfs.pipelines.gather import Choice, Inputs, gather
+from livememfs.pipelines.hold import skips_all, too_much
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.plan import MAX_FILE_BYTES, Plan, make_plan, plan_from_reply
 from livememfs.pipelines.prompts import consolidation_prompt
@@ -24,6 +29,10 @@ from livememfs.pipelines.reply_schema import REPLY_SCHEMA
 from livememfs.pipelines.transaction import Origin, entry_of
 from livememfs.pipelines.work import Work
 from livememfs.records.ledger import Entry
+from livememfs.records.outgoing import outgoing
+
+COMPARED_AT_ONCE = 1 << 16
+"""Characters; a larger bank is compared in a thread."""
 
 
 class Consolidation(Work[Inputs, Plan]):
@@ -50,6 +59,20 @@ class Consolidation(Work[Inputs, Plan]):
     def joined(self, inputs: Inputs) -> JoinedBank:
         return JoinedBank(inputs)
 
+    async def accounted(self, inputs: Inputs, plan: Plan) -> Plan:
+        bank = inputs.bank_texts()
+
+        def compare() -> Plan:
+            return replace(plan, outgoing=outgoing(bank, plan.bank_after(bank), plan.reasons))
+
+        is_small = sum(map(len, bank.values())) <= COMPARED_AT_ONCE
+        return compare() if is_small else await trio.to_thread.run_sync(compare, abandon_on_cancel=True)
+
+    def too_much(self, inputs: Inputs, plan: Plan, settings: ConsolidationSettings) -> tuple[str, ...]:
+        bank = inputs.bank_texts()
+        dropping = too_much(bank, plan.bank_after(bank), plan.outgoing, settings.drop_limit)
+        return (*dropping, *skips_all(plan.coverage, len(inputs.notes)))
+
     def takes_away(self, inputs: Inputs, plan: Plan) -> bool:
         return bool(plan.coverage.fates)
 
@@ -64,11 +87,15 @@ class Consolidation(Work[Inputs, Plan]):
 
     def figures(self, plan: Plan) -> dict[str, Any]:
         actions = [change.action for change in plan.changes]
+        fates = Counter(line.fate for line in plan.outgoing)
         return {
             "bank_files_updated": actions.count("updated"),
             "bank_files_created": actions.count("created"),
             "bank_files_unchanged": plan.unchanged,
             "synthesis_size": len(plan.synthesis.encode()),
+            "lines_moved": fates["moved"],
+            "lines_reworded": fates["reworded"],
+            "lines_dropped": fates["dropped"],
         }
 
     def leaving(self, inputs: Inputs, plan: Plan) -> int:

@@ -1,4 +1,4 @@
-"""What a consolidation would change, for people: a unified diff, and what would become of each note.
+"""What a consolidation would change, for people: a unified diff, what would become of each note, and what would go.
 
 Owns the text of `.consolidate.diff`; its first part can be given to `patch`. Pure and slow on large files, so it is
 called in a worker thread.
@@ -20,7 +20,7 @@ def render_diff(inputs: Inputs, plan: Plan) -> str:
     parts = [_file_diff(f"{keys.BANK}/{change.name}", change.old, change.content) for change in plan.changes]
     synthesis = inputs.synthesis.body if inputs.synthesis else None
     parts.append(_file_diff(keys.SYNTHESIS, synthesis, plan.synthesis))
-    parts.append(_table(inputs, plan))
+    parts += [_table(inputs, plan), _dropped(plan)]
     return "\n".join(part for part in parts if part)
 
 
@@ -43,8 +43,18 @@ def _table(inputs: Inputs, plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _dropped(plan: Plan) -> str:
+    dropped = [line for line in plan.outgoing if line.fate == "dropped"]
+    lines = [f"# {line.file}: {line.text}{f' ({_one_line(line.reason)})' if line.reason else ''}" for line in dropped]
+    return "\n".join(["# lines that the bank would say no more", *lines]) + "\n" if lines else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _fate(plan: Plan, number: int) -> str:
     fate = plan.coverage.fates.get(number)
     if fate is None:
         return "not accounted for, stays"
-    return ", ".join(fate.used_in) if fate.used_in else f"skipped: {' '.join(fate.skipped.split())}"
+    return ", ".join(fate.used_in) if fate.used_in else f"skipped: {_one_line(fate.skipped)}"

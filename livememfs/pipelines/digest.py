@@ -27,6 +27,7 @@ from livememfs.pipelines.digest_plan import (
 )
 from livememfs.pipelines.digest_prompt import DIGEST_SCHEMA, digest_prompt
 from livememfs.pipelines.gather import Choice, read_meta
+from livememfs.pipelines.hold import skips_all
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.transaction import Origin
 from livememfs.pipelines.work import Work
@@ -60,6 +61,9 @@ class Digest(Work[DigestInputs, DigestPlan]):
 
     def joined(self, inputs: DigestInputs) -> JoinedFacts:
         return JoinedFacts(inputs)
+
+    def too_much(self, inputs: DigestInputs, plan: DigestPlan, settings: ConsolidationSettings) -> tuple[str, ...]:
+        return skips_all(plan.coverage, len(inputs.notes)) if leaving_notes(inputs, plan) else ()
 
     def takes_away(self, inputs: DigestInputs, plan: DigestPlan) -> bool:
         return bool(leaving_notes(inputs, plan))

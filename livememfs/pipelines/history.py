@@ -16,7 +16,7 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
 from livememfs.pipelines.entries import Report, digests_in, entries_in, log_it, parsed, read_all, runs
 from livememfs.pipelines.objects import content
-from livememfs.pipelines.origins import origins, render
+from livememfs.pipelines.origins import origins, render, without_source
 from livememfs.pipelines.standing import standing
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
@@ -112,6 +112,10 @@ class History:
                 self._whole.popitem(last=False)
         self._whole.move_to_end((number, info.etag))
         return kept
+
+    async def outline(self, number: int) -> Entry | None:
+        """One run without what it wrote, at no cost once its bank was looked at; None when it cannot be read."""
+        return (await self._known({number: await self.find(number)}))[number].entry
 
     async def _listing(self) -> dict[int, ObjectInfo]:
         level = await self._replica.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
@@ -239,7 +243,7 @@ class History:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             text = ""  # it has no headings, and no run has written it
-        return render(file, origins(text, file, runs))
+        return render(file, origins(text, file, runs), without_source(text, file, runs))
 
 
 async def bank_after(replica: Replica, space: str, number: int) -> dict[str, bytes]:

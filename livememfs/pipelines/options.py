@@ -35,6 +35,7 @@ class ConsolidationSettings:
     :coverage:        `account`: a reply says of each note what became of it; `overlap`: one that does not is judged by
                       the words that a note and the files share
     :unsourced:       `refuse`: no date, version, reference or path that no source has; `list`: the ledger lists them
+    :drop_limit:      the part of a bank's lines that a run may drop; one that would drop more is held
     """
 
     timeout: float = 600.0
@@ -45,6 +46,7 @@ class ConsolidationSettings:
     chars_per_token: float = 4.0
     coverage: Literal["account", "overlap"] = "account"
     unsourced: Literal["refuse", "list"] = "refuse"
+    drop_limit: float = 0.3
 
     @property
     def known_chars(self) -> int:
@@ -65,6 +67,7 @@ class RunOptions:
     :agent:     only notes of exactly this agent
     :max_notes: fewer notes than the settings allow
     :cancel:    stop what is queued or has not begun to write; no run is made
+    :accept:    commit the plan of this number, which was held, as it is
     :kind:      by which file it was asked for, so no key of the request
     """
 
@@ -72,6 +75,7 @@ class RunOptions:
     agent: str | None = None
     max_notes: int | None = None
     cancel: bool = False
+    accept: int | None = None
     kind: RunKind = "consolidation"
 
     @classmethod
@@ -96,6 +100,8 @@ class RunOptions:
             fault = _fault(name, given)
             if fault:
                 raise BadRequest(fault, path=path)
+        if value.get("accept") is not None and len(value) > 1:
+            raise BadRequest("accept stands alone: a plan that was held is carried out as it is", path=path)
         return cls(**value, kind=kind)
 
 
@@ -104,7 +110,7 @@ def _fault(name: str, value: Any) -> str:
         return "" if isinstance(value, bool) else f"{name} is true or false"
     if name == "agent":
         return "" if value is None or (isinstance(value, str) and value) else "agent is the name of an agent"
-    if name == "max_notes":
+    if name in ("max_notes", "accept"):
         valid = value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
-        return "" if valid else "max_notes is a number from 1"
-    return f"there is no option {ascii(name)[:80]}; there are dry_run, agent, max_notes and cancel"
+        return "" if valid else f"{name} is a number from 1"
+    return f"there is no option {ascii(name)[:80]}; there are dry_run, agent, max_notes, cancel and accept"

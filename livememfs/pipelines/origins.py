@@ -1,6 +1,7 @@
 """Which notes each part of a bank file came from, as a page of Markdown.
 
-Owns the page: one section for each heading of the file, and below it the runs that wrote it with their notes. Refuses
+Owns the page: one section for each heading of the file, and below it the runs that wrote it with their notes; and the
+lines whose facts no source has. Refuses
 to guess: a part that no run names is said to have no trail. The same file and the same runs give the same bytes, of
 the basic plane only. Pure; any thread.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from livememfs.pipelines.transaction import own_text
 from livememfs.records.headings import shown_path
-from livememfs.records.ledger import Entry, NoteEntry
+from livememfs.records.ledger import Entry, NoteEntry, Unsourced
 from livememfs.records.markdown import Document
 from livememfs.records.times import iso
 
@@ -37,6 +38,13 @@ class PartOrigins:
     origins: tuple[Origin, ...]
 
 
+def without_source(text: str, file: str, runs: Sequence[Entry]) -> list[Unsourced]:
+    """The lines of a bank file that a run listed as stating what no source has, as far as they still stand there."""
+    there = set(text.splitlines())
+    found = {line.text: line for run in runs for line in run.unsourced if line.file == file and line.text in there}
+    return sorted(found.values(), key=lambda line: line.line)
+
+
 def origins(text: str, file: str, runs: Sequence[Entry]) -> list[PartOrigins]:
     """The parts of a bank file with text of their own, in its order; `runs` are those that stand, the newest first."""
     document = Document(text)
@@ -56,12 +64,15 @@ def _origins(file: str, heading: tuple[str, ...], runs: Sequence[Entry]) -> Iter
             yield Origin(run.number, iso(run.committed_at), tuple(notes))
 
 
-def render(file: str, found: Sequence[PartOrigins]) -> str:
-    """The page of one file."""
+def render(file: str, found: Sequence[PartOrigins], odd: Sequence[Unsourced] = ()) -> str:
+    """The page of one file; `odd` are its lines without a source."""
     lines = [f"# Where bank/{shown(file)} comes from", "", OF_A_RENAME]
     for part in found:
         lines += ["", f"## {shown(shown_path(part.heading))}", ""]
         lines += _listed(part.origins)
+    if odd:
+        lines += ["", "## Lines with facts that no source has", ""]
+        lines += [f"- {shown(line.text)} ({', '.join(map(shown, line.facts))})" for line in odd]
     return "\n".join(lines) + "\n"
 
 

@@ -23,13 +23,15 @@ from livememfs.records.edits import Edit, EditRefused
 from livememfs.records.ledger import Unsourced
 from livememfs.records.markdown import apply_edits
 from livememfs.records.names import check_bank_name
+from livememfs.records.outgoing import Outgoing, Reason
 
 MAX_FILE_BYTES = 1_048_576
 SHRINKAGE_FROM = 200
 """Bytes from which on a file is protected against losing most of itself."""
 SHRINKAGE_PERCENT = 30
 
-_KEYS = {"bank_files", "synthesis", "coverage", "intended_removals"}
+_KEYS = {"bank_files", "synthesis", "coverage", "intended_removals", "dropped"}
+_REASON_KEYS = ("filename", "text", "reason")
 _FILE_KEYS = {"filename", "action"}
 _BODY_KEYS = {"content", "edits"}
 _ACTIONS = ("created", "updated")
@@ -66,6 +68,8 @@ class Plan:
     :coverage:  what became of each note
     :unsourced: lines that state what no source has, by file
     :warnings:  what is odd and no reason to refuse, one sentence each
+    :reasons:   why the reply drops what it drops
+    :outgoing:  lines that leave the bank; known once the plan is whole (see `Work.accounted`)
     """
 
     changes: tuple[FileChange, ...]
@@ -74,6 +78,12 @@ class Plan:
     coverage: Coverage
     unsourced: tuple[Unsourced, ...] = ()
     warnings: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    outgoing: tuple[Outgoing, ...] = ()
+
+    def bank_after(self, bank: Mapping[str, str]) -> dict[str, str]:
+        """The bank's texts by name once the plan is carried out on `bank`."""
+        return {**bank, **{change.name: change.content for change in self.changes}}
 
 
 def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
@@ -112,7 +122,8 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
     unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
     if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
         raise ReplyRefused(listed(invented))
-    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, warnings)
+    reasons, odd = _read_reasons(reply.get("dropped", []))
+    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons)
 
 
 def _invented(one: Unsourced) -> list[str]:
@@ -298,6 +309,24 @@ def _read_removals(value: object, inputs: Inputs, faults: list[str]) -> set[str]
         faults += [f"intended_removals: {fault}" for fault in own]
         removals.add(name)
     return removals
+
+
+def _read_reasons(value: object) -> tuple[tuple[Reason, ...], tuple[str, ...]]:
+    """Why lines are dropped, and what could not be read of it: reasons are for people, so that is no fault."""
+    entries = value if isinstance(value, list) else [value]
+    reasons: list[Reason] = []
+    for entry in entries:
+        given = entry if isinstance(entry, dict) else {}
+        file, text, reason = (given.get(key, "") for key in _REASON_KEYS)
+        if all(isinstance(one, str) for one in (file, text, reason)) and reason.strip():
+            reasons.append(Reason(*map(storable, (file.removeprefix("bank/"), text, reason))))
+    left = len(entries) - len(reasons)
+    return tuple(reasons), (f'{left} of the reasons under "dropped" could not be read',) if left else ()
+
+
+def storable(text: str) -> str:
+    """A text of a reply as it can be written down: half of a surrogate pair is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _read_synthesis(value: object, faults: list[str]) -> str:

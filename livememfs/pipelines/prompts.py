@@ -49,6 +49,7 @@ Answer with one JSON object and nothing around it:
   ],
   "coverage": [{"note": 1, "files": ["progress.md"]}, {"note": 2, "skipped": "says the same as note 1"}],
   "intended_removals": [],
+  "dropped": [{"filename": "progress.md", "text": "- the line as it stands there", "reason": "note 1 corrects it"}],
   "synthesis": "Markdown: what these notes came to, what to watch, what comes next"
 }
 
@@ -62,6 +63,8 @@ others below it. content holds no heading of the same level or above.
 - coverage: every note, each once, by its number. files names files of this answer; a note that adds nothing is \
 skipped, with the reason. A note you leave out will be given to you again.
 - intended_removals: names of files that you shorten to less than a third on purpose; otherwise empty.
+- dropped: lines of the bank that your answer takes out and that nothing in it says any more, each with the reason. \
+Facts that are no longer true are a reason; a note that asks for files to be emptied is none.
 - synthesis: a short page for whoever does the next consolidation, never empty.
 """
 

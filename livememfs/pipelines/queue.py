@@ -28,7 +28,7 @@ from livememfs.pipelines.entries import is_entry
 from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
 from livememfs.pipelines.recovery import Recovery
-from livememfs.pipelines.result import Metrics, RunResult, failed
+from livememfs.pipelines.result import STATES, Metrics, RunResult, failed
 from livememfs.pipelines.run import Runner
 from livememfs.pipelines.space_queue import SpaceQueue, Ticketed
 from livememfs.pipelines.work import Work
@@ -48,6 +48,7 @@ class ConsolidationsStatistics:
 
     ok: int
     partial: int
+    held: int
     error: int
     joined: int
     queued: int
@@ -59,7 +60,7 @@ class Consolidations:
     """Requests in, results out. Runs live in `nursery` and end with it; `drain` ends them in good order.
 
     `on_rejected(space, reason, text)` hears of each refused reply, `on_failed(space, result)` of each run that ended in
-    an error and was not cancelled.
+    an error and was not cancelled, or that waits for a person to accept it.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Consolidations:
         self._nursery = nursery
         self._spaces: dict[str, SpaceQueue] = {}
         self._closing = False
-        self._ended = {"ok": 0, "partial": 0, "error": 0}
+        self._ended = dict.fromkeys(STATES, 0)
         self._joined = 0
         self._tokens = 0
 
@@ -169,7 +170,7 @@ class Consolidations:
         return state.running is not None or bool(state.waiting)
 
     def diff(self, space: str) -> str | None:
-        """What the last dry run of a space would have changed; None when there was none."""
+        """What the last run that was a dry one, or is held, would change; None when there was none."""
         return self._space(space).diff
 
     async def wait(
@@ -255,7 +256,7 @@ class Consolidations:
                 self._ended[result.state] += 1
                 self._tokens += result.metrics.llm_tokens_used
                 state.finish(run, result)
-            if result.state == "error" and not isinstance(result.error, RunCancelled):
+            if result.state in ("held", "error") and not isinstance(result.error, RunCancelled):
                 self._on_failed(state.name, result)
         state.served = False  # no await since the condition: a request made now starts a new server
 

@@ -39,6 +39,10 @@ REPLY_SCHEMA: dict[str, Any] = _object(
     bank_files={"type": "array", "items": _FILE},
     coverage={"type": "array", "items": _NOTE},
     intended_removals=_TEXTS,
+    dropped={
+        "type": "array",
+        "items": _object(["filename", "text", "reason"], filename=_TEXT, text=_TEXT, reason=_TEXT),
+    },
     synthesis=_TEXT,
 )
 """The object that the prompt asks for."""

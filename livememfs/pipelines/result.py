@@ -7,7 +7,7 @@ work undone. Pure; may be called from any thread.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -16,10 +16,15 @@ from livememfs.pipelines.coverage import Coverage
 from livememfs.pipelines.gather import Inputs
 from livememfs.pipelines.ledger import Applied
 from livememfs.pipelines.options import CONTROLS, RunKind, RunOptions
-from livememfs.records.ledger import Unsourced
+from livememfs.records.ledger import Entry, Unsourced
+from livememfs.records.outgoing import Outgoing
 from livememfs.records.times import iso
 
 _LISTED_NAMES = 20
+_LISTED_LINES = 20
+
+State = Literal["ok", "partial", "held", "error"]
+STATES: tuple[State, ...] = ("ok", "partial", "held", "error")
 
 NOTHING_TO_DO: Mapping[RunKind, str] = {
     "consolidation": "No new notes to consolidate",
@@ -28,7 +33,15 @@ NOTHING_TO_DO: Mapping[RunKind, str] = {
 _WRITTEN: Mapping[RunKind, str] = {"consolidation": "the bank is written", "digest": "the memories are stored"}
 _NOT_OF: Mapping[RunKind, tuple[str, ...]] = {
     "consolidation": ("memories_stored",),
-    "digest": ("bank_files_updated", "bank_files_created", "bank_files_unchanged", "synthesis_size"),
+    "digest": (
+        "bank_files_updated",
+        "bank_files_created",
+        "bank_files_unchanged",
+        "synthesis_size",
+        "lines_moved",
+        "lines_reworded",
+        "lines_dropped",
+    ),
 }
 """Figures that mean nothing for a kind of run."""
 
@@ -57,6 +70,9 @@ class Metrics:
 
     :notes_remaining: notes that this run could have been about and that are still in `live/`; for a digest, those that
                       no digest has read
+    :lines_moved:     lines that left their place in the bank and stand elsewhere in it, word for word
+    :lines_reworded:  lines of which most words stand together in another line
+    :lines_dropped:   lines that the bank says no more
     :memories_stored: by a digest
     :model:           who did the work, as the endpoint names itself, or `builtin`
     :llm_calls:       requests to the model, refused replies included
@@ -72,6 +88,9 @@ class Metrics:
     bank_files_created: int = 0
     bank_files_unchanged: int = 0
     synthesis_size: int = 0
+    lines_moved: int = 0
+    lines_reworded: int = 0
+    lines_dropped: int = 0
     memories_stored: int = 0
     llm_tokens_used: int = 0
     llm_prompt_tokens: int = 0
@@ -84,6 +103,12 @@ class Metrics:
     warnings: tuple[str, ...] = ()
     ledger: int = 0
 
+    @classmethod
+    def read(cls, figures: Mapping[str, Any]) -> Metrics:
+        """The figures as an entry of the ledger has them, as far as this version knows them."""
+        known = {one.name for one in fields(cls)} & figures.keys()
+        return cls(**{name: figures[name] for name in known if name != "warnings"})
+
     def of(self, kind: RunKind) -> dict[str, Any]:
         """The figures that a run of this kind has."""
         return {name: value for name, value in asdict(self).items() if name not in _NOT_OF[kind]}
@@ -93,15 +118,18 @@ class Metrics:
 class RunResult:
     """The end of a run.
 
-    :state:   `ok`; `partial` when notes stay that should not, `error` when nothing was taken in
+    :state:   `ok`; `partial` when notes stay that should not, `held` when nothing was changed until a person accepts
+              the plan, `error` when nothing was taken in
     :message: what is worth knowing of a run that went well
     :reason:  why it is not `ok`, and `what_to_do` about it
     :error:   what ended the run, for callers that want its exit code
-    :diff:    of a dry run of a consolidation
+    :diff:    of a dry run of a consolidation, and of one that is held
+    :accept:  the number by which a held plan is accepted, else 0
+    :dropped: lines that the bank says no more, or would, the first few
     :memories: that a dry run of a digest would store
     """
 
-    state: Literal["ok", "partial", "error"]
+    state: State
     metrics: Metrics
     finished_at: datetime
     message: str = ""
@@ -112,6 +140,8 @@ class RunResult:
     diff: str | None = field(default=None, compare=False)
     kind: RunKind = "consolidation"
     memories: tuple[Mapping[str, Any], ...] = ()
+    accept: int = 0
+    dropped: tuple[Outgoing, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """One flat JSON object: the state, the sentences, the figures."""
@@ -124,6 +154,8 @@ class RunResult:
             "finished_at": iso(self.finished_at),
             **self.metrics.of(self.kind),
             "warnings": list(self.metrics.warnings),
+            **({"accept": self.accept} if self.accept else {}),
+            **({"dropped": [_shown(line) for line in self.dropped]} if self.kind == "consolidation" else {}),
             **({"memories": list(self.memories)} if self.kind == "digest" and self.dry_run else {}),
         }
 
@@ -147,6 +179,40 @@ def rehearsed(
     missing = plan.coverage.missing(len(inputs.notes))
     message = _sentences("dry run, nothing was written", _about_missing(inputs, missing), _about_unreadable(inputs))
     return RunResult("ok", metrics, now, message, dry_run=True, kind=options.kind, **shown)
+
+
+def held_back(
+    inputs: Inputs, number: int, why: Sequence[str], metrics: Metrics, now: datetime, options: RunOptions
+) -> RunResult:
+    """Nothing was changed, and nothing will be before a person accepts the plan."""
+    kind = options.kind
+    reason = f"held: {'; '.join(why)}; nothing was changed"
+    advice = (
+        f"read {CONTROLS['consolidation']}.diff; " if kind == "consolidation" else ""
+    ) + f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]} carries out just this plan, and another touch asks anew"""
+    return RunResult("held", metrics, now, _about_unreadable(inputs), reason, advice, kind=kind, accept=number)
+
+
+def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime) -> RunResult:
+    """A plan that was held, carried out."""
+    kind: RunKind = "digest" if entry.kind == "digest" else "consolidation"
+    edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
+    message = _sentences(f"the plan of run {entry.number} was accepted", edited)
+    if applied.failure is None:
+        return RunResult("ok", metrics, now, message, kind=kind, dropped=dropped_lines(entry.outgoing))
+    stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {applied.failure}"
+    return RunResult(
+        "partial", metrics, now, message, stuck, applied.failure.advice(), error=applied.failure, kind=kind
+    )
+
+
+def dropped_lines(lines: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
+    """The first lines that the bank says no more."""
+    return tuple(line for line in lines if line.fate == "dropped")[:_LISTED_LINES]
+
+
+def _shown(line: Outgoing) -> dict[str, str]:
+    return {"file": line.file, "text": line.text, "reason": line.reason}
 
 
 def committed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic
 
 import structlog
@@ -18,20 +18,32 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.errors import LiveMemError, ModelTimedOut, ReplyRefused, RunCancelled, TimedOut
+from livememfs.errors import BadRequest, LiveMemError, ModelTimedOut, ReplyRefused, RunCancelled, TimedOut
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
 from livememfs.llm.budget import estimate
-from livememfs.pipelines import backups
+from livememfs.pipelines import backups, held
 from livememfs.pipelines.batches import decide
 from livememfs.pipelines.gather import Choice
 from livememfs.pipelines.lease import Held, Leases
-from livememfs.pipelines.ledger import carry_out, commit, finish_open
+from livememfs.pipelines.ledger import Applied, carry_out, commit, finish_open
 from livememfs.pipelines.options import ConsolidationSettings, RunKind, RunOptions
 from livememfs.pipelines.prompts import asked_again
-from livememfs.pipelines.result import Metrics, RunResult, committed, failed, finished, nothing_to_do, rehearsed
+from livememfs.pipelines.result import (
+    Metrics,
+    RunResult,
+    accepted,
+    committed,
+    dropped_lines,
+    failed,
+    finished,
+    held_back,
+    nothing_to_do,
+    rehearsed,
+)
 from livememfs.pipelines.transaction import Origin
 from livememfs.pipelines.work import InputsT, PlanT, Work
+from livememfs.records.ledger import Entry
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -159,7 +171,7 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _run(self) -> RunResult:
         control = self.control
-        prepared: PlanT | RunResult | None = None
+        prepared: PlanT | Entry | RunResult | None = None
         async with AsyncExitStack() as stack:
             with control.before_writing:
                 if self.options.dry_run:
@@ -169,7 +181,10 @@ class _Run(Generic[InputsT, PlanT]):
                     self.held = await stack.enter_async_context(self.at.leases.hold(self.space))
                     control.report("gathering")
                     last = await finish_open(self.at.replica, self.at.clock, self.space)
-                    prepared = await self._prepare(last.number if last else 0)
+                    if self.options.accept is not None:
+                        prepared = await self._prepare_held(self.options.accept)
+                    else:
+                        prepared = await self._prepare(last.number if last else 0)
             # No await from here to the commit: a cancellation comes either before, or too late.
             if prepared is None or control.before_writing.cancel_called:
                 raise RunCancelled
@@ -177,7 +192,7 @@ class _Run(Generic[InputsT, PlanT]):
                 return prepared
             control.report("writing")
             with control.while_writing:
-                return await self._write(prepared)
+                return await self._accept(prepared) if isinstance(prepared, Entry) else await self._write(prepared)
             if self.held is not None:
                 self.held.abandon()
             raise TimedOut("the store, while the run was writing,")
@@ -194,6 +209,10 @@ class _Run(Generic[InputsT, PlanT]):
             return nothing_to_do(inputs, self._metrics(), self.at.clock.now(), self.options)
         self.control.notes = len(inputs.notes)
         plan = await self._decide(inputs)
+        plan = await self.work.accounted(inputs, plan)
+        why = self.work.too_much(inputs, plan, self.at.settings) if self.at.model is not None else ()
+        if why and not self.options.dry_run:
+            return await self._hold(inputs, plan, why)
         if not self.options.dry_run:
             if self.work.takes_away(inputs, plan):
                 self.control.report("backing up")
@@ -201,7 +220,37 @@ class _Run(Generic[InputsT, PlanT]):
             return plan
         shown = await trio.to_thread.run_sync(self.work.preview, inputs, plan, abandon_on_cancel=True)
         metrics = self._metrics(plan, gone=self.work.leaving(inputs, plan))
-        return rehearsed(inputs, plan, metrics, self.at.clock.now(), self.options, shown)
+        result = rehearsed(inputs, plan, metrics, self.at.clock.now(), self.options, shown)
+        would = f"a run with this plan would be held: {'; '.join(why)}"
+        return replace(result, message=f"{result.message}; {would}") if why else result
+
+    async def _hold(self, inputs: InputsT, plan: PlanT, why: tuple[str, ...]) -> RunResult:
+        """Keep the plan for a person to accept; nothing else is changed."""
+        assert self.held is not None
+        now = self.at.clock.now()
+        leaving = self.work.leaving(inputs, plan)
+        figures = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
+        entry = self.work.entry(inputs, plan, now, Origin(self.at.host, self.held.fence, ""), figures)
+        bank = {name: file.etag for name, file in inputs.bank.items()}
+        entry = replace(entry, state="held", held=why, stood_on=held.stood_on(bank) if bank else "")
+        await held.keep(self.at.replica, entry)
+        shown = await trio.to_thread.run_sync(self.work.preview, inputs, plan, abandon_on_cancel=True)
+        metrics = replace(self._metrics(plan), notes_processed=0)
+        result = held_back(inputs, entry.number, why, metrics, now, self.options)
+        return replace(result, dropped=dropped_lines(entry.outgoing), **shown)
+
+    async def _prepare_held(self, number: int) -> Entry:
+        """The plan of that number, ready to be committed. HeldPlanStale when something it stood on has changed."""
+        assert self.held is not None
+        entry = await held.read(self.at.replica, self.space, number)
+        if entry.kind != self.work.kind:
+            raise BadRequest(path=self.space, detail=f"the plan of run {number} is that of a {entry.kind}")
+        self.control.notes = len(entry.removes) + len(entry.keeps)
+        self.control.report("backing up")
+        self.backup = await self._back_up()
+        await held.check(self.at.replica, entry)
+        now, host = self.at.clock.now(), self.at.host
+        return replace(entry, state="committed", committed_at=now, host=host, fence=self.held.fence, backup=self.backup)
 
     async def _back_up(self) -> str:
         """The space as it is now, for undo; the oldest backups that were made so go."""
@@ -210,26 +259,45 @@ class _Run(Generic[InputsT, PlanT]):
         return made.stamp
 
     async def _write(self, plan: PlanT) -> RunResult:
-        inputs, held, replica, clock = self.inputs, self.held, self.at.replica, self.at.clock
+        inputs, lease, clock = self.inputs, self.held, self.at.clock
         assert inputs is not None
-        assert held is not None
-        await held.check()
-        await self.work.check(replica, inputs, plan)
+        assert lease is not None
+        await lease.check()
+        await self.work.check(self.at.replica, inputs, plan)
         leaving = self.work.leaving(inputs, plan)
         metrics = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
-        origin = Origin(self.at.host, held.fence, self.backup)
+        origin = Origin(self.at.host, lease.fence, self.backup)
         entry = self.work.entry(inputs, plan, clock.now(), origin, metrics)
-        await commit(replica, entry)
+        applied = await self._commit(entry)
+        if isinstance(applied, LiveMemError):
+            return committed(applied, self._metrics(plan), clock.now(), self.options)
+        metrics_now = self._metrics(plan, gone=leaving - len(entry.removes) + applied.removed)
+        result = finished(inputs, plan, applied, metrics_now, clock.now(), self.options)
+        return replace(result, dropped=dropped_lines(entry.outgoing))
+
+    async def _accept(self, entry: Entry) -> RunResult:
+        """Carry out a plan that was held."""
+        assert self.held is not None
+        await self.held.check()
+        applied = await self._commit(entry)
+        await held.discard(self.at.replica, self.space, entry.number)
+        metrics = Metrics.read(entry.metrics)
+        if isinstance(applied, LiveMemError):
+            return committed(applied, metrics, self.at.clock.now(), self.options)
+        return accepted(entry, applied, metrics, self.at.clock.now())
+
+    async def _commit(self, entry: Entry) -> Applied | LiveMemError:
+        """Commit a run and carry it out; why it could not be carried out to the end, where that is so."""
+        await commit(self.at.replica, entry)
         self.committed = entry.number
         try:
-            applied = await carry_out(replica, clock, entry, self.control.report)
+            applied = await carry_out(self.at.replica, self.at.clock, entry, self.control.report)
         except LiveMemError as error:
             self.at.on_open(self.space)
-            return committed(error, self._metrics(plan), clock.now(), self.options)
+            return error
         if applied.failure is not None:
             self.at.on_open(self.space)
-        metrics_now = self._metrics(plan, gone=leaving - len(entry.removes) + applied.removed)
-        return finished(inputs, plan, applied, metrics_now, clock.now(), self.options)
+        return applied
 
     # --- the model ------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from livememfs.errors import LiveMemError
 from livememfs.pipelines.describe import is_space
 from livememfs.pipelines.options import RunKind, RunOptions
 from livememfs.pipelines.queue import Consolidations
+from livememfs.pipelines.result import STATES
 from livememfs.pipelines.schedule_memory import Memory
 from livememfs.pipelines.schedule_space import Scheduled
 from livememfs.records import keys
@@ -45,6 +46,7 @@ class ScheduleStatistics:
     spaces: int
     ok: int
     partial: int
+    held: int
     error: int
     others: int
 
@@ -89,7 +91,7 @@ class Scheduler:
         self._stopping = False
         self._idle = trio.CancelScope()
         self._at_rest = trio.Event()
-        self._ended = {"ok": 0, "partial": 0, "error": 0}
+        self._ended = dict.fromkeys(STATES, 0)
         self._others = 0
 
     # --- the task -------------------------------------------------------------------------------------------

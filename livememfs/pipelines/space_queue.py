@@ -69,7 +69,7 @@ class SpaceQueue:
         results[run.ticket] = result
         while len(results) > KEPT_RESULTS:
             results.popitem(last=False)
-        if result.dry_run and result.diff is not None:
+        if result.diff is not None:
             self.diff = result.diff
         if run is self.running:
             self.running = None

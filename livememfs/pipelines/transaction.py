@@ -15,7 +15,7 @@ from livememfs.pipelines.gather import Inputs, LiveNote
 from livememfs.pipelines.plan import FileChange, Plan
 from livememfs.records import keys
 from livememfs.records.headings import Section
-from livememfs.records.ledger import Entry, NoteEntry, Part, Write
+from livememfs.records.ledger import MOST_LINES, Entry, NoteEntry, Part, Write
 from livememfs.records.markdown import Document
 from livememfs.records.space import render_synthesis
 from livememfs.records.times import iso
@@ -54,6 +54,7 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
         parts=tuple(part for change in plan.changes for part in _parts(change, plan, notes)),
         unsourced=plan.unsourced,
         warnings=plan.warnings,
+        outgoing=plan.outgoing[:MOST_LINES],
         backup=origin.backup,
         metrics=metrics,
     )

@@ -53,6 +53,14 @@ class Work(ABC, Generic[InputsT, PlanT]):
     def joined(self, inputs: InputsT) -> Joined[InputsT, PlanT]:
         """What several requests come to."""
 
+    async def accounted(self, inputs: InputsT, plan: PlanT) -> PlanT:
+        """The whole plan with what it takes out of the bank."""
+        return plan
+
+    @abstractmethod
+    def too_much(self, inputs: InputsT, plan: PlanT, settings: ConsolidationSettings) -> tuple[str, ...]:
+        """Why the plan must not be carried out before a person accepts it, one sentence each; none: it may."""
+
     @abstractmethod
     def takes_away(self, inputs: InputsT, plan: PlanT) -> bool:
         """Whether notes are going to be removed or files changed, so that there must be a backup."""

@@ -125,6 +125,11 @@ def stored_key(space: str, number: int) -> str:
     return f"{ledger_prefix(space)}{number:08d}.digest"
 
 
+def held_key(space: str, number: int) -> str:
+    """`{space}/_ledger/{n:08d}.held`: a plan that would be the run of this number, if a person accepts it."""
+    return f"{ledger_prefix(space)}{number:08d}.held"
+
+
 def index_prefix(space: str, model: str) -> str:
     """`{space}/_index/{model}/`, with the slash: vectors that a model has made. A name that may not stand in a key is
     told from others by a digest.

@@ -14,12 +14,17 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
+from livememfs.records.outgoing import Outgoing
 from livememfs.records.times import iso, parse_iso
 
+MOST_LINES = 1_000
+"""Outgoing lines that an entry lists; its figures count all of them."""
 FORM = 1
-_OF_DIGESTS = ("keeps", "digested")
+_OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on")
+"""Fields that are left out where they say nothing."""
 
-State = Literal["committed", "applied"]
+State = Literal["held", "committed", "applied"]
+STATES: tuple[State, ...] = ("held", "committed", "applied")
 Kind = Literal["consolidation", "undo", "digest"]
 KINDS: tuple[Kind, ...] = ("consolidation", "undo", "digest")
 
@@ -100,6 +105,9 @@ class Entry:
     :keeps:      notes that a digest has read and that stay
     :digested:   marks of the notes that digests have read up to this one, the oldest first (see `digest_mark`)
     :undoes:     the run whose effect and everything since an undo takes back; 0 for a consolidation
+    :outgoing:   lines that the run took out of the bank, the first `MOST_LINES`
+    :held:       why a person had to accept it, one sentence each; none: nobody had to
+    :stood_on:   what told the bank that a held plan was made for from all others (see `held.stood_on`)
     :backup:     stamp of the backup that was made before; empty when there was none
     :metrics:    the figures of the run as `.consolidate` shows them
     """
@@ -119,6 +127,9 @@ class Entry:
     parts: tuple[Part, ...] = ()
     unsourced: tuple[Unsourced, ...] = ()
     warnings: tuple[str, ...] = ()
+    outgoing: tuple[Outgoing, ...] = ()
+    held: tuple[str, ...] = ()
+    stood_on: str = ""
     undoes: int = 0
     backup: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -130,7 +141,7 @@ class Entry:
 
     def render(self) -> bytes:
         """The object of this entry: JSON, one line for each field."""
-        fields = {name: value for name, value in asdict(self).items() if value or name not in _OF_DIGESTS}
+        fields = {name: value for name, value in asdict(self).items() if value or name not in _OPTIONAL}
         fields["committed_at"] = iso(self.committed_at)
         fields["applied_at"] = iso(self.applied_at) if self.applied_at else None
         lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
@@ -145,8 +156,8 @@ class Entry:
             raise ValueError("it is not JSON") from error
         if not isinstance(found, dict) or found.get("form") != FORM:
             raise ValueError(f"it is not an entry of form {FORM}")
-        if found.get("state") not in ("committed", "applied"):
-            raise ValueError("it is neither committed nor applied")
+        if found.get("state") not in STATES:
+            raise ValueError(f"its state is none of {', '.join(STATES)}")
         kind = found.get("kind", "consolidation")
         if kind not in KINDS:
             raise ValueError(f"it is of an unknown kind, {ascii(kind)[:80]}")
@@ -169,6 +180,9 @@ class Entry:
                 ),
                 unsourced=tuple(Unsourced(**{**one, "facts": tuple(one["facts"])}) for one in found["unsourced"]),
                 warnings=tuple(found["warnings"]),
+                outgoing=tuple(Outgoing(**line) for line in found.get("outgoing", [])),
+                held=tuple(found.get("held", [])),
+                stood_on=found.get("stood_on", ""),
                 undoes=found["undoes"],
                 backup=found["backup"],
                 metrics=found["metrics"],

@@ -115,7 +115,7 @@ FIGURES = (
         "Consolidations and digests that ended.",
         "statistics.consolidations",
         "state",
-        ("ok", "partial", "error"),
+        ("ok", "partial", "held", "error"),
     ),
     Figure(
         "runs_now",
@@ -131,7 +131,7 @@ FIGURES = (
         "Runs that the schedule began.",
         "statistics.schedule",
         "state",
-        ("ok", "partial", "error"),
+        ("ok", "partial", "held", "error"),
     ),
     Figure("schedule_tokens_today", "gauge", "Tokens that scheduled runs used today.", "schedule.tokens_today"),
     Figure("schedule_tokens_daily", "gauge", "Tokens that scheduled runs may use in a day.", "schedule.daily_tokens"),

@@ -175,7 +175,7 @@ class StreamHandle(Handle):
     async def read(self, offset: int, size: int) -> bytes:
         if not self.rest and not self.ended:
             await self._next()
-        if not self.rest and self.last.get("state") == "error":
+        if not self.rest and self.last.get("state") in ("held", "error"):
             # Only after its text was delivered: the reader sees the reason and then the failure.
             raise errors.LiveMemError(f"{self.path}: {self.last.get('reason') or 'the run failed'}")
         part, self.rest = self.rest[:size], self.rest[size:]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.pipelines import outgoing_page
 from livememfs.records import keys
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
@@ -84,6 +85,11 @@ class PastBank(ReadOnlyView):
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
+        if name == outgoing_page.NAME and not self.folder:
+            page = await self._page()
+            if page is None:
+                raise errors.NotFound(path=self.path_of(name))
+            return page
         found = await self.history.bank_after(self.number)
         past = found.get(self.folder + name)
         if past is not None:
@@ -98,10 +104,41 @@ class PastBank(ReadOnlyView):
             if path.startswith(self.folder):
                 name, slash, _ = path[len(self.folder) :].partition("/")
                 nodes[name] = self._below(name) if slash else PastFile(self, name, self.history, past, self.when_ns)
+        page = await self._page() if not self.folder else None
+        if page is not None:
+            nodes[page.name] = page
         return sorted(nodes.items())
+
+    async def _page(self) -> OutgoingPage | None:
+        """The page of what the run took out of the bank; None when that is nothing."""
+        entry = await self.history.outline(self.number)
+        if entry is None or not entry.outgoing:
+            return None
+        return OutgoingPage(self, outgoing_page.NAME, outgoing_page.render(entry).encode(), self.when_ns)
 
     def _below(self, name: str) -> PastBank:
         return PastBank(self, name, self.history, self.number, self.when_ns, f"{self.folder}{name}/")
+
+
+class OutgoingPage(File):
+    """Which lines a run took out of the bank."""
+
+    __slots__ = ("data", "when_ns")
+
+    def __init__(self, parent: Directory, name: str, data: bytes, when_ns: int) -> None:
+        super().__init__(parent, name)
+        self.data, self.when_ns = data, when_ns
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(PAST, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=len(self.data), mtime_ns=self.when_ns)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return BytesHandle(self.data)
 
 
 class PastFile(File):

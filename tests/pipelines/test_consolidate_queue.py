@@ -383,6 +383,9 @@ async def test_a_dry_run_writes_nothing_not_even_rules_and_leaves_a_diff() -> No
             f"# {names[1]} -> skipped: known already",
             f"# {names[2]} -> not accounted for, stays",
             "",
+            "# lines that the bank would say no more",
+            "# progress.md: old",
+            "",
         ]
     )
 

@@ -138,7 +138,7 @@ async def test_notes_written_or_edited_since_stay_as_they_are(world: World) -> N
 
 
 async def test_a_note_that_a_run_left_is_not_written_again(world: World) -> None:
-    reply = consolidation_reply({"progress.md": "# P\n"}, used={1: ["progress.md"]})
+    reply = consolidation_reply({"progress.md": "# P\n\nfirst\n"}, used={1: ["progress.md"]})
     await run(world, reply)
     [left] = await world.live()
     stamp = (await world.memory.head(left)).modified_ns
@@ -154,7 +154,7 @@ async def test_a_bank_file_that_is_no_text_comes_back_by_copy(world: World) -> N
     odd = keys.bank_key(SPACE, "odd.md")
     await world.put(odd, b"\xff\x00 not text")
     before = await picture(world)
-    entry = await consolidate(world, {"progress.md": "# P\n"})
+    entry = await consolidate(world, {"progress.md": "# P\n\nfirst\n"})
     await world.put(odd, "somebody's text")
 
     undone = await take_back(world)
@@ -217,7 +217,7 @@ async def test_twenty_runs_of_random_edits_keep_every_line_that_no_edit_named(wo
 
 
 async def test_lease_backup_ledger_notes_bank_synthesis_and_the_record_last(world: World) -> None:
-    await consolidate(world, {"progress.md": "# P\n", "new.md": "# N\n"})
+    await consolidate(world, {"progress.md": "# P\n\nfirst\n", "new.md": "# N\n"})
     world.store.forget()
 
     await take_back(world)
@@ -233,7 +233,7 @@ async def test_lease_backup_ledger_notes_bank_synthesis_and_the_record_last(worl
 
 
 async def test_an_undo_waits_for_the_run_that_is_at_work(world: World) -> None:
-    held = Scripted(json.dumps(consolidation_reply({"progress.md": "# P\n"})), hold=True)
+    held = Scripted(json.dumps(consolidation_reply({"progress.md": "# P\n\nfirst\n"})), hold=True)
     before = await picture(world)
     with ScriptedLLM(held) as llm:
         async with asking(world, llm) as consolidations, trio.open_nursery() as nursery:
@@ -253,7 +253,7 @@ async def test_the_backup_that_is_brought_back_is_not_pruned_meanwhile(world: Wo
     before = await picture(world)
     odd = keys.bank_key(SPACE, "odd.md")
     await world.put(odd, b"\xff")
-    first = await consolidate(world, {"progress.md": "# P\n"})
+    first = await consolidate(world, {"progress.md": "# P\n\nfirst\n"})
     for _ in range(backups.KEPT - 1):
         world.clock.advance(60)
         await backups.create(world.replica, world.clock, SPACE, automatic=True)
@@ -288,7 +288,7 @@ async def test_a_space_that_is_not_there_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize(("torn", "said"), [(False, "is gone"), (True, "is incomplete")])
 async def test_a_run_whose_backup_is_gone_or_torn_is_refused(world: World, torn: bool, said: str) -> None:
-    entry = await consolidate(world, {"progress.md": "# P\n"})
+    entry = await consolidate(world, {"progress.md": "# P\n\nfirst\n"})
     prefix = keys.backup_prefix(SPACE, entry.backup)
     for key in await world.everything():
         if key == prefix + keys.META or (key.startswith(prefix) and not torn):
@@ -304,7 +304,7 @@ async def test_a_run_whose_backup_is_gone_or_torn_is_refused(world: World, torn:
 
 @pytest.mark.parametrize("number", [None, 1, 2])
 async def test_a_damaged_entry_among_those_to_take_back_is_refused(world: World, number: int | None) -> None:
-    await consolidate(world, {"progress.md": "# P\n"})
+    await consolidate(world, {"progress.md": "# P\n\nfirst\n"})
     await world.note("since")
     await consolidate(world, {"progress.md": "# P\n\nmore\n"})
     await world.note("later")
@@ -320,7 +320,7 @@ async def test_a_damaged_entry_among_those_to_take_back_is_refused(world: World,
 
 
 async def test_a_note_of_a_later_run_whose_backup_is_gone_keeps_all_as_it_is(world: World) -> None:
-    await consolidate(world, {"progress.md": "# P\n"})
+    await consolidate(world, {"progress.md": "# P\n\nfirst\n"})
     await world.note("since")
     second = await consolidate(world, {"progress.md": "# P\n\nmore\n"})
     await backups.delete(world.replica, SPACE, second.backup)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from hosts import Host
 
 from livememfs import errors
+from livememfs.pipelines.history import runs
 from livememfs.pipelines.undo import undo
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
+from livememfs.records.outgoing import Outgoing
 from livememfs.testing.clock import START
 from livememfs.tree.history import WINDOW
 from livememfs.tree.node import NOBODY, AttrChange, Directory, OpenMode
@@ -197,3 +200,23 @@ async def test_a_past_file_cannot_be_opened_for_writing(here: Host, ran: list[di
     for path in (f"{HISTORY}/1/more/deep.md", f"{WHY}/more/deep.md"):
         with pytest.raises(errors.ReadOnly):
             await here.open(path, OpenMode(write=True))
+
+
+async def test_a_run_that_took_lines_out_of_the_bank_has_a_page_that_names_them(
+    world: World, here: Host, ran: list[dict[str, bytes]]
+) -> None:
+    [entry] = [entry for entry in await runs(here.replica, SPACE) if entry.number == 3]
+    lines = (
+        Outgoing("a.md", "- gone", "dropped", reason="note 1\nsays so"),
+        Outgoing("a.md", "- other", "moved", "b.md", "- other"),
+    )
+    await world.memory.put(keys.ledger_key(SPACE, 4), replace(entry, number=4, outgoing=lines, metrics={}).render())
+
+    names = {name for name, _ in await (await here.folder(f"{HISTORY}/4")).children()}
+
+    assert ".outgoing.md" in names
+    page = (await here.read(f"{HISTORY}/4/.outgoing.md")).decode()
+    assert "1 dropped, 0 reworded, 1 moved." in page
+    assert "- a.md: - gone (reason given: note 1 says so)" in page
+    assert "- a.md: - other -> b.md" in page
+    assert ".outgoing.md" not in {name for name, _ in await (await here.folder(f"{HISTORY}/3")).children()}

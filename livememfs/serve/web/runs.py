@@ -13,6 +13,7 @@ import trio
 from starlette.responses import RedirectResponse
 
 from livememfs import errors
+from livememfs.pipelines import held
 from livememfs.pipelines.options import RunOptions
 from livememfs.records import keys
 from livememfs.records.space import parse_synthesis
@@ -44,6 +45,9 @@ FIGURES = {
     "llm_calls": "model calls",
     "duration_seconds": "seconds",
     "unsourced": "unsourced lines",
+    "lines_moved": "lines moved",
+    "lines_reworded": "lines reworded",
+    "lines_dropped": "lines dropped",
 }
 ACTIONS = {"dry": RunOptions(dry_run=True), "run": RunOptions(), "cancel": RunOptions(cancel=True)}
 
@@ -54,6 +58,7 @@ async def show(site: Site, request: Request) -> Response:
     place, name = site.events.place(site.events.last), space.space
     status = site.context.consolidations.status(name)
     diff, cut = diff_lines(site.context.consolidations.diff(name) or "")
+    replica = site.context.replica
     template = "_run.html" if request.query_params.get("part") == "run" else "consolidation.html"
     return page(
         template,
@@ -65,7 +70,8 @@ async def show(site: Site, request: Request) -> Response:
         cut=cut,
         figures=FIGURES,
         may_write=access.may("write"),
-        waiting=len(await note_names(site.context.replica, name)),
+        waiting=len(await note_names(replica, name)),
+        held=await held.current(replica, name),
         runs=await _runs(await history_of(space)),
         refused=len(site.context.rejected.since(name, datetime.fromtimestamp(0, UTC))),
         synthesis=await _synthesis(site, name),
@@ -73,9 +79,12 @@ async def show(site: Site, request: Request) -> Response:
 
 
 async def ask(site: Site, request: Request) -> Response:
-    """A button was pressed: `action` is one of ACTIONS."""
+    """A button was pressed: `action` is one of ACTIONS, or `accept` with the number of a held `run`."""
     space = (await site.space(request, "write")).space
-    wanted = ACTIONS.get((await fields(request)).get("action", ""))
+    given = await fields(request)
+    wanted = ACTIONS.get(given.get("action", ""))
+    if given.get("action") == "accept" and given.get("run", "").isdecimal():
+        wanted = RunOptions(accept=int(given["run"]))
     if wanted is None:
         raise errors.BadRequest(f"an action is one of {', '.join(ACTIONS)}", path="consolidation")
     site.context.consolidations.touch(space, wanted)
