@@ -18,6 +18,15 @@ T = TypeVar("T")
 AT_ONCE = 8
 
 
+LARGE = 1 << 16
+"""Characters from which on work with a text is done in a thread."""
+
+
+async def aside(size: int, work: Callable[[], T]) -> T:
+    """`work()`, in a thread when the text it looks at is large: everybody else would wait for it."""
+    return work() if size < LARGE else await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = AT_ONCE) -> None:
     """`await work(item)` for all items, `at_once` of them side by side, started in their order.
 

@@ -385,6 +385,13 @@ class ContextTooSmall(ModelError):
     what_to_do = "set LIVEMEMFS_CONTEXT_WINDOW to what the model takes, or lower LLMAAS_MAX_TOKENS; the notes were kept"
 
 
+class NotesTooLong(ModelError):
+    """Every note of a run has a line that fits no request."""
+
+    message = "each of the {count} notes has a line that is too long for a request, which has room for {limit} tokens"
+    what_to_do = "set LIVEMEMFS_CONTEXT_WINDOW to what the model takes, or divide the long lines; the notes were kept"
+
+
 class ContextOverflow(ModelError):
     """The endpoint says that the request is longer than the model's context."""
 

@@ -1,98 +1,165 @@
 """Notes that do not fit into one request: several, in order, each on what the one before has made.
 
-Owns the cutting into batches and the joining of their plans into one, which is committed as a whole. Refuses to send
-what the model cannot take: the length is estimated before the call, and a batch that the endpoint finds too long all
-the same is cut in two. Trio thread only.
+Owns how much of a request goes to what, and the joining of several plans into one, which is committed as a whole. A
+bank that leaves too little room is shown in part (`excerpt`), a note that is too long goes out in parts (`pieces`).
+Refuses to send what the model cannot take: the length is estimated before the call, and what the endpoint finds too
+long all the same is made smaller. Trio thread only.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import structlog
 
-from livememfs.errors import ContextOverflow, ContextTooSmall
+from livememfs.concurrency import aside
+from livememfs.errors import ContextOverflow, ContextTooSmall, NotesTooLong
 from livememfs.llm.base import ChatMessage
-from livememfs.llm.budget import estimate, split
-from livememfs.pipelines.coverage import Coverage, Fate
+from livememfs.pipelines.coverage import Coverage
+from livememfs.pipelines.excerpt import Excerpt, excerpt
 from livememfs.pipelines.gather import BankFile, Inputs
 from livememfs.pipelines.options import ConsolidationSettings
+from livememfs.pipelines.pieces import PER_NOTE, Account, Piece, piece
 from livememfs.pipelines.plan import FileChange, Plan
+from livememfs.pipelines.result import Planned
 from livememfs.records.ledger import Unsourced
 from livememfs.records.outgoing import Reason
+from livememfs.records.size import tokens
 from livememfs.records.space import Synthesis
 
 log = structlog.get_logger("livememfs.pipelines")
 
-PER_NOTE = 40
-"""Tokens that a note costs besides its text: its number, time, author and tags."""
 MARGIN = 256
+LEAST = PER_NOTE + 160
+"""Tokens without which there is no room for notes."""
+NOTES_SHARE = 8
+"""A bank is shown whole while notes have this part of the window left, one in so many."""
+TIGHTER = 0.6
+"""How much of the window is believed in after the endpoint found a single note too long for it."""
+TIGHTENED = 2
 
 InputsT = TypeVar("InputsT", bound=Inputs)
-PlanT = TypeVar("PlanT")
+PlanT = TypeVar("PlanT", bound=Planned)
+Prompt = Callable[[InputsT], list[ChatMessage]]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Tokens of one request for notes, for files of the bank, and for the outline of the others; `bank` None: the
+    bank is shown whole.
+    """
+
+    notes: int
+    bank: int | None = None
+    outline: int = 0
 
 
 class Joined(ABC, Generic[InputsT, PlanT]):
-    """What the batches so far have come to."""
+    """What the requests so far have come to. `size`: characters of what a request is made from."""
+
+    def __init__(self, inputs: InputsT) -> None:
+        self._inputs = inputs
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def room(self, window: int, reply: int, prompt: Prompt[InputsT]) -> Room:
+        """What the next request has room for. Raises ContextTooSmall."""
+        return Room(free(window, reply, prompt(replace(self._inputs, notes=()))))
 
     @abstractmethod
-    def part(self, batch: range) -> InputsT:
-        """The inputs of one batch."""
+    def part(self, batch: Sequence[Piece], room: Room) -> tuple[InputsT, int]:
+        """The inputs of one request, and for how many of these notes, the first ones."""
 
     @abstractmethod
-    def add(self, batch: range, plan: PlanT) -> None:
-        """Take over the plan of one batch."""
+    def add(self, batch: Sequence[Piece], plan: PlanT) -> None:
+        """Take over the plan of one request."""
 
     @abstractmethod
-    def plan(self) -> PlanT:
-        """One plan for all batches."""
+    def plan(self, coverage: Coverage) -> PlanT:
+        """One plan for all requests."""
+
+
+def free(window: int, reply: int, messages: Sequence[ChatMessage]) -> int:
+    """Tokens that these messages leave. Raises ContextTooSmall when that is too little for any note."""
+    fixed = sum(tokens(message.content) for message in messages) + MARGIN
+    if window - fixed - reply < LEAST:
+        raise ContextTooSmall(window=window, fixed=fixed, reply=reply)
+    return window - fixed - reply
 
 
 class JoinedBank(Joined[Inputs, Plan]):
-    """What the batches so far have made of the bank."""
+    """What the requests so far have made of the bank."""
 
     def __init__(self, inputs: Inputs) -> None:
-        self._inputs = inputs
+        super().__init__(inputs)
         self._changes: dict[str, FileChange] = {}
-        self._fates: dict[int, Fate] = {}
         self._unsourced: list[Unsourced] = []
         self._warnings: list[str] = []
         self._reasons: list[Reason] = []
         self._synthesis = inputs.synthesis
         self._text = ""
 
-    def part(self, batch: range) -> Inputs:
-        """The inputs of one batch: its notes, and the bank as it is by now."""
+    @property
+    def size(self) -> int:
+        return sum(len(file.text or "") for file in self._inputs.bank.values())
+
+    def room(self, window: int, reply: int, prompt: Prompt[Inputs]) -> Room:
+        """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
+        an outline of all.
+        """
+        now = self._now(())
+        try:
+            left = free(window, reply, prompt(now))
+        except ContextTooSmall:
+            left = 0
+        wanted = sum(tokens(live.note.body) + PER_NOTE for live in self._inputs.notes)
+        if left >= min(wanted, window // NOTES_SHARE):
+            return Room(left)
+        left = free(window, reply, prompt(replace(now, excerpt=Excerpt())))
+        return Room(left * 3 // 8, left * 3 // 8, left // 4)
+
+    def part(self, batch: Sequence[Piece], room: Room) -> tuple[Inputs, int]:
+        """The notes of one request, and the bank as it is by now."""
+        now = self._now(batch)
+        if room.bank is None:
+            return now, len(batch)
+        notes = [one.live.note.body for one in batch]
+        shown, count = excerpt(now.bank_texts(), notes, room.bank, room.outline)
+        return replace(now, notes=now.notes[:count], excerpt=shown), count
+
+    def _now(self, batch: Sequence[Piece]) -> Inputs:
         bank = dict(self._inputs.bank)
         for name, change in self._changes.items():
             bank[name] = BankFile(name, change.etag or "", change.content)
-        notes = tuple(self._inputs.notes[position] for position in batch)
+        notes = tuple(one.live for one in batch)
         return replace(self._inputs, notes=notes, bank=bank, synthesis=self._synthesis)
 
-    def add(self, batch: range, plan: Plan) -> None:
-        """Take over the plan of one batch."""
+    def add(self, batch: Sequence[Piece], plan: Plan) -> None:
+        """Take over the plan of one request."""
         for change in plan.changes:
             first = self._changes.get(change.name)
             present = self._inputs.bank.get(change.name)
             old, etag = (present.text, present.etag) if present is not None else (None, None)
             edits = (*(first.edits if first else ()), *change.edits)
             self._changes[change.name] = FileChange(change.name, change.content, old, etag, edits)
-        self._fates |= {batch[number - 1] + 1: fate for number, fate in plan.coverage.fates.items()}
         self._unsourced += plan.unsourced
         self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
         self._reasons += plan.reasons
         self._text = plan.synthesis
         self._synthesis = Synthesis(None, 0, self._inputs.number, plan.synthesis)
 
-    def plan(self) -> Plan:
-        """One plan for all batches."""
+    def plan(self, coverage: Coverage) -> Plan:
+        """One plan for all requests."""
         changes = tuple(change for change in self._changes.values() if change.content != change.old)
         updated = sum(change.action == "updated" for change in changes)
         unchanged = len(self._inputs.bank) - updated
-        coverage = Coverage(dict(sorted(self._fates.items())))
         said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
         return Plan(changes, unchanged, self._text, coverage, *said)
 
@@ -100,44 +167,65 @@ class JoinedBank(Joined[Inputs, Plan]):
 async def decide(
     inputs: InputsT,
     settings: ConsolidationSettings,
-    prompt: Callable[[InputsT], list[ChatMessage]],
+    prompt: Prompt[InputsT],
     joined: Joined[InputsT, PlanT],
     ask: Callable[[InputsT], Awaitable[PlanT]],
 ) -> PlanT:
-    """The plan for all notes of a run. A note too long for any request is left out, and so stays.
+    """The plan for all notes of a run. A note too long for any request is left out and named, and so stays.
 
     :prompt: the request for some notes, by which its length is estimated
 
-    Raises ContextTooSmall when not even one note fits, and what `ask` raises: then nothing of it is used.
+    Raises ContextTooSmall when there is no room for notes, NotesTooLong when each of them is too long, and what `ask`
+    raises: then nothing of it is used.
     """
-    waiting = list(_batches(inputs, settings, prompt(replace(inputs, notes=()))))
-    plan: PlanT | None = None
-    single = len(waiting) == 1 and len(waiting[0]) == len(inputs.notes)
+    account = Account()
+    waiting = deque(piece(number, live, live.note.body) for number, live in enumerate(inputs.notes, 1))
+    window, most, tightened = settings.context_window, len(waiting), 0
     while waiting:
-        batch = waiting.pop(0)
+        room = await aside(joined.size, partial(joined.room, window, settings.reply_tokens, prompt))
+        batch = _take(waiting, room.notes, max(most, 1), account)
+        if not batch:
+            break
+        part, count = await aside(joined.size, partial(joined.part, batch, room))
+        waiting.extendleft(reversed(batch[count:]))
+        batch = batch[:count]
         try:
-            plan = await ask(joined.part(batch))
+            plan = await ask(part)
         except ContextOverflow:
-            if len(batch) == 1:
+            if len(batch) == 1 and tightened == TIGHTENED:
                 raise
-            middle = batch[len(batch) // 2]
-            waiting[:0] = [range(batch.start, middle), range(middle, batch.stop)]
-            single = False
-            log.info("a request was too long for the model and is cut in two", notes=len(batch))
+            log.info("a request was too long for the model and is made smaller", notes=len(batch))
+            waiting.extendleft(reversed(batch))
+            if len(batch) == 1:
+                window, tightened = int(window * TIGHTER), tightened + 1
+            most = len(batch) // 2
             continue
+        account.add(batch, plan.coverage)
         joined.add(batch, plan)
-    return plan if single and plan is not None else joined.plan()
+    coverage = account.coverage()
+    if len(coverage.too_long) == len(inputs.notes):
+        raise NotesTooLong(count=len(inputs.notes), limit=coverage.limit)
+    return joined.plan(coverage)
 
 
-def _batches(inputs: Inputs, settings: ConsolidationSettings, empty: list[ChatMessage]) -> tuple[range, ...]:
-    def tokens(text: str) -> int:
-        return estimate(text, settings.chars_per_token)
-
-    fixed = sum(tokens(message.content) for message in empty) + MARGIN
-    sizes = [tokens(live.note.body) + PER_NOTE for live in inputs.notes]
-    found = split(sizes, fixed, settings.context_window, settings.reply_tokens)
-    if not found.batches:
-        raise ContextTooSmall(
-            window=settings.context_window, fixed=fixed + min(sizes, default=0), reply=settings.reply_tokens
-        )
-    return found.batches
+def _take(waiting: deque[Piece], room: int, most: int, account: Account) -> list[Piece]:
+    """The next pieces for one request; those that are too long for any are cut first, or left out and named."""
+    batch: list[Piece] = []
+    left = room
+    while waiting and len(batch) < most:
+        if waiting[0].size > room and batch:
+            break
+        if waiting[0].size > room:
+            one = waiting.popleft()
+            parts = one.cut(room)
+            if not parts and one.live.part:  # what went out of it before must not be told again
+                raise ContextOverflow(f"a line of {one.live.name} does not fit into {room} tokens")
+            if not parts:
+                account.too_long(one, room)
+            waiting.extendleft(reversed(parts))
+            continue
+        if waiting[0].size > left:
+            break
+        batch.append(waiting.popleft())
+        left -= batch[-1].size
+    return batch

@@ -12,9 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import trio
-
 from livememfs.cache.replica import Replica
+from livememfs.concurrency import aside
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.pipelines.batches import JoinedBank
@@ -29,10 +28,7 @@ from livememfs.pipelines.reply_schema import REPLY_SCHEMA
 from livememfs.pipelines.transaction import Origin, entry_of
 from livememfs.pipelines.work import Work
 from livememfs.records.ledger import Entry
-from livememfs.records.outgoing import outgoing
-
-COMPARED_AT_ONCE = 1 << 16
-"""Characters; a larger bank is compared in a thread."""
+from livememfs.records.outgoing import Outgoing, outgoing
 
 
 class Consolidation(Work[Inputs, Plan]):
@@ -62,11 +58,10 @@ class Consolidation(Work[Inputs, Plan]):
     async def accounted(self, inputs: Inputs, plan: Plan) -> Plan:
         bank = inputs.bank_texts()
 
-        def compare() -> Plan:
-            return replace(plan, outgoing=outgoing(bank, plan.bank_after(bank), plan.reasons))
+        def lines() -> tuple[Outgoing, ...]:
+            return outgoing(bank, plan.bank_after(bank), plan.reasons)
 
-        is_small = sum(map(len, bank.values())) <= COMPARED_AT_ONCE
-        return compare() if is_small else await trio.to_thread.run_sync(compare, abandon_on_cancel=True)
+        return replace(plan, outgoing=await aside(sum(map(len, bank.values())), lines))
 
     def too_much(self, inputs: Inputs, plan: Plan, settings: ConsolidationSettings) -> tuple[str, ...]:
         bank = inputs.bank_texts()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from livememfs.errors import InvalidName
@@ -37,14 +37,19 @@ class Fate:
 class Coverage:
     """What became of the notes, by number from 1.
 
-    :fates: the notes that are accounted for
+    :fates:    the notes that are accounted for
+    :too_long: notes that fit no request, with about how many tokens they are
+    :limit:    tokens of a note that a request has room for, where some are too long
     """
 
     fates: dict[int, Fate]
+    too_long: Mapping[int, int] = field(default_factory=dict)
+    limit: int = 0
 
     def missing(self, count: int) -> list[int]:
-        """The numbers of the `count` notes of which the reply said nothing."""
-        return [number for number in range(1, count + 1) if number not in self.fates]
+        """The numbers of the `count` notes that a reply was to account for and did not."""
+        known = {*self.fates, *self.too_long}
+        return [number for number in range(1, count + 1) if number not in known]
 
 
 def overlap_coverage(notes: Sequence[Note], changes: Mapping[str, tuple[str, str]]) -> Coverage:

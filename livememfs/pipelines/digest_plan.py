@@ -6,7 +6,7 @@ together, so that the one retry can mend them all. Pure; may be called from any 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 from livememfs.errors import ReplyRefused
 from livememfs.llm.base import ChatReply
 from livememfs.llm.reply import extract_json
-from livememfs.pipelines.batches import Joined
+from livememfs.pipelines.batches import Joined, Room
 from livememfs.pipelines.coverage import Coverage, Fate
 from livememfs.pipelines.digest_inputs import DigestInputs, Known, within
 from livememfs.pipelines.judge import is_hard, said
+from livememfs.pipelines.pieces import Piece
 from livememfs.pipelines.plan import front_matter_faults, listed, printable, shown, text_faults
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
@@ -120,35 +121,33 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
     """What the batches so far have found."""
 
     def __init__(self, inputs: DigestInputs) -> None:
-        self._inputs = inputs
+        super().__init__(inputs)
         self._facts: list[Fact] = []
-        self._fates: dict[int, Fate] = {}
         self._unsourced: list[Unsourced] = []
         self._warnings: list[str] = []
 
-    def part(self, batch: range) -> DigestInputs:
-        """The notes of one batch, and what is known by now."""
+    def part(self, batch: Sequence[Piece], room: Room) -> tuple[DigestInputs, int]:
+        """The notes of one request, and what is known by now."""
         found = [Known(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
-        notes = tuple(self._inputs.notes[position] for position in batch)
+        notes = tuple(one.live for one in batch)
         known = within((*reversed(found), *self._inputs.known), self._inputs.room)
-        return replace(self._inputs, notes=notes, known=known)
+        return replace(self._inputs, notes=notes, known=known), len(batch)
 
-    def add(self, batch: range, plan: DigestPlan) -> None:
-        """Take over the plan of one batch."""
+    def add(self, batch: Sequence[Piece], plan: DigestPlan) -> None:
+        """Take over the plan of one request."""
         for fact in plan.facts:
-            sources = tuple(batch[number - 1] + 1 for number in fact.sources)
+            sources = tuple(dict.fromkeys(batch[number - 1].number for number in fact.sources))
             if fact.same_as.endswith("/"):  # of an earlier batch of this run
                 earlier = next(n for n, one in enumerate(self._facts) if _says(one) == _says(fact))
-                self._facts[earlier] = replace(self._facts[earlier], sources=(*self._facts[earlier].sources, *sources))
+                known = dict.fromkeys((*self._facts[earlier].sources, *sources))
+                self._facts[earlier] = replace(self._facts[earlier], sources=tuple(known))
             else:
                 self._facts.append(replace(fact, sources=sources))
-        self._fates |= {batch[number - 1] + 1: fate for number, fate in plan.coverage.fates.items()}
         self._unsourced += plan.unsourced
         self._warnings += plan.warnings
 
-    def plan(self) -> DigestPlan:
-        """One plan for all batches."""
-        coverage = Coverage(dict(sorted(self._fates.items())))
+    def plan(self, coverage: Coverage) -> DigestPlan:
+        """One plan for all requests."""
         return DigestPlan(tuple(self._facts), coverage, tuple(self._unsourced), tuple(self._warnings))
 
 

@@ -18,6 +18,7 @@ import structlog
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.pipelines.excerpt import Excerpt
 from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.pipelines.options import KNOWN_CHARS
 from livememfs.records import keys
@@ -32,13 +33,16 @@ log = structlog.get_logger("livememfs.pipelines")
 
 @dataclass(frozen=True)
 class LiveNote:
-    """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex."""
+    """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex; `part` says which part of
+    the note its text is, where it goes out in several.
+    """
 
     name: str
     key: str
     etag: str
     note: Note
     sha256: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class Inputs:
     :unreadable: names in `live/` that are not UTF-8 text
     :ledger:     number of the last run in the ledger, 0 before the first
     :synthesis_text: the whole object, None when there is none or it is no text
+    :excerpt:    what a request shows of the bank; None: all of it
     """
 
     space: str
@@ -98,6 +103,7 @@ class Inputs:
     bank: Mapping[str, BankFile] = field(default_factory=dict)
     ledger: int = 0
     synthesis_text: str | None = None
+    excerpt: Excerpt | None = None
 
     @property
     def number(self) -> int:

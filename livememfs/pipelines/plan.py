@@ -165,7 +165,7 @@ def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[
         change = None
         if name:
             names.append(name)
-            change = _read_body(name, entry, inputs.bank.get(name), own)
+            change = _read_body(name, entry, inputs, own)
         label = name or shown(entry.get("filename", ""))
         faults += [f"file {number} ({label}): {fault}" for fault in own]
         if change is not None and not own:
@@ -174,8 +174,9 @@ def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[
     return changes, set(names)
 
 
-def _read_body(name: str, entry: Mapping[str, Any], present: BankFile | None, faults: list[str]) -> FileChange | None:
+def _read_body(name: str, entry: Mapping[str, Any], inputs: Inputs, faults: list[str]) -> FileChange | None:
     """What a file is to be, by its edits or in full; None when it has neither or is faulty."""
+    present = inputs.bank.get(name)
     old, etag = (present.text, present.etag) if present else (None, None)
     edits: tuple[Edit, ...] = ()
     content = entry.get("content")
@@ -192,6 +193,8 @@ def _read_body(name: str, entry: Mapping[str, Any], present: BankFile | None, fa
             return None
     elif "content" not in entry:
         return None
+    if present is not None and inputs.excerpt is not None:
+        faults += inputs.excerpt.faults(name, edits)
     faults += _content_faults(content, present)
     return FileChange(name, content, old, etag, edits) if isinstance(content, str) else None
 

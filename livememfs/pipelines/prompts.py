@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from livememfs.llm.base import ChatMessage
@@ -75,7 +75,6 @@ _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
     """The request of one consolidation: rules, last synthesis, notes in order of time, bank."""
     synthesis = inputs.synthesis.body if inputs.synthesis else ""
-    bank = inputs.bank_texts()
     sections = [
         f"Consolidation {inputs.number} of the space {as_json(inputs.space)}.",
         section("Rules", "The rules of this bank, as one JSON string.", as_json(inputs.rules)),
@@ -91,14 +90,52 @@ def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
             f"The {len(inputs.notes)} new notes, oldest first.",
             json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
         ),
-        section(
-            "Bank files",
-            "The bank as it stands." if bank else "The bank is empty: create every file that the rules ask for.",
-            json_lines([{"filename": name, "content": text} for name, text in sorted(bank.items())]),
-        ),
+        *_bank_sections(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
+
+
+def _bank_sections(inputs: Inputs) -> list[str]:
+    """The bank, whole or as far as there is room for it."""
+    bank, shown = inputs.bank_texts(), inputs.excerpt
+    if shown is None:
+        remark = "The bank as it stands." if bank else "The bank is empty: create every file that the rules ask for."
+        return [section("Bank files", remark, _files(bank))]
+    unnamed = f" {shown.unnamed} more are not named." if shown.unnamed else ""
+    parts = [
+        {
+            "filename": name,
+            "heading": list(path),
+            "content": text,
+            **({"only_the_end": True} if (name, path) in shown.ends else {}),
+        }
+        for name, sections in sorted(shown.parts.items())
+        for path, text in sections.items()
+    ]
+    return [
+        section(
+            "Outline of the bank",
+            f"The bank is too large to be shown: these are its files.{unnamed}",
+            json_lines(shown.outline),
+        ),
+        section(
+            "Bank files",
+            "The files of the bank that these notes touch. Of the bank's other files change nothing: edits of what is "
+            "not shown in full are refused.",
+            _files(shown.full),
+        ),
+        section(
+            "Parts of bank files",
+            "Parts of large files, by heading. Only these headings of such a file can be edited; where only the end "
+            "of the text is shown, use append.",
+            json_lines(parts),
+        ),
+    ]
+
+
+def _files(texts: Mapping[str, str]) -> str:
+    return json_lines([{"filename": name, "content": text} for name, text in sorted(texts.items())])
 
 
 def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessage]:
@@ -121,6 +158,7 @@ def quoted(number: int, inputs: Inputs) -> dict[str, Any]:
         "agent": note.agent,
         "category": note.category,
         "tags": list(note.tags),
+        **({"part": inputs.notes[number - 1].part} if inputs.notes[number - 1].part else {}),
         "text": note.body,
     }
 

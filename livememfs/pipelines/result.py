@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
-from livememfs.errors import LiveMemError
+from livememfs.errors import LiveMemError, NotesTooLong
 from livememfs.pipelines.coverage import Coverage
 from livememfs.pipelines.gather import Inputs
 from livememfs.pipelines.ledger import Applied
@@ -177,7 +177,8 @@ def rehearsed(
 ) -> RunResult:
     """A dry run: the figures are those that a run with this plan would have. `shown`: the fields that show it."""
     missing = plan.coverage.missing(len(inputs.notes))
-    message = _sentences("dry run, nothing was written", _about_missing(inputs, missing), _about_unreadable(inputs))
+    about = (_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage), _about_unreadable(inputs))
+    message = _sentences("dry run, nothing was written", *about)
     return RunResult("ok", metrics, now, message, dry_run=True, kind=options.kind, **shown)
 
 
@@ -227,14 +228,15 @@ def finished(
 ) -> RunResult:
     """Everything was written; what is left to tell is about notes that are still there."""
     kind, failure = options.kind, applied.failure
-    missing = plan.coverage.missing(len(inputs.notes))
+    missing, too_long = plan.coverage.missing(len(inputs.notes)), plan.coverage.too_long
     edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
     message = _sentences(edited, _about_unreadable(inputs))
-    if not missing and failure is None:
+    if not missing and not too_long and failure is None:
         return RunResult("ok", metrics, now, message, kind=kind)
     stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {failure}" if failure else ""
-    advice = failure.advice() if failure else f"touch {CONTROLS[kind]} to take these notes up again"
-    reason = _sentences(_about_missing(inputs, missing), stuck)
+    again = f"touch {CONTROLS[kind]} to take these notes up again"
+    advice = failure.advice() if failure else again if missing else NotesTooLong.what_to_do
+    reason = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage), stuck)
     return RunResult("partial", metrics, now, message, reason, advice, error=failure, kind=kind)
 
 
@@ -243,6 +245,16 @@ def _about_missing(inputs: Inputs, missing: Sequence[int]) -> str:
         return ""
     names = _names([inputs.notes[number - 1].name for number in missing])
     return f"{len(missing)} of {len(inputs.notes)} notes are not accounted for in the reply and stay: {names}"
+
+
+def _about_too_long(inputs: Inputs, coverage: Coverage) -> str:
+    if not coverage.too_long:
+        return ""
+    names = _names([f"{inputs.notes[number - 1].name} ({size} tokens)" for number, size in coverage.too_long.items()])
+    return (
+        f"{len(coverage.too_long)} of {len(inputs.notes)} notes have a line that is too long for a request, which has "
+        f"room for {coverage.limit} tokens of notes, and stay: {names}"
+    )
 
 
 def _about_unreadable(inputs: Inputs) -> str:

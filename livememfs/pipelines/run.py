@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Generic
 
 import structlog
@@ -18,10 +19,10 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.concurrency import aside
 from livememfs.errors import BadRequest, LiveMemError, ModelTimedOut, ReplyRefused, RunCancelled, TimedOut
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
-from livememfs.llm.budget import estimate
 from livememfs.pipelines import backups, held
 from livememfs.pipelines.batches import decide
 from livememfs.pipelines.gather import Choice
@@ -44,6 +45,7 @@ from livememfs.pipelines.result import (
 from livememfs.pipelines.transaction import Origin
 from livememfs.pipelines.work import InputsT, PlanT, Work
 from livememfs.records.ledger import Entry
+from livememfs.records.size import tokens
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -314,21 +316,22 @@ class _Run(Generic[InputsT, PlanT]):
         messages = self.work.prompt(inputs)
         self.control.report("asking")
         try:
-            return self._plan(await self._ask(model, messages), inputs)
+            return await self._plan(await self._ask(model, messages), inputs)
         except ReplyRefused as refused:
             faults = str(refused.values["detail"])
             self._refused(refused)
         log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
         self.control.report("asking again")
         try:
-            return self._plan(await self._ask(model, asked_again(messages, faults)), inputs)
+            return await self._plan(await self._ask(model, asked_again(messages, faults)), inputs)
         except ReplyRefused as refused:
             self._refused(refused)
             raise
 
-    def _plan(self, reply: ChatReply, inputs: InputsT) -> PlanT:
+    async def _plan(self, reply: ChatReply, inputs: InputsT) -> PlanT:
+        size = sum(len(file.text or "") for file in inputs.bank.values())
         try:
-            return self.work.plan(reply, inputs, self.at.settings)
+            return await aside(size, partial(self.work.plan, reply, inputs, self.at.settings))
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise
@@ -338,7 +341,7 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings
-        asked = sum(estimate(message.content, settings.chars_per_token) for message in messages)
+        asked = sum(tokens(message.content) for message in messages)
         room = max(settings.context_window - asked, settings.reply_tokens)
         self.calls += 1
         with trio.move_on_after(settings.timeout):
@@ -348,7 +351,7 @@ class _Run(Generic[InputsT, PlanT]):
                 temperature=settings.temperature,
                 schema=self.work.schema,
             )
-            said = estimate(reply.text, settings.chars_per_token)
+            said = tokens(reply.text)
             self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, said))
             self.answered_by = reply.model
             return reply
