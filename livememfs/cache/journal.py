@@ -19,8 +19,10 @@ from uuid import uuid4
 
 import trio
 
-from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation
+from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation, stay, take_over
+from livememfs.cache.removals import MADE_META, next_version, removal, with_makers
 from livememfs.errors import NoSpace, StoreError
+from livememfs.records import keys
 from livememfs.records.merge import merge
 from livememfs.store.base import OP_META, content_etag
 
@@ -141,7 +143,7 @@ class Journal:
         content of another key, made from nothing that was here. Joined as a change of `base` it could vanish: a file
         that is moved onto one with the same bytes would look like no change at all.
         """
-        made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
+        made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=next_version(key, meta, base))
         made.modified = self._now_ns()
         before = self._content(key)
         knows = before is not None and base is not None and base.etag == before.etag
@@ -170,8 +172,12 @@ class Journal:
     def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
         """Accept a copy on the server of a version whose bytes are not here. StoreError when they should be."""
         made = Operation(0, uuid4().hex, "copy", key, source=self._origin(source.key), etag=source.etag)
-        made.modified, made.size, made.meta = source.modified_ns, source.size, dict(source.meta or {})
-        _stay(made)
+        made.modified, made.size, made.meta = (
+            source.modified_ns,
+            source.size,
+            next_version(key, source.meta or {}, base),
+        )
+        stay(made)
         with self._database.atomic():
             self._write(made, base)
         return self._enter(made)
@@ -190,7 +196,7 @@ class Journal:
         waiting = self._waiting.get(info.key)
         if waiting is not None and waiting.kind != "delete":
             with self._database.atomic():
-                self._change(waiting, meta=dict(meta))
+                self._change(waiting, meta=with_makers(meta, waiting.meta.get(MADE_META, "").split()))
                 if waiting.tries:  # what the bucket may have under the old id does not have these
                     self._change(waiting, op_id=uuid4().hex, sent=f"{waiting.sent} {waiting.op_id}".strip())
                 self._store(waiting)
@@ -217,6 +223,7 @@ class Journal:
         made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
         if after is not None and ahead is None and base is not None and base.meta:
             made.meta = {name: value for name, value in base.meta.items() if name == OP_META}
+        made.meta = {**made.meta, **removal(key, base)}
         with self._database.atomic():
             self._write(made, base)
         return self._enter(made)
@@ -234,7 +241,7 @@ class Journal:
         if op.kind == "put" and data is None:
             return None
         moved = replace(op, key=target, base_blob=None)
-        _stay(moved)
+        stay(moved)
         with self._database.atomic() as db:
             db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
             self._write(moved, base, data)
@@ -256,7 +263,7 @@ class Journal:
         """
         waiting = self._waiting.get(op.key)
         if waiting is not None:
-            _take_over(op, waiting)
+            take_over(op, waiting)
         elif op.key in self._flying:
             op.base = BEFORE
         elif base is not None:
@@ -395,6 +402,8 @@ class Journal:
                 self._change(later, kind=op.kind, blob=op.blob, source=op.source)
             sent = f"{op.sent} {op.op_id} {later.sent}".strip()
             after = op.after if later.after is None else later.after
+            if later.kind == "put" and MADE_META in op.meta:
+                self._change(later, meta={MADE_META: op.meta[MADE_META], **later.meta})
             self._change(later, sent=sent, tries=op.tries + later.tries, after=after)
             self._remove(op)
             self._store(later)
@@ -434,6 +443,9 @@ class Journal:
             self._remove(later)  # what it was to remove never was in the bucket; what is there now is another's
             return
         self._change(later, base=base or FREE, base_blob=op.blob if later.kind == "put" else None)
+        if later.kind == "put" and keys.is_note(op.key):
+            known = (later.meta.get(MADE_META) or op.meta.get(MADE_META, "")).split()
+            self._change(later, meta=with_makers(later.meta, known or [*op.sent.split(), op.op_id]))
         self._change(later, etag=etag if later.kind == "meta" else later.etag)
         self._store(later)
 
@@ -572,21 +584,3 @@ class Journal:
             oldest_s=round(age, 3),
             **self._counts,
         )
-
-
-def _take_over(op: Operation, waiting: Operation) -> None:
-    """Have `op` stand for `waiting`: what that one was based on, waited for and sent is now `op`'s."""
-    op.base, op.base_blob = waiting.base, waiting.base_blob
-    if waiting.tries:
-        op.sent = f"{waiting.sent} {waiting.op_id} {op.sent}".strip()
-        op.tries += waiting.tries
-        if op.kind == "delete" and op.base is FREE:
-            op.base = waiting.etag
-    op.after = waiting.after if op.after is None else op.after
-    op.seq, op.accepted = waiting.seq, waiting.accepted
-
-
-def _stay(op: Operation) -> None:
-    """A copy to where it comes from: renamed there and back. Only its metadata may be news."""
-    if op.kind == "copy" and op.source == op.key:
-        op.kind, op.source = "meta", ""

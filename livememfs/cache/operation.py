@@ -1,6 +1,6 @@
 """One operation of the journal: what was accepted and the bucket does not have yet.
 
-Owns the record and its words. Pure; the journal alone changes one.
+Owns the record, its words, and what becomes of one when another takes its place. Pure; the journal alone changes one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from livememfs.cache.removals import MADE_META
 from livememfs.store.base import ObjectInfo
 
 Kind = Literal["put", "delete", "meta", "copy"]
@@ -97,3 +98,23 @@ class Operation:
         named = dict(zip(("seq", *COLUMNS), row, strict=True))
         named["meta"] = json.loads(named["meta"])
         return cls(**named)
+
+
+def take_over(op: Operation, waiting: Operation) -> None:
+    """Have `op` stand for `waiting`: what that one was based on, waited for and sent is now `op`'s."""
+    op.base, op.base_blob = waiting.base, waiting.base_blob
+    if waiting.tries:
+        op.sent = f"{waiting.sent} {waiting.op_id} {op.sent}".strip()
+        op.tries += waiting.tries
+        if op.kind == "delete" and op.base is FREE:
+            op.base = waiting.etag
+    if op.kind == "put" and MADE_META in waiting.meta:
+        op.meta = {MADE_META: waiting.meta[MADE_META], **op.meta}
+    op.after = waiting.after if op.after is None else op.after
+    op.seq, op.accepted = waiting.seq, waiting.accepted
+
+
+def stay(op: Operation) -> None:
+    """A copy to where it comes from: renamed there and back. Only its metadata may be news."""
+    if op.kind == "copy" and op.source == op.key:
+        op.kind, op.source = "meta", ""

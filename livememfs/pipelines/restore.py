@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import structlog
 
+from livememfs.cache.removals import MADE_META, SHA_META
 from livememfs.cache.replica import Replica
-from livememfs.cache.uploader import SHA_META
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import (
@@ -41,7 +41,7 @@ log = structlog.get_logger("livememfs.pipelines")
 
 TRIES = 10
 """Times that somebody may be faster, before it is given up."""
-OF_ONE_VERSION = frozenset({META_BACKUP, OP_META, SHA_META})
+OF_ONE_VERSION = frozenset({META_BACKUP, OP_META, MADE_META, SHA_META})
 """User metadata of a backup's `_meta.json` that the restored one does not inherit."""
 
 
