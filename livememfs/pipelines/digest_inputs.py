@@ -22,6 +22,7 @@ from livememfs.pipelines.gather import (
     Choice,
     Inputs,
     LiveNote,
+    leave_out_late,
     note_objects,
     read_meta,
     read_notes,
@@ -89,6 +90,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
     digested = await marks(replica, space)
     objects = await note_objects(replica, space)
     found, unreadable = await read_notes(replica, unread(objects, digested))
+    found, late = await leave_out_late(replica, space, found, choice)
     notes, remaining = choice.of(found)
     there = frozenset(digest_mark(info.key, info.etag) for info in objects)
     memories = await _newest_memories(replica, space, choice.now) if notes else []
@@ -101,6 +103,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
         remaining=remaining,
         unreadable=unreadable,
         ledger=choice.ledger,
+        late=late,
         known=known,
         taken=frozenset(_id_of(info.key) for info in memories),
         digested=digested,

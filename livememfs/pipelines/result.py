@@ -130,7 +130,7 @@ class RunResult:
 
 def nothing_to_do(inputs: Inputs, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
     """There are no notes: no model was asked and nothing was written."""
-    message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs))
+    message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs), _about_late(inputs))
     return RunResult("ok", metrics, now, message, dry_run=options.dry_run, kind=options.kind)
 
 
@@ -146,6 +146,7 @@ def rehearsed(
     """A dry run: the figures are those that a run with this plan would have. `shown`: the fields that show it."""
     missing = plan.coverage.missing(len(inputs.notes))
     message = _sentences("dry run, nothing was written", _about_missing(inputs, missing), _about_unreadable(inputs))
+    message = _sentences(message, _about_late(inputs))
     return RunResult("ok", metrics, now, message, dry_run=True, kind=options.kind, **shown)
 
 
@@ -163,7 +164,7 @@ def finished(
     kind, failure = options.kind, applied.failure
     missing = plan.coverage.missing(len(inputs.notes))
     edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
-    message = _sentences(edited, _about_unreadable(inputs))
+    message = _sentences(edited, _about_unreadable(inputs), _about_late(inputs))
     if not missing and failure is None:
         return RunResult("ok", metrics, now, message, kind=kind)
     stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {failure}" if failure else ""
@@ -181,6 +182,14 @@ def _about_missing(inputs: Inputs, missing: Sequence[int]) -> str:
 
 def _about_unreadable(inputs: Inputs) -> str:
     return f"not UTF-8 text, so left alone: {_names(inputs.unreadable)}" if inputs.unreadable else ""
+
+
+def _about_late(inputs: Inputs) -> str:
+    return (
+        f"taken before and stored again by a late upload, so not taken twice: {_names(inputs.late)}"
+        if inputs.late
+        else ""
+    )
 
 
 def _names(names: Sequence[str]) -> str:
