@@ -29,6 +29,7 @@ from livememfs.pipelines.gather import (
     read_versions,
 )
 from livememfs.pipelines.objects import wait_for_notes
+from livememfs.pipelines.taken import named
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
@@ -89,8 +90,13 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
     meta, meta_etag = await read_meta(replica, space)
     digested = await marks(replica, space)
     objects = await note_objects(replica, space)
-    found, unreadable = await read_notes(replica, unread(objects, digested))
+    fresh = unread(objects, digested)
+    if set(meta.distil) == {BY_DIGEST}:  # a note that is read and there all the same may have come back
+        new = {info.key for info in fresh}
+        fresh += await named(replica, space, [info for info in objects if info.key not in new])
+    found, unreadable = await read_notes(replica, fresh)
     found, late = await leave_out_late(replica, space, found, choice)
+    found = [live for live in found if digest_mark(live.key, live.etag) not in digested]
     notes, remaining = choice.of(found)
     there = frozenset(digest_mark(info.key, info.etag) for info in objects)
     memories = await _newest_memories(replica, space, choice.now) if notes else []

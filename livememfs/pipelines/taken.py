@@ -1,8 +1,8 @@
 """Notes in `live/` that were taken away before: those that came back by a late upload, and those edited since.
 
 Owns the difference. An upload may arrive long after its writer gave it up, when a run has taken the note or a person
-has removed it: such a copy is known by the id of its write, and goes. A note that somebody edited while a run took it is
-another version: it stays, and what is new in it is told from what the run has read. Refuses to take a note away on a
+has removed it: such a copy is known by the id of its write, and goes. A note that somebody edited while a run took it
+is another version: it stays, and what is new in it is told from what the run has read. Refuses to take a note away on a
 guess: what was stored by any other write, like a note that was brought back, is a note like all others. Trio thread
 only.
 """
@@ -59,13 +59,7 @@ async def sift(replica: Replica, space: str, notes: Sequence[LiveNote]) -> Sifte
     """Tell notes of which somebody took a version before. Changes nothing; raises what the store fails with."""
     if not notes:
         return Sifted((), ())
-    infos = await replica.walk(keys.ledger_prefix(space))
-    runs, traces = entries_in(infos), {info.key: info for info in infos}
-    entries = await _read(replica, _about(runs, notes))
-    takers: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        for note in entry.removes:
-            takers[note.key].append(entry)
+    runs, traces, takers = await _looked_up(replica, space, notes)
     told = [live for live in notes if live.key in takers or keys.removed_key(live.key) in traces]
     if not told:
         return Sifted(tuple(notes), ())
@@ -85,6 +79,14 @@ async def sift(replica: Replica, space: str, notes: Sequence[LiveNote]) -> Sifte
     )
 
 
+async def named(replica: Replica, space: str, infos: Sequence[ObjectInfo]) -> list[ObjectInfo]:
+    """Those of these notes whose name was taken before, by anybody. Reads none of them."""
+    if not infos:
+        return []
+    _, traces, takers = await _looked_up(replica, space, infos)
+    return [info for info in infos if info.key in takers or keys.removed_key(info.key) in traces]
+
+
 async def remove(replica: Replica, late: Iterable[LiveNote]) -> None:
     """Remove late copies, each only as the version that was read."""
 
@@ -96,13 +98,26 @@ async def remove(replica: Replica, late: Iterable[LiveNote]) -> None:
     await for_each(tuple(late), take)
 
 
-def _about(runs: Mapping[int, ObjectInfo], notes: Iterable[LiveNote]) -> dict[int, ObjectInfo]:
+async def _looked_up(
+    replica: Replica, space: str, notes: Sequence[LiveNote | ObjectInfo]
+) -> tuple[dict[int, ObjectInfo], dict[str, ObjectInfo], defaultdict[str, list[Entry]]]:
+    """The runs by number, the traces of removals by key, and by key of a note the runs that took it, ascending."""
+    infos = await replica.walk(keys.ledger_prefix(space))
+    runs, traces = entries_in(infos), {info.key: info for info in infos}
+    takers: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in await _read(replica, _about(runs, notes)):
+        for note in entry.removes:
+            takers[note.key].append(entry)
+    return runs, traces, takers
+
+
+def _about(runs: Mapping[int, ObjectInfo], notes: Iterable[LiveNote | ObjectInfo]) -> dict[int, ObjectInfo]:
     """The runs that may have taken one of these notes: made between its time and its last change."""
     spans: list[tuple[float, float]] = []
     for live in notes:
-        named = keys.NoteName.parse(live.name)
-        if named is not None:
-            written, changed = named.timestamp.timestamp(), _seconds(live.modified_ns)
+        name = keys.NoteName.parse(keys.parse(live.key).name)
+        if name is not None:
+            written, changed = name.timestamp.timestamp(), _seconds(live.modified_ns)
             spans.append((min(written, changed) - _CLOCKS, changed + _CLOCKS))
     found = [
         number
