@@ -33,6 +33,7 @@ from livememfs.pipelines.taken import named
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
+from livememfs.records.space import Meta
 from livememfs.store.base import ObjectInfo
 
 BY_DIGEST = "digest"
@@ -78,7 +79,12 @@ class DigestInputs(Inputs):
     @property
     def takes_notes(self) -> bool:
         """Whether a digest is all that the notes of this space wait for."""
-        return set(self.meta.distil) == {BY_DIGEST}
+        return takes_notes(self.meta)
+
+
+def takes_notes(meta: Meta) -> bool:
+    """Whether the notes of a space go with a digest."""
+    return set(meta.distil) == {BY_DIGEST}
 
 
 async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInputs:
@@ -91,7 +97,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
     digested = await marks(replica, space)
     objects = await note_objects(replica, space)
     fresh = unread(objects, digested)
-    if set(meta.distil) == {BY_DIGEST}:  # a note that is read and there all the same may have come back
+    if takes_notes(meta):  # a note that is read and there all the same may have come back
         new = {info.key for info in fresh}
         fresh += await named(replica, space, [info for info in objects if info.key not in new])
     found, unreadable = await read_notes(replica, fresh)

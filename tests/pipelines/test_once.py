@@ -47,7 +47,7 @@ class Line(FaultyStore):
     async def put(
         self, key: str, data: bytes, *, meta: Mapping[str, str] | None = None, condition: Condition | None = None
     ) -> ObjectInfo:
-        if not keys.is_note(key) or self.arrived.is_set():
+        if keys.parse(key).kind != "note" or self.arrived.is_set():
             return await super().put(key, data, meta=meta, condition=condition)
         if self.mishap == "late" and not self.under_way:
             self.under_way.append(lambda: self.inner.put(key, data, meta=meta, condition=condition))
