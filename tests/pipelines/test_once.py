@@ -18,9 +18,14 @@ from consolidation_world import SPACE, World
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
+from livememfs.pipelines import backups, undo
+from livememfs.pipelines.gather import Choice, gather
+from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.options import ConsolidationSettings, RunKind, RunOptions
+from livememfs.pipelines.prompts import consolidation_prompt
 from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
+from livememfs.pipelines.taken import added
 from livememfs.records import keys
 from livememfs.records.note import Note, canonical_name
 from livememfs.store.base import Condition, ObjectInfo
@@ -104,6 +109,20 @@ async def run(world: World, replica: Replica, kind: RunKind = "consolidation", *
     return result
 
 
+@asynccontextmanager
+async def leased(world: World, replica: Replica) -> AsyncIterator[Leases]:
+    async with trio.open_nursery() as nursery:
+        yield Leases(replica, world.clock, "here", nursery)
+        nursery.cancel_scope.cancel()
+    world.clock.advance(60)
+
+
+async def undone(world: World, replica: Replica) -> None:
+    """The last run, taken back."""
+    async with leased(world, replica) as leases:
+        await undo.undo(replica, world.clock, leases, "here", SPACE)
+
+
 async def settled(replica: Replica) -> None:
     with trio.fail_after(PATIENCE):
         await replica.uploaded()
@@ -137,7 +156,7 @@ class Scene:
         return sum(text.count(TEXT) for text in texts)
 
 
-# --- what the other host does ----------------------------------------------------------------------------------------
+# --- what the other host does -----------------------------------------------------------------------------------------
 
 
 async def consolidates(scene: Scene, other: Replica) -> None:
@@ -235,3 +254,228 @@ def test_whatever_its_writer_heard_a_note_is_taken_once_and_does_not_come_back(
         assert await scene.said() == (0 if action is deletes else 1)
 
     virtual.run(main)
+
+
+# --- what is no repetition --------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def one_host() -> AsyncIterator[tuple[World, Scene, Replica]]:
+    """A space with a note that was accepted and uploaded."""
+    world = World()
+    await world.seed()
+    scene = Scene(world)
+    async with Host(world, None, world.memory).process() as replica:
+        scene.accept(replica)
+        await settled(replica)
+        yield world, scene, replica
+
+
+async def again(scene: Scene, replica: Replica) -> None:
+    """The same bytes under the same name, by somebody who wants them there."""
+    scene.accept(replica)
+    await settled(replica)
+
+
+@pytest.mark.parametrize("action", [consolidates, deletes])
+def test_a_note_that_somebody_brings_back_is_taken_like_any_other(action: Callable[..., Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            await action(scene, replica)
+            await again(scene, replica)
+            result = await run(world, replica)
+            assert (result.metrics.notes_processed, result.message) == (1, "")
+            assert await scene.there() == {}
+
+    virtual.run(main)
+
+
+@pytest.mark.parametrize("action", [consolidates, deletes])
+def test_a_note_that_a_restore_brings_back_is_taken_like_any_other(action: Callable[..., Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            made = await backups.create(replica, world.clock, SPACE, automatic=False)
+            await action(scene, replica)
+            async with leased(world, replica) as leases:
+                await backups.restore(replica, world.clock, leases, SPACE, made.stamp, replace=True)
+            assert list(await scene.there()) == [scene.key]
+            assert (await run(world, replica)).metrics.notes_processed == 1
+
+    virtual.run(main)
+
+
+def test_a_note_that_an_undo_brings_back_is_taken_again_and_a_late_copy_of_it_is_not() -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            first = await world.memory.get(scene.key)
+            await run(world, replica)
+            await undone(world, replica)
+            assert (await run(world, replica)).metrics.notes_processed == 1
+            await world.memory.put(scene.key, first.data, meta=first.info.meta)
+            result = await run(world, replica)
+            assert (result.metrics.notes_processed, "taken before" in result.message) == (0, True)
+
+    virtual.run(main)
+
+
+def test_a_copy_that_comes_long_after_its_note_was_taken_was_brought_by_somebody() -> None:
+    """A tool that copies a note out of a backup copies the id of its write as well."""
+
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            first = await world.memory.get(scene.key)
+            await run(world, replica)
+            world.clock.advance(hours=2)
+            await world.memory.put(scene.key, first.data, meta=first.info.meta)
+            assert (await run(world, replica)).metrics.notes_processed == 1
+
+    virtual.run(main)
+
+
+def test_a_dry_run_leaves_a_late_copy_where_it_is_and_says_so() -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            first = await world.memory.get(scene.key)
+            await run(world, replica)
+            await world.memory.put(scene.key, first.data, meta=first.info.meta)
+            result = await run(world, replica, dry_run=True)
+            assert (result.metrics.notes_processed, "taken before" in result.message) == (0, True)
+            assert list(await scene.there()) == [scene.key]
+
+    virtual.run(main)
+
+
+def test_an_account_that_cannot_be_read_keeps_a_note() -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            first = await world.memory.get(scene.key)
+            await deletes(scene, replica)
+            await world.put(keys.removed_key(scene.key), b'{"ids": [')
+            await world.memory.put(scene.key, first.data, meta=first.info.meta)
+            assert (await run(world, replica)).metrics.notes_processed == 1
+
+    virtual.run(main)
+
+
+# --- one host alone ---------------------------------------------------------------------------------------------------
+
+
+def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), Line(world.memory, "late")
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            while not line.under_way:
+                await trio.sleep(0.01)
+            replica.remove(scene.key, base=replica.now(scene.key))
+            await settled(replica)
+            world.clock.advance(60)
+            await line.arrive()
+            assert list(await scene.there()) == [scene.key]
+            assert "taken before" in (await run(world, replica)).message
+            assert await scene.there() == {}
+
+    virtual.run(main)
+
+
+def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_is_not_said_twice(tmp_path: Path) -> None:
+    """The answer to the first upload was lost, a run took the note, and its writer goes on writing."""
+
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), Line(world.memory, "answer lost")
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            await line.arrived.wait()
+            async with Host(world, None, world.memory).process() as other:
+                await run(world, other)
+                base = replica.now(scene.key)
+                replica.save(scene.key, scene.data + MORE.encode(), meta={}, base=base)
+                line.fail_all = None
+                await settled(replica)
+                await run(world, other)
+        assert await scene.said() == 1
+        assert sum(MORE in text for text in (await world.bank()).values()) == 1
+
+    virtual.run(main)
+
+
+# --- edited while a run took it ---------------------------------------------------------------------------------------
+
+
+async def edited(world: World, scene: Scene, replica: Replica) -> None:
+    """A run takes the note, and an edit of it comes between the commit and the removal."""
+    info = await replica.stat(scene.key, fresh=True)
+    store = replica.store.inner  # type: ignore[attr-defined]  # that of `Host.process`
+    delete = store.delete
+
+    async def late(key: str, **more: Any) -> None:
+        if key == scene.key:
+            await store.put(key, scene.data + MORE.encode(), meta=info.meta | {"livememfs-op": "an-edit"})
+        await delete(key, **more)
+
+    store.delete = late
+    try:
+        result = await run(world, replica)
+    finally:
+        store.delete = delete
+    assert "edited meanwhile" in result.message
+
+
+def test_a_note_edited_while_a_run_took_it_comes_with_what_is_new_in_it() -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            await edited(world, scene, replica)
+            inputs = await gather(replica, SPACE, Choice(10, world.clock.now(), ledger=1))
+            (live,) = inputs.notes
+            assert (live.taken_by, live.new, inputs.late) == (1, MORE, ())
+            asked = consolidation_prompt(inputs)[-1].content
+            assert f'"taken_by_run": 1, "new_in_it": "{MORE}"' in asked
+
+            await run(world, replica)
+            assert [dict(entry.continues) for entry in await world.ledger()] == [{}, {scene.key: 1}]
+            assert (await scene.said(), await scene.there()) == (1, {})
+            assert sum(text.count(MORE) for text in (await world.bank()).values()) == 1
+
+    virtual.run(main)
+
+
+def test_a_run_that_was_taken_back_has_left_nothing_to_continue() -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            await edited(world, scene, replica)
+            await undone(world, replica)
+            (live,) = (await gather(replica, SPACE, Choice(10, world.clock.now(), ledger=2))).notes
+            assert (live.taken_by, live.new) == (0, None)
+
+    virtual.run(main)
+
+
+def test_without_the_backup_a_note_still_says_which_run_took_the_rest() -> None:
+    async def main() -> None:
+        async with one_host() as (world, scene, replica):
+            await edited(world, scene, replica)
+            for key in await world.everything():
+                if key.startswith(keys.BACKUPS):
+                    await world.memory.delete(key)
+            (live,) = (await gather(replica, SPACE, Choice(10, world.clock.now(), ledger=1))).notes
+            assert (live.taken_by, live.new, live.unread) == (1, None, live.note)
+
+    virtual.run(main)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        ("one\ntwo\n", "one\ntwo\nthree\n", "three\n"),
+        ("one", "one\ntwo", "two"),
+        ("one\ntwo\n", "zero\none\n2\n", "zero\n2\n"),
+        ("one\ntwo\n", "one\n", ""),
+        ("\n" * 6_000, "one\n", None),
+    ],
+)
+def test_what_is_new_in_a_text(before: str, after: str, new: str | None) -> None:
+    assert added(before, after) == new
