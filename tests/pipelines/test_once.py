@@ -403,6 +403,31 @@ def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_is_not_
     virtual.run(main)
 
 
+def test_an_upload_is_not_repeated_by_whoever_does_not_know_that_its_note_was_taken(tmp_path: Path) -> None:
+    """Stores are patient: without a word from here, the next attempt would come within the same request."""
+
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), FaultyStore(world.memory)
+
+        async def lost(key: str, data: bytes, **more: Any) -> ObjectInfo:
+            found = await world.memory.put(key, data, **more)
+            if key == scene.key:
+                async with Host(world, None, world.memory).process() as other:
+                    await run(world, other)
+                raise errors.Unreachable("reset", endpoint="the bucket")
+            return found
+
+        line.put = lost  # type: ignore[method-assign]
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            await settled(replica)
+        assert (await scene.there(), len(await scene.taken())) == ({}, 1)
+
+    virtual.run(main)
+
+
 # --- edited while a run took it ---------------------------------------------------------------------------------------
 
 
