@@ -20,9 +20,8 @@ from uuid import uuid4
 import trio
 
 from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation, stay, take_over
-from livememfs.cache.removals import MADE_META, next_version, removal, with_makers
+from livememfs.cache.removals import next_version, removal
 from livememfs.errors import NoSpace, StoreError
-from livememfs.records import keys
 from livememfs.records.merge import merge
 from livememfs.store.base import OP_META, content_etag
 
@@ -196,7 +195,7 @@ class Journal:
         waiting = self._waiting.get(info.key)
         if waiting is not None and waiting.kind != "delete":
             with self._database.atomic():
-                self._change(waiting, meta=with_makers(meta, waiting.meta.get(MADE_META, "").split()))
+                self._change(waiting, meta=dict(meta))
                 if waiting.tries:  # what the bucket may have under the old id does not have these
                     self._change(waiting, op_id=uuid4().hex, sent=f"{waiting.sent} {waiting.op_id}".strip())
                 self._store(waiting)
@@ -402,8 +401,6 @@ class Journal:
                 self._change(later, kind=op.kind, blob=op.blob, source=op.source)
             sent = f"{op.sent} {op.op_id} {later.sent}".strip()
             after = op.after if later.after is None else later.after
-            if later.kind == "put" and MADE_META in op.meta:
-                self._change(later, meta={MADE_META: op.meta[MADE_META], **later.meta})
             self._change(later, sent=sent, tries=op.tries + later.tries, after=after)
             self._remove(op)
             self._store(later)
@@ -443,9 +440,6 @@ class Journal:
             self._remove(later)  # what it was to remove never was in the bucket; what is there now is another's
             return
         self._change(later, base=base or FREE, base_blob=op.blob if later.kind == "put" else None)
-        if later.kind == "put" and keys.is_note(op.key):
-            known = (later.meta.get(MADE_META) or op.meta.get(MADE_META, "")).split()
-            self._change(later, meta=with_makers(later.meta, known or [*op.sent.split(), op.op_id]))
         self._change(later, etag=etag if later.kind == "meta" else later.etag)
         self._store(later)
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from livememfs.cache.removals import MADE_META
 from livememfs.store.base import ObjectInfo
 
 Kind = Literal["put", "delete", "meta", "copy"]
@@ -108,8 +107,6 @@ def take_over(op: Operation, waiting: Operation) -> None:
         op.tries += waiting.tries
         if op.kind == "delete" and op.base is FREE:
             op.base = waiting.etag
-    if op.kind == "put" and MADE_META in waiting.meta:
-        op.meta = {MADE_META: waiting.meta[MADE_META], **op.meta}
     op.after = waiting.after if op.after is None else op.after
     op.seq, op.accepted = waiting.seq, waiting.accepted
 

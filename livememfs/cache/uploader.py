@@ -271,11 +271,10 @@ class Uploader:
         """The metadata of a put, which for a note says which writes may have made it."""
         if not keys.is_note(op.key):
             return op.meta
-        sent = op.sent.split()
         if op.base is FREE:
-            return with_makers(op.meta, [*sent, op.op_id] if sent else ())
-        if MADE_META in op.meta or sent:
-            return with_makers(op.meta, op.meta.get(MADE_META, "").split() or sent)
+            return with_makers(op.meta, [*op.sent.split(), op.op_id] if op.sent else ())
+        if MADE_META in op.meta:
+            return op.meta
         return with_makers(op.meta, makers_of((await self._find(op.key) or _NOTHING).meta))
 
     async def _leave_trace(self, op: Operation) -> None:

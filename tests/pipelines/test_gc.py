@@ -241,7 +241,8 @@ async def test_the_ledger_is_read_only_for_old_notes(world: World) -> None:
     world.store.requests.clear()
 
     assert await look(world) == {}
-    assert [one for one in world.store.requests if keys.LEDGER in one.key] == []
+    of_ledger = [one.key for one in world.store.requests if keys.LEDGER in one.key]
+    assert set(of_ledger) == {keys.removed_prefix(SPACE)}
 
 
 # --- removing -----------------------------------------------------------------------------------------------------

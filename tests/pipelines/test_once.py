@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,45 @@ def test_whatever_its_writer_heard_a_note_is_taken_once_and_does_not_come_back(
         assert await scene.there() == {}
         assert len(await scene.taken()) == (0 if action is deletes else 1)
         assert await scene.said() == (0 if action is deletes else 1)
+
+    virtual.run(main)
+
+
+async def takes_an_edit(scene: Scene, other: Replica) -> None:
+    """The run takes another version than the one that its writer sent."""
+    await edits(scene, other)
+    await edits_again(scene, other)
+    await consolidates(scene, other)
+
+
+async def edits_again(scene: Scene, other: Replica) -> None:
+    """By a host that has not heard the metadata of what it edits."""
+    info = replace(await other.stat(scene.key, fresh=True), meta=None)
+    other.save(scene.key, b"\n".join([(await other.read(scene.key)).data, b"And so on."]), meta={}, base=info)
+    await settled(other)
+
+
+async def deletes_an_edit(scene: Scene, other: Replica) -> None:
+    await edits(scene, other)
+    await deletes(scene, other)
+
+
+async def takes_as_before(scene: Scene, other: Replica) -> None:
+    """By a livememfs that does not write down whose notes it takes."""
+    await consolidates(scene, other)
+    (entry,) = await scene.world.ledger()
+    await scene.world.put(keys.ledger_key(SPACE, 1), replace(entry, origins={}).render())
+
+
+@pytest.mark.parametrize("action", [takes_an_edit, deletes_an_edit, takes_as_before])
+@pytest.mark.parametrize("mishap", ["answer lost", "killed before", "silent"])
+def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_difference(
+    tmp_path: Path, mishap: str, action: Callable[[Scene, Replica], Awaitable[None]]
+) -> None:
+    async def main() -> None:
+        scene = await staged(tmp_path, mishap, action)
+        assert await scene.there() == {}
+        assert len(await scene.taken()) == (0 if action is deletes_an_edit else 1)
 
     virtual.run(main)
 
