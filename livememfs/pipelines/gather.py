@@ -37,6 +37,7 @@ class LiveNote:
     """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex.
 
     :ids:      of the writes that it comes from, and `op` that of this version; empty where they are not told
+    :modified_ns: when the bucket got this version, in nanoseconds since the epoch, 0 when it does not tell
     :taken_by: the run that took an earlier version of it; 0: none
     :new:      the lines that this version has and that one had not; None where that is not known
     """
@@ -74,7 +75,8 @@ class Choice:
     :max_notes: the oldest so many
     :now:       when the run began
     :agent:     only notes whose front matter names exactly this agent
-    :seal:      write the default rules when there are none (False: only use them, for a dry run)
+    :seal:      write the default rules when there are none, and remove late copies of notes that were taken before
+                (False: change nothing, for a dry run)
     :ledger:    number of the last run in the ledger, 0 before the first
     :known:     characters of what is known already that a request has room for, where a run shows that
     """
