@@ -46,6 +46,14 @@ class Taken:
     ids: frozenset[str]
     sha256: str = ""
 
+    def was(self, own: str, earlier: Sequence[str], sha256: str) -> bool:
+        """Whether this is what an upload has stored before; see `Removals.has_taken`.
+
+        Equal bytes alone are no proof: a note that was renamed there and back is another upload of the same.
+        """
+        same = sha256 != "" and sha256 == self.sha256
+        return own in self.ids or (same and (not self.ids or not self.ids.isdisjoint(earlier)))
+
     def render(self) -> bytes:
         """The object of a trace."""
         return f"{json.dumps({'ids': sorted(self.ids), 'sha256': self.sha256})}\n".encode()
@@ -67,16 +75,16 @@ class Removals:
     store: Store
     _entries: dict[tuple[str, str], Mapping[str, Taken]] = field(default_factory=dict)
 
-    async def has_taken(self, key: str, ids: Iterable[str], sha256: str, since_ns: int) -> bool:
-        """Whether a note that is not in the bucket now was taken away after `since_ns`.
+    async def has_taken(self, key: str, own: str, earlier: Sequence[str], sha256: str, since_ns: int) -> bool:
+        """Whether a note that is not in the bucket now is one that was stored and taken away after `since_ns`.
 
-        :ids:    under which exactly this content may have been sent
-        :sha256: of the content, empty where that is not known
+        :own:     the id under which exactly this content may have been sent
+        :earlier: ids of former attempts, perhaps with other content
+        :sha256:  of the content, empty where that is not known
 
         Asked after it was seen to be gone: before that a run commits its entry, and a removal by hand leaves its trace.
         Raises what passes; what the store refuses for good says nothing.
         """
-        known = frozenset(ids)
         try:
             found = [await self.trace(key)]
             found += [taken.get(key) for taken in await self._entries_since(key.partition("/")[0], since_ns)]
@@ -84,10 +92,7 @@ class Removals:
             raise
         except LiveMemError:
             return False
-        return any(
-            taken is not None and (bool(taken.ids & known) or (sha256 != "" and taken.sha256 == sha256))
-            for taken in found
-        )
+        return any(taken is not None and taken.was(own, earlier, sha256) for taken in found)
 
     async def trace(self, key: str) -> Taken | None:
         """What a removal by hand has left of a note; None: nothing. Raises what the store fails with."""

@@ -258,8 +258,8 @@ class Uploader:
         repeated = op.tries > 1 or bool(op.sent)
         if op.base is not FREE or not repeated or not keys.is_note(op.key) or await self._find(op.key) is not None:
             return False
-        ids = [op.op_id] if op.origin is None else []  # what another's version was joined into has never been sent
-        return await self._removals.has_taken(op.key, ids, sha256, op.modified)
+        own = op.op_id if op.origin is None else ""  # what another's version was joined into has never been sent
+        return await self._removals.has_taken(op.key, own, op.sent.split(), sha256, op.modified)
 
     def _let_go(self, op: Operation) -> bool:
         log.info("a note was stored and has been taken away since; it is not stored again", key=op.key)

@@ -33,7 +33,7 @@ from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing import virtual
-from livememfs.testing.store import FaultyStore
+from livememfs.testing.store import Fault, FaultyStore
 
 TEXT = "We keep the notes in S3."
 MORE = "And the index on the disk."
@@ -276,6 +276,12 @@ async def deletes_an_edit(scene: Scene, other: Replica) -> None:
     await deletes(scene, other)
 
 
+async def deletes_unheard(scene: Scene, other: Replica) -> None:
+    """By a host that knows of the note from a listing alone."""
+    other.remove(scene.key, base=replace(await other.stat(scene.key, fresh=True), meta=None))
+    await settled(other)
+
+
 async def takes_as_before(scene: Scene, other: Replica) -> None:
     """By a livememfs that does not write down whose notes it takes."""
     await consolidates(scene, other)
@@ -283,7 +289,7 @@ async def takes_as_before(scene: Scene, other: Replica) -> None:
     await scene.world.put(keys.ledger_key(SPACE, 1), replace(entry, origins={}).render())
 
 
-@pytest.mark.parametrize("action", [takes_an_edit, deletes_an_edit, takes_as_before])
+@pytest.mark.parametrize("action", [takes_an_edit, deletes_an_edit, deletes_unheard, takes_as_before])
 @pytest.mark.parametrize("mishap", ["answer lost", "killed before", "silent"])
 def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_difference(
     tmp_path: Path, mishap: str, action: Callable[[Scene, Replica], Awaitable[None]]
@@ -291,7 +297,7 @@ def test_what_others_made_of_a_note_before_they_took_it_away_makes_no_difference
     async def main() -> None:
         scene = await staged(tmp_path, mishap, action)
         assert await scene.there() == {}
-        assert len(await scene.taken()) == (0 if action is deletes_an_edit else 1)
+        assert len(await scene.taken()) == (0 if action in (deletes_an_edit, deletes_unheard) else 1)
 
     virtual.run(main)
 
@@ -326,6 +332,34 @@ def test_a_note_that_somebody_brings_back_is_taken_like_any_other(action: Callab
             result = await run(world, replica)
             assert (result.metrics.notes_processed, result.message) == (1, "")
             assert await scene.there() == {}
+
+    virtual.run(main)
+
+
+@pytest.mark.parametrize("action", [consolidates, deletes, renames])
+def test_a_note_that_somebody_brings_back_is_stored_however_often_that_is_tried(
+    tmp_path: Path, action: Callable[..., Awaitable[None]]
+) -> None:
+    """Its bytes are those of the note that was taken away, and an upload of it failed; it is no repetition of that."""
+
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), FaultyStore(world.memory)
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            await settled(replica)
+            await action(scene, replica)
+            unsent = Fault(before=errors.Unreachable("refused", endpoint="the bucket"))
+            line.script("put", unsent)
+            line.script("copy", unsent)
+            if action is renames:
+                (moved,) = await scene.there()
+                replica.move(await replica.stat(moved), scene.key, replaces=None)
+                await settled(replica)
+            else:
+                await again(scene, replica)
+            assert list(await scene.there()) == [scene.key]
 
     virtual.run(main)
 
@@ -416,6 +450,28 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
             assert list(await scene.there()) == [scene.key]
             assert "taken before" in (await run(world, replica)).message
             assert await scene.there() == {}
+
+    virtual.run(main)
+
+
+def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_same_note(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), Line(world.memory, "answer lost")
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            await line.arrived.wait()
+            while (info := replica.journal.newest(scene.key)) is not None and info.in_flight:
+                await trio.sleep(0.01)
+            shown = replica.now(scene.key)
+            assert shown is not None
+            replica.restamp(shown, {"livememfs-mtime": "1"})
+            async with Host(world, None, world.memory).process() as other:
+                await run(world, other)
+            line.fail_all = None
+            await settled(replica)
+        assert await scene.there() == {}
 
     virtual.run(main)
 
