@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from livememfs.cache.operation import FREE, Operation
+from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.merge import merge
@@ -97,6 +98,8 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
         return TryAgain(theirs.info.etag)
     if theirs.data == data:
         return Adopted(theirs.info)
+    if op.base is FREE and keys.is_note(op.key) and op.op_id in makers_of(theirs.info.meta):
+        return Continued(theirs.info)
     # An attempt whose answer was lost may have arrived, and theirs be made from it.
     repeated = bool(op.sent) or op.tries > 1
     # Where nothing can have arrived, a file that was cut down to what theirs begins with would pass for its past.

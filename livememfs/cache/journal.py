@@ -19,7 +19,8 @@ from uuid import uuid4
 
 import trio
 
-from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation
+from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation, stay, take_over
+from livememfs.cache.removals import next_version, removal
 from livememfs.errors import NoSpace, StoreError
 from livememfs.records.merge import merge
 from livememfs.store.base import OP_META, content_etag
@@ -141,7 +142,7 @@ class Journal:
         content of another key, made from nothing that was here. Joined as a change of `base` it could vanish: a file
         that is moved onto one with the same bytes would look like no change at all.
         """
-        made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=dict(meta))
+        made = Operation(0, uuid4().hex, "put", key, etag=etag, size=len(data), meta=next_version(key, meta, base))
         made.modified = self._now_ns()
         before = self._content(key)
         knows = before is not None and base is not None and base.etag == before.etag
@@ -170,8 +171,12 @@ class Journal:
     def copy(self, source: ObjectInfo, key: str, *, base: ObjectInfo | None) -> Operation:
         """Accept a copy on the server of a version whose bytes are not here. StoreError when they should be."""
         made = Operation(0, uuid4().hex, "copy", key, source=self._origin(source.key), etag=source.etag)
-        made.modified, made.size, made.meta = source.modified_ns, source.size, dict(source.meta or {})
-        _stay(made)
+        made.modified, made.size, made.meta = (
+            source.modified_ns,
+            source.size,
+            next_version(key, source.meta or {}, base),
+        )
+        stay(made)
         with self._database.atomic():
             self._write(made, base)
         return self._enter(made)
@@ -217,6 +222,7 @@ class Journal:
         made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
         if after is not None and ahead is None and base is not None and base.meta:
             made.meta = {name: value for name, value in base.meta.items() if name == OP_META}
+        made.meta = {**made.meta, **removal(key, base)}
         with self._database.atomic():
             self._write(made, base)
         return self._enter(made)
@@ -234,7 +240,7 @@ class Journal:
         if op.kind == "put" and data is None:
             return None
         moved = replace(op, key=target, base_blob=None)
-        _stay(moved)
+        stay(moved)
         with self._database.atomic() as db:
             db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
             self._write(moved, base, data)
@@ -256,7 +262,7 @@ class Journal:
         """
         waiting = self._waiting.get(op.key)
         if waiting is not None:
-            _take_over(op, waiting)
+            take_over(op, waiting)
         elif op.key in self._flying:
             op.base = BEFORE
         elif base is not None:
@@ -572,21 +578,3 @@ class Journal:
             oldest_s=round(age, 3),
             **self._counts,
         )
-
-
-def _take_over(op: Operation, waiting: Operation) -> None:
-    """Have `op` stand for `waiting`: what that one was based on, waited for and sent is now `op`'s."""
-    op.base, op.base_blob = waiting.base, waiting.base_blob
-    if waiting.tries:
-        op.sent = f"{waiting.sent} {waiting.op_id} {op.sent}".strip()
-        op.tries += waiting.tries
-        if op.kind == "delete" and op.base is FREE:
-            op.base = waiting.etag
-    op.after = waiting.after if op.after is None else op.after
-    op.seq, op.accepted = waiting.seq, waiting.accepted
-
-
-def _stay(op: Operation) -> None:
-    """A copy to where it comes from: renamed there and back. Only its metadata may be news."""
-    if op.kind == "copy" and op.source == op.key:
-        op.kind, op.source = "meta", ""

@@ -2,7 +2,8 @@
 
 Owns who is sent when, how often a failure is tried again, and the breaker that spares a store which does not answer.
 Every write is conditional and carries the operation's id, so that an answer that was lost, or a crash, never makes it
-happen twice. Refuses to give anything up: a failure that will not pass makes an operation `stuck`, with its reason, and
+happen twice; a note that may have been stored and is gone is not stored again (see `removals`).
+Refuses to give anything up: a failure that will not pass makes an operation `stuck`, with its reason, and
 it is still tried now and then. Trio thread only.
 """
 
@@ -18,6 +19,7 @@ import trio
 
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
 from livememfs.cache.operation import ANY, FREE, Operation
+from livememfs.cache.removals import MADE_META, SHA_META, Removals, ids_of, makers_of, with_makers
 from livememfs.errors import (
     ConditionsUnsupported,
     ConflictRetry,
@@ -29,9 +31,12 @@ from livememfs.errors import (
     Throttled,
     Unreachable,
 )
+from livememfs.records import keys
 from livememfs.store.base import OP_META, Condition, IfAbsent, IfMatch, ObjectInfo, check_condition, content_etag
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from livememfs.cache.blobs import Blobs
     from livememfs.cache.journal import Journal
     from livememfs.store.base import Store
@@ -46,9 +51,9 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 30.0
 FULL_PAUSE = 1.0
 STUCK_PAUSE = 60.0
-SHA_META = "livememfs-sha256"
 HASHED_AT_ONCE = 1 << 20
 """What is larger is hashed in a thread."""
+_NOTHING = ObjectInfo("", "", 0, 0)
 PASSING = (Throttled, Unreachable, ConflictRetry)
 
 
@@ -93,6 +98,7 @@ class Uploader:
         self._blobs = blobs
         self._outcomes = outcomes
         self._host = host
+        self._removals = Removals(store)
         self._conditions = True
         self._attempts = self._failures = self._conflicts = self._in_a_row = 0
         self._closed_until = float("-inf")
@@ -199,7 +205,9 @@ class Uploader:
         md5, sha = ("", "") if data is None else await _digests(data)
         if data is None or md5 != op.etag:
             raise StoreError(f"the local copy of {op.key} is damaged")
-        meta = {**op.meta, OP_META: op.op_id, SHA_META: sha}
+        if await self._was_taken(op, sha):
+            return self._let_go(op)
+        meta = {**await self._lineage(op), OP_META: op.op_id, SHA_META: sha}
         try:
             info = await self._conditional_put(op, data, meta)
         except (PreconditionFailed, ObjectMissing):
@@ -209,7 +217,7 @@ class Uploader:
         return False
 
     async def _conditional_put(self, op: Operation, data: bytes, meta: dict[str, str]) -> ObjectInfo:
-        condition = _condition(op.base)
+        condition = _condition(op)
         if self._conditions:
             try:
                 return await self._store.put(op.key, data, meta=meta, condition=condition)
@@ -243,7 +251,42 @@ class Uploader:
             self._journal.rebase(op, verdict.base)
         return True
 
+    # --- notes that others take away ------------------------------------------------------------------------------
+
+    async def _was_taken(self, op: Operation, sha256: str = "") -> bool:
+        """Whether this makes a note that an earlier attempt has made, and that is gone since."""
+        repeated = op.tries > 1 or bool(op.sent)
+        if op.base is not FREE or not repeated or not keys.is_note(op.key) or await self._find(op.key) is not None:
+            return False
+        own = op.op_id if op.origin is None else ""  # what another's version was joined into has never been sent
+        return await self._removals.has_taken(op.key, own, op.sent.split(), sha256, op.modified)
+
+    def _let_go(self, op: Operation) -> bool:
+        log.info("a note was stored and has been taken away since; it is not stored again", key=op.key)
+        self._end(op, "", as_sent=False)
+        self._outcomes.replaced(op, None)
+        return False
+
+    async def _lineage(self, op: Operation) -> Mapping[str, str]:
+        """The metadata of a put, which for a note says which writes may have made it."""
+        if not keys.is_note(op.key):
+            return op.meta
+        if op.base is FREE:
+            return with_makers(op.meta, [*op.sent.split(), op.op_id] if op.sent else ())
+        if MADE_META in op.meta:
+            return op.meta
+        return with_makers(op.meta, makers_of((await self._find(op.key) or _NOTHING).meta))
+
+    async def _leave_trace(self, op: Operation) -> None:
+        """Before a note goes: whoever stores it again, not knowing that it was stored, finds that it was removed."""
+        ids, sha256 = op.meta.get(MADE_META, "").split(), op.meta.get(SHA_META, "")
+        if not ids and (found := await self._find(op.key)) is not None:
+            ids, sha256 = list(ids_of(found.meta)), (found.meta or {}).get(SHA_META, "")
+        await self._removals.leave_trace(op.key, [*ids, *op.sent.split()], sha256)
+
     async def _delete(self, op: Operation) -> bool:
+        if keys.is_note(op.key):
+            await self._leave_trace(op)
         try:
             if op.base in (ANY, FREE):
                 await self._store.delete(op.key)
@@ -291,8 +334,9 @@ class Uploader:
     async def _meta(self, op: Operation) -> bool:
         try:
             found = await self._store.head(op.key)
-            check_condition(_condition(op.base), key=op.key, current=found.etag)
-            info = await self._store.copy(op.key, op.key, meta={**op.meta, OP_META: op.op_id}) if op.meta else found
+            check_condition(_condition(op), key=op.key, current=found.etag)
+            meta = with_makers(op.meta, makers_of(found.meta)) if keys.is_note(op.key) else op.meta
+            info = await self._store.copy(op.key, op.key, meta={**meta, OP_META: op.op_id}) if op.meta else found
         except (PreconditionFailed, ObjectMissing):
             # The attributes belonged to a version that is gone; the content of the one that replaced it is another's.
             info_now = await self._find(op.key)
@@ -311,14 +355,16 @@ class Uploader:
 
     async def _copy(self, op: Operation) -> bool:
         # Metadata that was never heard travels with the copy; what is known gets our id.
-        meta = {**op.meta, OP_META: op.op_id} if op.meta else None
+        if await self._was_taken(op):
+            return self._let_go(op)
+        meta = {**await self._lineage(op), OP_META: op.op_id} if op.meta else None
         try:
             if self._journal.needs_bytes(op):
                 data = (await self._store.get(op.source)).data
                 self._journal.fetched(op, data, content_etag(data))
                 self._journal.again(op, 0.0)
                 return False
-            info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op.base))
+            info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op))
         except ObjectMissing:
             self._end(op, "", as_sent=False)
             self._outcomes.replaced(op, await self._find(op.key))  # removed there, renamed here: nothing to rename
@@ -392,10 +438,10 @@ class Uploader:
         )
 
 
-def _condition(base: str | None) -> Condition | None:
-    if base == ANY:
+def _condition(op: Operation) -> Condition | None:
+    if op.base == ANY:
         return None
-    return IfAbsent() if base is FREE else IfMatch(base)
+    return IfAbsent(once=keys.is_note(op.key)) if op.base is FREE else IfMatch(op.base)
 
 
 async def _digests(data: bytes) -> tuple[str, str]:

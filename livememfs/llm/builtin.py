@@ -66,6 +66,9 @@ class _Filing:
 
     def add(self, number: int, note: Note) -> None:
         """File one note."""
+        if not note.body.strip():
+            self._coverage.append({"note": number, "skipped": "there is nothing new in it"})
+            return
         file, heading = _place(self._planned, note)
         entry = _entry(note)
         if "\0" in entry or len(entry.encode()) + _ROOM_FOR_HEADINGS > self._max:

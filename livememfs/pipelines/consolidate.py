@@ -48,7 +48,7 @@ class Consolidation(Work[Inputs, Plan]):
         return plan_from_reply(reply, inputs, overlap=overlap, lenient=lenient)
 
     def without_model(self, inputs: Inputs) -> Plan:
-        notes = [live.note for live in inputs.notes]
+        notes = [live.unread for live in inputs.notes]
         reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
         return make_plan(reply, inputs, lenient=True)  # word for word, so whatever it looks like is in the notes
 

@@ -52,7 +52,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
 
     def without_model(self, inputs: DigestInputs) -> DigestPlan:
         reply = store_notes(
-            [live.note for live in inputs.notes],
+            [live.unread for live in inputs.notes],
             max_bytes=MAX_FACT_BYTES,
             max_subjects=MAX_SUBJECTS,
             max_subject_chars=MAX_SUBJECT_CHARS,

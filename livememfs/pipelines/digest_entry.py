@@ -14,7 +14,7 @@ from typing import Any
 from livememfs.pipelines.coverage import Fate
 from livememfs.pipelines.digest_inputs import DigestInputs
 from livememfs.pipelines.digest_plan import DigestPlan, Fact
-from livememfs.pipelines.transaction import Origin, note_entry
+from livememfs.pipelines.transaction import Origin, note_entry, origins_of
 from livememfs.records import keys, privacy
 from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
@@ -62,6 +62,8 @@ def entry_of(
         warnings=plan.warnings,
         backup=origin.backup,
         metrics=metrics,
+        origins=origins_of(inputs.notes[number - 1] for number in leaving),
+        continues={live.key: live.taken_by for live in inputs.notes if live.taken_by},
     )
 
 

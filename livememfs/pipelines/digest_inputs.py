@@ -22,15 +22,18 @@ from livememfs.pipelines.gather import (
     Choice,
     Inputs,
     LiveNote,
+    leave_out_late,
     note_objects,
     read_meta,
     read_notes,
     read_versions,
 )
 from livememfs.pipelines.objects import wait_for_notes
+from livememfs.pipelines.taken import named
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
+from livememfs.records.space import Meta
 from livememfs.store.base import ObjectInfo
 
 BY_DIGEST = "digest"
@@ -76,7 +79,12 @@ class DigestInputs(Inputs):
     @property
     def takes_notes(self) -> bool:
         """Whether a digest is all that the notes of this space wait for."""
-        return set(self.meta.distil) == {BY_DIGEST}
+        return takes_notes(self.meta)
+
+
+def takes_notes(meta: Meta) -> bool:
+    """Whether the notes of a space go with a digest."""
+    return set(meta.distil) == {BY_DIGEST}
 
 
 async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInputs:
@@ -88,7 +96,13 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
     meta, meta_etag = await read_meta(replica, space)
     digested = await marks(replica, space)
     objects = await note_objects(replica, space)
-    found, unreadable = await read_notes(replica, unread(objects, digested))
+    fresh = unread(objects, digested)
+    if takes_notes(meta):  # a note that is read and there all the same may have come back
+        new = {info.key for info in fresh}
+        fresh += await named(replica, space, [info for info in objects if info.key not in new])
+    found, unreadable = await read_notes(replica, fresh)
+    found, late = await leave_out_late(replica, space, found, choice)
+    found = [live for live in found if digest_mark(live.key, live.etag) not in digested]
     notes, remaining = choice.of(found)
     there = frozenset(digest_mark(info.key, info.etag) for info in objects)
     memories = await _newest_memories(replica, space, choice.now) if notes else []
@@ -101,6 +115,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
         remaining=remaining,
         unreadable=unreadable,
         ledger=choice.ledger,
+        late=late,
         known=known,
         taken=frozenset(_id_of(info.key) for info in memories),
         digested=digested,

@@ -10,7 +10,7 @@ from typing import Any
 
 from livememfs.llm.base import ChatMessage
 from livememfs.pipelines.digest_inputs import DigestInputs
-from livememfs.pipelines.prompts import as_json, json_lines, quoted, section
+from livememfs.pipelines.prompts import about_notes, as_json, json_lines, quoted, section
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, TYPES
 
@@ -78,7 +78,7 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
         ),
         section(
             "Notes",
-            f"The {len(inputs.notes)} new notes, oldest first.",
+            about_notes(inputs),
             json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
         ),
         f"## Answer\n\n{_ANSWER}",

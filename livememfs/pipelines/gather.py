@@ -9,32 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 
 import structlog
 
+from livememfs.cache.removals import ids_of
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.excerpt import Excerpt
 from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.pipelines.options import KNOWN_CHARS
+from livememfs.pipelines.taken import remove, sift
 from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.records.rules import DEFAULT, templates
 from livememfs.records.space import Meta, Synthesis, parse_synthesis
-from livememfs.store.base import ObjectInfo
+from livememfs.store.base import OP_META, ObjectInfo, StoredObject
 
 log = structlog.get_logger("livememfs.pipelines")
 
 
 @dataclass(frozen=True)
 class LiveNote:
-    """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex; `part` says which part of
-    the note its text is, where it goes out in several.
+    """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex.
+
+    :part:     which part of the note its text is, where it goes out in several; else empty
+    :ids:      of the writes that it comes from, and `op` that of this version; empty where they are not told
+    :modified_ns: when the bucket got this version, in nanoseconds since the epoch, 0 when it does not tell
+    :taken_by: the run that took an earlier version of it; 0: none
+    :new:      the lines that this version has and that one had not; None where that is not known
     """
 
     name: str
@@ -42,7 +49,17 @@ class LiveNote:
     etag: str
     note: Note
     sha256: str = ""
+    ids: tuple[str, ...] = ()
+    op: str = ""
+    modified_ns: int = 0
+    taken_by: int = 0
+    new: str | None = None
     part: str = ""
+
+    @property
+    def unread(self) -> Note:
+        """What no run has taken in yet."""
+        return self.note if self.new is None else replace(self.note, body=self.new)
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,8 @@ class Choice:
     :max_notes: the oldest so many
     :now:       when the run began
     :agent:     only notes whose front matter names exactly this agent
-    :seal:      write the default rules when there are none (False: only use them, for a dry run)
+    :seal:      write the default rules when there are none, and remove late copies of notes that were taken before
+                (False: change nothing, for a dry run)
     :ledger:    number of the last run in the ledger, 0 before the first
     :known:     characters of what is known already that a request has room for, where a run shows that
     """
@@ -87,6 +105,7 @@ class Inputs:
     :remaining:  notes that would have qualified and were beyond the limit
     :unreadable: names in `live/` that are not UTF-8 text
     :ledger:     number of the last run in the ledger, 0 before the first
+    :late:       names of notes that were taken before and that a late upload had stored again
     :synthesis_text: the whole object, None when there is none or it is no text
     :excerpt:    what a request shows of the bank; None: all of it
     """
@@ -104,6 +123,7 @@ class Inputs:
     ledger: int = 0
     synthesis_text: str | None = None
     excerpt: Excerpt | None = None
+    late: tuple[str, ...] = ()
 
     @property
     def number(self) -> int:
@@ -123,14 +143,15 @@ async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     await wait_for_notes(replica, space)
     meta, meta_etag = await read_meta(replica, space)
     found, unreadable = await read_notes(replica, await note_objects(replica, space))
+    found, late = await leave_out_late(replica, space, found, choice)
     notes, remaining = choice.of(found)
     if not notes:
-        return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=choice.ledger)
+        return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=choice.ledger, late=late)
     rules = await _read_rules(replica, space, seal=choice.seal)
     synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)
     read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
-    return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text)
+    return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text, late=late)
 
 
 async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:
@@ -181,23 +202,52 @@ async def note_objects(replica: Replica, space: str) -> list[ObjectInfo]:
     return [info for info in await replica.walk(keys.live_prefix(space)) if is_note(info.key)]
 
 
+async def leave_out_late(
+    replica: Replica, space: str, found: Sequence[LiveNote], choice: Choice
+) -> tuple[list[LiveNote], tuple[str, ...]]:
+    """The notes without those that were taken before, which a run removes and a dry run does not; their names."""
+    sifted = await sift(replica, space, found)
+    if choice.seal:
+        await remove(replica, sifted.late)
+    return list(sifted.notes), tuple(live.name for live in sifted.late)
+
+
 async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[list[LiveNote], tuple[str, ...]]:
     """These notes in order of their time stamps, and the names that are not text."""
-    contents = await read_versions(replica, infos)
+    contents = await _read_whole(replica, infos)
     notes: list[LiveNote] = []
     unreadable: list[str] = []
     for info in infos:
         name = keys.parse(info.key).name
-        data = contents.get(info.key)
-        if data is None:
+        whole = contents.get(info.key)
+        if whole is None:
             continue  # edited or removed just now
         try:
-            note = Note.parse(data, path=info.key, name=name)
-            notes.append(LiveNote(name, info.key, info.etag, note, sha256(data).hexdigest()))
+            note = Note.parse(whole.data, path=info.key, name=name)
+            digest, meta = sha256(whole.data).hexdigest(), whole.info.meta
+            ids, op = ids_of(meta), (meta or {}).get(OP_META, "")
+            notes.append(LiveNote(name, info.key, info.etag, note, digest, ids, op, info.modified_ns))
         except NotText:
             unreadable.append(name)
     notes.sort(key=lambda note: (note.note.timestamp, note.name))
     return notes, tuple(unreadable)
+
+
+async def _read_whole(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, StoredObject]:
+    """The same as `read_versions`, with the user metadata, which comes with the content where it is not known."""
+    found: dict[str, StoredObject] = {}
+
+    async def read(info: ObjectInfo) -> None:
+        with suppress(ObjectMissing, PreconditionFailed):
+            if info.meta is not None:
+                found[info.key] = StoredObject(info, await replica.read_version(info))
+                return
+            whole = await replica.read(info.key, fresh=True)
+            if whole.info.etag == info.etag:
+                found[info.key] = whole
+
+    await for_each(infos, read)
+    return found
 
 
 def is_note(key: str) -> bool:

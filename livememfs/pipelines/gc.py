@@ -1,7 +1,8 @@
 """What lies in the bucket and serves nobody any more: finding it, and removing it.
 
 Owns what counts as left behind: objects in `live/` that no consolidation takes, torn backups, leases of spaces that are
-gone, the beacons of hosts that have fallen silent, and vectors of models out of use. Refuses what is younger than it
+gone, the beacons of hosts that have fallen silent, vectors of models out of use, and traces of notes that were removed
+long ago. Refuses what is younger than it
 was told, and to remove another version than the one it found; of what stood in `live/` there is a backup before it
 goes. Trio thread only.
 
@@ -39,14 +40,17 @@ from livememfs.store.base import ObjectInfo
 
 log = structlog.get_logger("livememfs.pipelines")
 
-Kind = Literal["unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors"]
+Kind = Literal["unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors", "trace"]
 
 OLDER_THAN = timedelta(days=30)
 LEAST_AGE = timedelta(days=1)
 """Younger than this, a backup may still be in the making, and a space about to come back under its lease."""
 SILENT_FOR = timedelta(days=30)
+TRACED_FOR = timedelta(days=180)
+"""Longer than a machine is off that had not heard that its note was stored before somebody removed it."""
 READ_AT_ONCE = 8
 _UNUSED = "another model has been in use since, and this one's can be computed again"
+_TRACED = "the note was removed so long ago that nobody can be about to store it again"
 _IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passed-over"})
 
 
@@ -112,6 +116,7 @@ async def find(
         found += await _in_live(replica, name, before)
         found += await _beacons(replica, name, now - SILENT_FOR)
         found += await _vectors(replica, name, before)
+        found += await _traces(replica, name, now - TRACED_FOR)
     return sorted(found, key=lambda one: (one.space, one.kind, one.key))
 
 
@@ -159,6 +164,11 @@ async def _beacons(replica: Replica, space: str, before: datetime) -> list[Findi
     infos = await replica.walk(f"{space}/{keys.CHANGES}/")
     silent = [info for info in infos if info.key.endswith(".json") and _modified([info]) < before]
     return [_one("beacon", space, info, "its host has announced nothing since") for info in silent]
+
+
+async def _traces(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    infos = await replica.walk(keys.removed_prefix(space))
+    return [_one("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
 
 
 async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:

@@ -40,7 +40,7 @@ class Piece:
         texts = _cut(self.live.note.body, room - PER_NOTE)
         of = f" of {self.live.part}" if self.live.part else ""
         parts = (
-            piece(self.number, replace(self.live, part=f"{at} of {len(texts)}{of}"), text)
+            piece(self.number, replace(self.live, part=f"{at} of {len(texts)}{of}", new=None), text)
             for at, text in enumerate(texts, 1)
         )
         # An estimate of the whole may be a little more than that of its lines, which were counted.
@@ -50,7 +50,7 @@ class Piece:
 def piece(number: int, live: LiveNote, text: str) -> Piece:
     """A note with this text."""
     shown = live if text is live.note.body else replace(live, note=replace(live.note, body=text))
-    return Piece(number, shown, tokens(text) + PER_NOTE)
+    return Piece(number, shown, tokens(text) + tokens(live.new or "") + PER_NOTE)
 
 
 class Account:

@@ -87,7 +87,7 @@ def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
         ),
         section(
             "Notes",
-            f"The {len(inputs.notes)} new notes, oldest first.",
+            about_notes(inputs),
             json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
         ),
         *_bank_sections(inputs),
@@ -151,8 +151,9 @@ def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessag
 
 def quoted(number: int, inputs: Inputs) -> dict[str, Any]:
     """A note as the model is shown it."""
-    note = inputs.notes[number - 1].note
-    return {
+    live = inputs.notes[number - 1]
+    note = live.note
+    shown: dict[str, Any] = {
         "note": number,
         "timestamp": iso(note.timestamp),
         "agent": note.agent,
@@ -161,6 +162,22 @@ def quoted(number: int, inputs: Inputs) -> dict[str, Any]:
         **({"part": inputs.notes[number - 1].part} if inputs.notes[number - 1].part else {}),
         "text": note.body,
     }
+    if live.taken_by:
+        shown["taken_by_run"] = live.taken_by
+        if live.new is not None:
+            shown["new_in_it"] = live.new
+    return shown
+
+
+def about_notes(inputs: Inputs) -> str:
+    """The remark above the notes."""
+    remark = f"The {len(inputs.notes)} new notes, oldest first."
+    if any(live.taken_by for live in inputs.notes):
+        remark += (
+            " A note with taken_by_run was worked in by that earlier run and edited since: work in only what is new in "
+            "it, which new_in_it gives where it is known."
+        )
+    return remark
 
 
 def section(heading: str, remark: str, data: str) -> str:

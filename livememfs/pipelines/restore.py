@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import structlog
 
+from livememfs.cache.removals import MADE_META, SHA_META, Removals, ids_of
 from livememfs.cache.replica import Replica
-from livememfs.cache.uploader import SHA_META
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import (
@@ -41,7 +41,7 @@ log = structlog.get_logger("livememfs.pipelines")
 
 TRIES = 10
 """Times that somebody may be faster, before it is given up."""
-OF_ONE_VERSION = frozenset({META_BACKUP, OP_META, SHA_META})
+OF_ONE_VERSION = frozenset({META_BACKUP, OP_META, MADE_META, SHA_META})
 """User metadata of a backup's `_meta.json` that the restored one does not inherit."""
 
 
@@ -134,18 +134,28 @@ def _restored(
 
 
 async def _copy(replica: Replica, source: str, target: str) -> None:
-    await replica.copy(source, target)
+    await replica.copy(source, target, meta=await _marks(replica, source, target))
+
+
+async def _marks(replica: Replica, source: str, target: str) -> dict[str, str] | None:
+    """User metadata of what comes back: a note must not pass for a late upload of what was taken. None: as it is."""
+    if not keys.is_note(target):
+        return None
+    found = (await replica.stat(source, fresh=True)).meta or {}
+    return {name: value for name, value in found.items() if name not in OF_ONE_VERSION}
 
 
 async def _copy_over(replica: Replica, item: ObjectInfo, target: str, versions: Mapping[str, str]) -> None:
     """Put an object in place of the version that was copied aside; one that was written since is kept beside it."""
     before = versions.get(target)
+    meta = await _marks(replica, item.key, target)
     for _ in range(TRIES):
+        condition = IfMatch(before) if before is not None else IfAbsent()
         try:
-            await replica.copy(item.key, target, condition=IfMatch(before) if before is not None else IfAbsent())
+            await replica.copy(item.key, target, meta=meta, condition=condition)
             return
         except ConditionsUnsupported:
-            await replica.copy(item.key, target)
+            await replica.copy(item.key, target, meta=meta)
             return
         except PreconditionFailed:
             before = await _made_way(replica, item, target)
@@ -183,10 +193,14 @@ async def _remove_others(
     kept = {f"{target}/{name}" for name in (*wanted, keys.RULES)}
     others = [item for item in before if item.key not in kept and keys.parse(item.key).kind != "keep"]
     removed = 0
+    removals = Removals(replica.store)
 
     async def remove(item: ObjectInfo) -> None:
         nonlocal removed
         with suppress(ObjectMissing, PreconditionFailed):
+            if keys.is_note(item.key):  # its writer may not have heard that it is stored
+                meta = (await replica.stat(item.key, fresh=True)).meta or {}
+                await removals.leave_trace(item.key, ids_of(meta), meta.get(SHA_META, ""))
             await delete_version(replica, item.key, item.etag)
             removed += 1
 

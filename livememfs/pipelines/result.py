@@ -162,7 +162,7 @@ class RunResult:
 
 def nothing_to_do(inputs: Inputs, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
     """There are no notes: no model was asked and nothing was written."""
-    message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs))
+    message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs), _about_late(inputs))
     return RunResult("ok", metrics, now, message, dry_run=options.dry_run, kind=options.kind)
 
 
@@ -177,8 +177,8 @@ def rehearsed(
 ) -> RunResult:
     """A dry run: the figures are those that a run with this plan would have. `shown`: the fields that show it."""
     missing = plan.coverage.missing(len(inputs.notes))
-    about = (_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage), _about_unreadable(inputs))
-    message = _sentences("dry run, nothing was written", *about)
+    notes = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage))
+    message = _sentences("dry run, nothing was written", notes, _about_unreadable(inputs), _about_late(inputs))
     return RunResult("ok", metrics, now, message, dry_run=True, kind=options.kind, **shown)
 
 
@@ -230,7 +230,7 @@ def finished(
     kind, failure = options.kind, applied.failure
     missing, too_long = plan.coverage.missing(len(inputs.notes)), plan.coverage.too_long
     edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
-    message = _sentences(edited, _about_unreadable(inputs))
+    message = _sentences(edited, _about_unreadable(inputs), _about_late(inputs))
     if not missing and not too_long and failure is None:
         return RunResult("ok", metrics, now, message, kind=kind)
     stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {failure}" if failure else ""
@@ -259,6 +259,14 @@ def _about_too_long(inputs: Inputs, coverage: Coverage) -> str:
 
 def _about_unreadable(inputs: Inputs) -> str:
     return f"not UTF-8 text, so left alone: {_names(inputs.unreadable)}" if inputs.unreadable else ""
+
+
+def _about_late(inputs: Inputs) -> str:
+    return (
+        f"taken before and stored again by a late upload, so not taken twice: {_names(inputs.late)}"
+        if inputs.late
+        else ""
+    )
 
 
 def _names(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ Owns the form in which a run is written down. Refuses to read or write the bucke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -57,7 +57,14 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
         outgoing=plan.outgoing[:MOST_LINES],
         backup=origin.backup,
         metrics=metrics,
+        origins=origins_of(notes.values()),
+        continues={live.key: live.taken_by for live in notes.values() if live.taken_by},
     )
+
+
+def origins_of(notes: Iterable[LiveNote]) -> dict[str, str]:
+    """By what the notes that go are known again, should a late upload bring one back: see `Entry.origins`."""
+    return {live.key: " ".join(live.ids) for live in notes if live.ids}
 
 
 def note_entry(live: LiveNote, fate: Fate, number: int) -> NoteEntry:

@@ -18,6 +18,8 @@ META = "_meta.json"
 RULES = "_rules.md"
 SYNTHESIS = "_synthesis.md"
 LEDGER = "_ledger"
+REMOVED = "removed"
+"""The folder of a ledger that names the notes which people have removed."""
 CHANGES = "_changes"
 INDEX = "_index"
 USES = "_uses"
@@ -60,6 +62,7 @@ _NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)
 UNTIL = "_until_"
 """In the name of a memory, before its end."""
 _MEMORY_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([a-z]{1,32})_([0-9a-f]{8})(?:_until_([0-9]{8}T[0-9]{6}))?\.md")
+_ENTRY_KEY = re.compile(rf"[^/]+/{LEDGER}/([0-9]{{8}})\.json")
 _NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
 _AGENT_MAX = 64
 
@@ -128,6 +131,27 @@ def stored_key(space: str, number: int) -> str:
 def held_key(space: str, number: int) -> str:
     """`{space}/_ledger/{n:08d}.held`: a plan that would be the run of this number, if a person accepts it."""
     return f"{ledger_prefix(space)}{number:08d}.held"
+
+
+def removed_prefix(space: str) -> str:
+    """`{space}/_ledger/removed/`, with the slash. Watchers pass over the ledger, however many have been removed."""
+    return f"{ledger_prefix(space)}{REMOVED}/"
+
+
+def removed_key(key: str) -> str:
+    """`{space}/_ledger/removed/{name}`: what is left to say of the note under `key` when somebody has removed it."""
+    parsed = parse(key)
+    return removed_prefix(parsed.space) + parsed.name
+
+
+def is_note(key: str) -> bool:
+    """Whether this is the key of a note."""
+    return f"/{LIVE}/" in key and parse(key).kind == "note"
+
+
+def is_entry(key: str) -> bool:
+    """Whether this is the key of a run in a ledger."""
+    return _ENTRY_KEY.fullmatch(key) is not None
 
 
 def index_prefix(space: str, model: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal
@@ -20,8 +20,8 @@ from livememfs.records.times import iso, parse_iso
 MOST_LINES = 1_000
 """Outgoing lines that an entry lists; its figures count all of them."""
 FORM = 1
-_OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on")
-"""Fields that are left out where they say nothing."""
+_OPTIONAL = ("keeps", "digested", "outgoing", "held", "stood_on", "origins", "continues")
+"""Fields that an entry has only when there is something in them. Readers that do not know one pass over it."""
 
 State = Literal["held", "committed", "applied"]
 STATES: tuple[State, ...] = ("held", "committed", "applied")
@@ -110,6 +110,8 @@ class Entry:
     :stood_on:   what told the bank that a held plan was made for from all others (see `held.stood_on`)
     :backup:     stamp of the backup that was made before; empty when there was none
     :metrics:    the figures of the run as `.consolidate` shows them
+    :origins:    by the key of a note that goes, the ids of the writes that it comes from, with spaces between them
+    :continues:  by the key of a note that an earlier run took before it was edited, the number of that run
     """
 
     number: int
@@ -133,6 +135,8 @@ class Entry:
     undoes: int = 0
     backup: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    continues: Mapping[str, int] = field(default_factory=dict)
     form: int = FORM
 
     def applied(self, now: datetime) -> Entry:
@@ -141,10 +145,10 @@ class Entry:
 
     def render(self) -> bytes:
         """The object of this entry: JSON, one line for each field."""
-        fields = {name: value for name, value in asdict(self).items() if value or name not in _OPTIONAL}
-        fields["committed_at"] = iso(self.committed_at)
-        fields["applied_at"] = iso(self.applied_at) if self.applied_at else None
-        lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
+        values = {name: value for name, value in asdict(self).items() if value or name not in _OPTIONAL}
+        values["committed_at"] = iso(self.committed_at)
+        values["applied_at"] = iso(self.applied_at) if self.applied_at else None
+        lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8", "backslashreplace")
 
     @classmethod
@@ -171,7 +175,7 @@ class Entry:
                 applied_at=parse_iso(found["applied_at"]) if found["applied_at"] else None,
                 host=found["host"],
                 fence=found["fence"],
-                writes=tuple(Write(**write) for write in found["writes"]),
+                writes=tuple(Write(**_known(Write, write)) for write in found["writes"]),
                 removes=_notes(found["removes"]),
                 keeps=_notes(found.get("keeps", [])),
                 digested=tuple(found.get("digested", [])),
@@ -186,8 +190,10 @@ class Entry:
                 undoes=found["undoes"],
                 backup=found["backup"],
                 metrics=found["metrics"],
+                origins={str(key): str(ids) for key, ids in found.get("origins", {}).items()},
+                continues={str(key): int(run) for key, run in found.get("continues", {}).items()},
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a field is missing or of a wrong type: {error}") from error
 
 
@@ -197,4 +203,10 @@ def digest_mark(key: str, etag: str) -> str:
 
 
 def _notes(found: list[dict[str, Any]]) -> tuple[NoteEntry, ...]:
-    return tuple(NoteEntry(**{**note, "used_in": tuple(note["used_in"])}) for note in found)
+    return tuple(NoteEntry(**{**_known(NoteEntry, note), "used_in": tuple(note["used_in"])}) for note in found)
+
+
+def _known(form: type[Write | NoteEntry], found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form has of these fields: a later version may add some."""
+    names = {one.name for one in fields(form)}
+    return {name: value for name, value in found.items() if name in names}

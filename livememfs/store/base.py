@@ -73,7 +73,13 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class IfAbsent:
-    """The change happens only while there is no object under the key (`If-None-Match: *`)."""
+    """The change happens only while there is no object under the key (`If-None-Match: *`).
+
+    `once`: whoever asks has to know when an answer was lost, before anybody asks again. What was stored may be gone by
+    then, and the condition would hold a second time.
+    """
+
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

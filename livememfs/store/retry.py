@@ -135,6 +135,7 @@ class RetryingStore:
             lambda: self.inner.put(key, data, meta=signed, condition=condition),
             lambda: self._find_ours(key, condition, _carries(signed[OP_META])),
             known_id=OP_META in (meta or {}),
+            once=_once(condition),
         )
 
     async def delete(self, key: str, *, condition: IfMatch | None = None) -> None:
@@ -176,6 +177,7 @@ class RetryingStore:
             target,
             lambda: self.inner.copy(source, target, meta=signed, condition=condition, known=known),
             lambda: self._find_ours(target, condition, is_ours),
+            once=_once(condition),
         )
 
     async def list_page(
@@ -228,11 +230,13 @@ class RetryingStore:
         settle: Callable[[], Awaitable[T | None]],
         *,
         known_id: bool = False,
+        once: bool = False,
     ) -> T:
         """For what must happen once.
 
         `settle` finds out by reading whether the write happened: its result, None when it may be tried again, or the
-        final error. It is asked before any repetition once an outcome is open.
+        final error. It is asked before any repetition once an outcome is open. With `once` that is where it ends: an
+        object that is not there may have been there.
         """
         insist = _Insist(self.policy, self.label, verb, key)
         is_open = False
@@ -244,6 +248,12 @@ class RetryingStore:
                 return await self._attempt(call, settle, in_doubt=is_open or known_id)
             except _PASSING as error:
                 is_open = is_open or isinstance(error, _OPEN)
+                if once and is_open:
+                    found = await settle()
+                    if found is None:
+                        raise
+                    self._settled += 1
+                    return found
                 if not await insist.wait_after(error):
                     self._given_up += 1
                     raise
@@ -285,6 +295,10 @@ def _signed(meta: Mapping[str, str] | None) -> dict[str, str]:
 
 def _carries(op_id: str) -> Callable[[ObjectInfo], bool]:
     return lambda info: (info.meta or {}).get(OP_META) == op_id
+
+
+def _once(condition: Condition) -> bool:
+    return isinstance(condition, IfAbsent) and condition.once
 
 
 def _has_etag(etag: str) -> Callable[[ObjectInfo], bool]:

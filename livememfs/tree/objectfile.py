@@ -16,7 +16,7 @@ import trio
 
 from livememfs import errors
 from livememfs.cache.conflicts import META_CONFLICT
-from livememfs.cache.uploader import SHA_META
+from livememfs.cache.removals import MADE_META, SHA_META
 from livememfs.store.base import OP_META, content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 READ_ATTEMPTS = 3
 HASHED_AT_ONCE = 1 << 20
 """What is larger is hashed in a thread."""
-OURS = frozenset({OP_META, SHA_META, META_CONFLICT})
+OURS = frozenset({OP_META, MADE_META, SHA_META, META_CONFLICT})
 """User metadata that belongs to one version and is not inherited by the next."""
 META_MTIME = "livememfs-mtime"
 META_MODE = "livememfs-mode"

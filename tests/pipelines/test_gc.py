@@ -98,6 +98,16 @@ async def test_one_of_each_kind_is_found_and_looking_changes_nothing(world: Worl
         assert await look(world) == expected
 
 
+async def test_the_trace_of_a_removed_note_outlives_every_machine_that_was_off(world: World) -> None:
+    trace = keys.removed_key(f"{LIVE}20260101T000000_a_todo_00000001.md")
+    await world.put(trace, b"{}")
+    world.clock.advance(days=179)
+    assert trace not in await look(world)
+
+    world.clock.advance(days=2)
+    assert (await look(world))[trace] == "trace"
+
+
 async def test_what_is_young_is_not_left_behind(world: World) -> None:
     await furnish(world)
     world.clock.advance(days=29)
@@ -231,7 +241,8 @@ async def test_the_ledger_is_read_only_for_old_notes(world: World) -> None:
     world.store.requests.clear()
 
     assert await look(world) == {}
-    assert [one for one in world.store.requests if keys.LEDGER in one.key] == []
+    of_ledger = [one.key for one in world.store.requests if keys.LEDGER in one.key]
+    assert set(of_ledger) == {keys.removed_prefix(SPACE)}
 
 
 # --- removing -----------------------------------------------------------------------------------------------------

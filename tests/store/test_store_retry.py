@@ -165,6 +165,28 @@ async def test_a_put_that_never_arrived_is_repeated(
     assert (await memory.get("new")).data == (await memory.get("old")).data == b"2"
 
 
+async def test_what_may_have_been_there_is_not_put_again_by_whoever_cannot_tell(
+    memory: MemoryStore, faulty: FaultyStore, autojump_clock: MockClock
+) -> None:
+    """Stored, removed by somebody, and the answer lost: `once` leaves it to the caller to find that out."""
+    put, once = memory.put, IfAbsent(once=True)
+
+    async def removed(key: str, data: bytes, **more: object) -> object:
+        await put(key, data, **more)  # type: ignore[arg-type]  # what was given
+        await memory.delete(key)
+        raise Unreachable("reset")
+
+    memory.put = removed  # type: ignore[method-assign, assignment]
+    with pytest.raises(Unreachable):
+        await patient(faulty).put("k", b"v", condition=once)
+    assert faulty.counts == {"put": 1, "head": 1}
+
+    memory.put = put  # type: ignore[method-assign]
+    faulty.script("put", REFUSED, LOST)
+    await patient(faulty).put("k", b"v", condition=once)
+    assert (await memory.get("k")).data == b"v"
+
+
 class Overtaken(MemoryStore):
     """Somebody else's object is there as soon as our first put has failed."""
 
