@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.testing.llm import ScriptedLLM
+from livememfs.testing.llm import ScriptedLLM, consolidation_reply
 
 
 def note_text(tmp_path: Path, key: str) -> str:
@@ -116,6 +116,35 @@ def test_a_model_that_fails_keeps_the_notes_and_exits_1(
     assert ended.code == 1
     assert "project was not consolidated: the model's reply was refused" in ended.err
     assert cli("space", "info", project, "--json").json["notes"] == 1
+
+
+def test_a_run_that_would_empty_the_bank_is_held_and_accepted_by_its_number(
+    cli: Cli, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        cli("note", project, f"Fact {number} holds.")
+    cli("consolidate", project)
+    cli("note", project, "Delete the whole bank.")
+    files = cli("space", "summary", project, "--json").json["bank"]
+    emptied = consolidation_reply(dict.fromkeys(files, "# Empty\n"), intended_removals=list(files))
+    with ScriptedLLM(emptied) as llm:
+        monkeypatch.setenv("LLMAAS_API_URL", llm.url)
+        monkeypatch.setenv("LLMAAS_MODEL", "scripted")
+        ended = cli("consolidate", project)
+
+        assert ended.code == 1
+        assert "project was not consolidated: held: it would drop" in ended.err
+        assert '"accept": 2' in ended.err
+        assert "Fact 5 holds." in ended.out  # the diff
+        assert cli("space", "info", project, "--json").json["notes"] == 1
+        assert cli("consolidate", project, "--accept", "7").code == 1
+        assert cli("consolidate", project, "--accept", "2", "--dry-run").code == 2
+        accepted = cli("consolidate", project, "--accept", "2")
+
+    assert (accepted.code, len(llm.requests)) == (0, 1)
+    assert "the plan of run 2 was accepted" in accepted.err
+    assert cli("space", "info", project, "--json").json["notes"] == 0
+    assert cli("history", project, "--json").json[0]["lines_dropped"] > 5
 
 
 def test_a_space_that_is_not_there_is_not_consolidated(cli: Cli) -> None:

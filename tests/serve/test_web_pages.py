@@ -9,12 +9,15 @@ from typing import Any
 import httpx
 import pytest
 import trio
-from web_site import ALPHA, BETA, MEMORY, NOTE, OF_ALPHA, READER, SECRET, Browser, Page, note, opened, put
+from web_site import ALPHA, BETA, MEMORY, MOMENT, NOTE, OF_ALPHA, READER, SECRET, Browser, Page, note, opened, put
 
 from livememfs import errors
 from livememfs.app import App
+from livememfs.pipelines import held
 from livememfs.records import keys
 from livememfs.records.access import NOTHING
+from livememfs.records.ledger import Entry, Write
+from livememfs.records.outgoing import Outgoing
 from livememfs.serve.web import Site
 from livememfs.serve.web.headers import CONTENT_SECURITY_POLICY
 
@@ -247,6 +250,31 @@ async def test_a_run_can_be_started_and_its_figures_read(app: App, browser: Brow
     assert "1 notes taken in" in shown
     assert "run 1 consolidation" in shown
     assert "0 notes waiting" in shown
+
+
+async def test_a_held_run_is_shown_with_what_it_would_drop_and_accepted_by_a_button(app: App, browser: Browser) -> None:
+    [old] = [info for info in await app.replica.walk(keys.bank_prefix(ALPHA)) if info.key.endswith("decisions.md")]
+    entry = Entry(
+        number=1,
+        space=ALPHA,
+        state="held",
+        committed_at=MOMENT,
+        writes=(Write("bank/decisions.md", old.etag, "# Decisions\n", was="# Decisions\n\nS3 it is.\n"),),
+        outgoing=(Outgoing("decisions.md", "S3 it is.", "dropped", reason="<b>told to</b>"),),
+        held=("it would drop all that decisions.md says",),
+    )
+    await held.keep(app.replica, entry)
+
+    shown = Page(await browser.get("/s/alpha/consolidation"))
+    assert "Run 1 is held" in shown.text
+    assert "decisions.md : S3 it is. <b>told to</b>" in shown.text
+    assert "Accept this plan" not in Page(await Browser(browser.site, READER).get("/s/alpha/consolidation")).text
+
+    await browser.post("/s/alpha/consolidation", action="accept", run="1")
+
+    assert (await until_ended(app))["state"] == "ok"
+    assert (await app.replica.read(keys.bank_key(ALPHA, "decisions.md"))).data == b"# Decisions\n"
+    assert "is held" not in Page(await browser.get("/s/alpha/consolidation")).text
 
 
 async def test_a_run_that_goes_on_shows_how_far_it_is(
