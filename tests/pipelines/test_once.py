@@ -454,6 +454,12 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
     virtual.run(main)
 
 
+async def given_up(scene: Scene, replica: Replica) -> None:
+    """Wait until an attempt has ended, and the next has not begun."""
+    while (op := replica.journal.newest(scene.key)) is not None and op.in_flight:
+        await trio.sleep(0.01)
+
+
 def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_same_note(tmp_path: Path) -> None:
     async def main() -> None:
         world = World()
@@ -462,8 +468,7 @@ def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_
         async with Host(world, tmp_path, line).process() as replica:
             scene.accept(replica)
             await line.arrived.wait()
-            while (info := replica.journal.newest(scene.key)) is not None and info.in_flight:
-                await trio.sleep(0.01)
+            await given_up(scene, replica)
             shown = replica.now(scene.key)
             assert shown is not None
             replica.restamp(shown, {"livememfs-mtime": "1"})
@@ -472,6 +477,37 @@ def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_
             line.fail_all = None
             await settled(replica)
         assert await scene.there() == {}
+
+    virtual.run(main)
+
+
+def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), Line(world.memory, "answer lost")
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            await line.arrived.wait()
+            await given_up(scene, replica)
+            gone, delete = trio.Event(), line.delete
+
+            async def lost(key: str, **more: Any) -> None:
+                await delete(key, **more)
+                line.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+                gone.set()
+                raise errors.Unreachable("reset", endpoint="the bucket")
+
+            line.delete = lost  # type: ignore[method-assign]
+            replica.remove(scene.key, base=replica.now(scene.key))
+            line.fail_all = None
+            await gone.wait()
+            assert await scene.there() == {}
+            scene.accept(replica)
+            await trio.sleep(60)  # the removal was given up, and the new note has taken its place
+            line.fail_all = None
+            await settled(replica)
+            assert list(await scene.there()) == [scene.key]
 
     virtual.run(main)
 
