@@ -7,6 +7,7 @@ virtual.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.taken import added
 from livememfs.records import keys
+from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
@@ -596,6 +598,19 @@ def test_a_note_edited_while_a_run_took_it_comes_with_what_is_new_in_it() -> Non
             assert [dict(entry.continues) for entry in await world.ledger()] == [{}, {scene.key: 1}]
             assert (await scene.said(), await scene.there()) == (1, {})
             assert sum(text.count(MORE) for text in (await world.bank()).values()) == 1
+
+    virtual.run(main)
+
+
+def test_an_entry_of_a_later_livememfs_is_read_without_what_is_not_known_of_it() -> None:
+    async def main() -> None:
+        async with one_host() as (world, _, replica):
+            await run(world, replica)
+            (entry,) = await world.ledger()
+            later = json.loads(entry.render())
+            for part in (later, *later["removes"], *later["writes"]):
+                part["new"] = 1
+            assert Entry.parse(json.dumps(later).encode()) == entry
 
     virtual.run(main)
 
