@@ -197,7 +197,7 @@ class Journal:
             with self._database.atomic():
                 self._change(waiting, meta=dict(meta))
                 if waiting.tries:  # what the bucket may have under the old id does not have these
-                    self._change(waiting, op_id=uuid4().hex, sent=f"{waiting.sent} {waiting.op_id}".strip())
+                    self._change(waiting, op_id=uuid4().hex, sent=waiting.sent_by())
                 self._store(waiting)
             return waiting
         made = Operation(0, uuid4().hex, "meta", info.key, etag=info.etag, size=info.size, meta=dict(meta))
@@ -399,7 +399,7 @@ class Journal:
                 self._change(later, base=base, base_blob=op.base_blob)
             if later.kind == "meta" and op.kind != "meta":
                 self._change(later, kind=op.kind, blob=op.blob, source=op.source)
-            sent = f"{op.sent} {op.op_id} {later.sent}".strip()
+            sent = f"{op.sent_by()} {later.sent}".strip()
             after = op.after if later.after is None else later.after
             self._change(later, sent=sent, tries=op.tries + later.tries, after=after)
             self._remove(op)

@@ -24,6 +24,9 @@ BEFORE = "<"
 NEVER = "!"
 """`base`: no version there is; the bucket's and this one must be settled."""
 
+REMOVAL = "-"
+"""In `sent`, behind a removal: what comes after it is not what was removed, were it byte for byte the same."""
+
 COLUMNS = (
     "op_id",
     "kind",
@@ -79,6 +82,21 @@ class Operation:
         """Whether a version with this id is our own work: this operation's, or of one that it took the place of."""
         return op_id in (self.op_id, *self.sent.split())
 
+    @property
+    def attempts(self) -> list[str]:
+        """The ids of earlier attempts."""
+        return [op_id for op_id in self.sent.split() if op_id != REMOVAL]
+
+    @property
+    def attempts_since_removal(self) -> list[str]:
+        """The same without those of what was removed since."""
+        return self.sent.rpartition(REMOVAL)[2].split()
+
+    def sent_by(self) -> str:
+        """`sent` of whoever takes the place of this one, which may have arrived."""
+        removal = f" {REMOVAL}" if self.kind == "delete" else ""
+        return f"{self.sent} {self.op_id}{removal}".strip()
+
     def info(self) -> ObjectInfo | None:
         """What the key has once this is done; None: nothing."""
         if self.kind == "delete":
@@ -103,7 +121,7 @@ def take_over(op: Operation, waiting: Operation) -> None:
     """Have `op` stand for `waiting`: what that one was based on, waited for and sent is now `op`'s."""
     op.base, op.base_blob = waiting.base, waiting.base_blob
     if waiting.tries:
-        op.sent = f"{waiting.sent} {waiting.op_id} {op.sent}".strip()
+        op.sent = f"{waiting.sent_by()} {op.sent}".strip()
         op.tries += waiting.tries
         if op.kind == "delete" and op.base is FREE:
             op.base = waiting.etag

@@ -259,7 +259,7 @@ class Uploader:
         if op.base is not FREE or not repeated or not keys.is_note(op.key) or await self._find(op.key) is not None:
             return False
         own = op.op_id if op.origin is None else ""  # what another's version was joined into has never been sent
-        return await self._removals.has_taken(op.key, own, op.sent.split(), sha256, op.modified)
+        return await self._removals.has_taken(op.key, own, op.attempts_since_removal, sha256, op.modified)
 
     def _let_go(self, op: Operation) -> bool:
         log.info("a note was stored and has been taken away since; it is not stored again", key=op.key)
@@ -272,7 +272,7 @@ class Uploader:
         if not keys.is_note(op.key):
             return op.meta
         if op.base is FREE:
-            return with_makers(op.meta, [*op.sent.split(), op.op_id] if op.sent else ())
+            return with_makers(op.meta, [*op.attempts, op.op_id] if op.sent else ())
         if MADE_META in op.meta:
             return op.meta
         return with_makers(op.meta, makers_of((await self._find(op.key) or _NOTHING).meta))
@@ -282,7 +282,7 @@ class Uploader:
         ids, sha256 = op.meta.get(MADE_META, "").split(), op.meta.get(SHA_META, "")
         if not ids and (found := await self._find(op.key)) is not None:
             ids, sha256 = list(ids_of(found.meta)), (found.meta or {}).get(SHA_META, "")
-        await self._removals.leave_trace(op.key, [*ids, *op.sent.split()], sha256)
+        await self._removals.leave_trace(op.key, [*ids, *op.attempts], sha256)
 
     async def _delete(self, op: Operation) -> bool:
         if keys.is_note(op.key):

@@ -142,7 +142,7 @@ async def _marks(replica: Replica, source: str, target: str) -> dict[str, str] |
     if not keys.is_note(target):
         return None
     found = (await replica.stat(source, fresh=True)).meta or {}
-    return {name: value for name, value in found.items() if name not in OF_ONE_VERSION}
+    return {name: value for name, value in found.items() if name not in (OP_META, MADE_META)}
 
 
 async def _copy_over(replica: Replica, item: ObjectInfo, target: str, versions: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ virtual.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ from livememfs.pipelines.queue import Consolidations
 from livememfs.pipelines.result import RunResult
 from livememfs.pipelines.taken import added
 from livememfs.records import keys
+from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
@@ -454,6 +456,12 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
     virtual.run(main)
 
 
+async def given_up(scene: Scene, replica: Replica) -> None:
+    """Wait until an attempt has ended, and the next has not begun."""
+    while (op := replica.journal.newest(scene.key)) is not None and op.in_flight:
+        await trio.sleep(0.01)
+
+
 def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_same_note(tmp_path: Path) -> None:
     async def main() -> None:
         world = World()
@@ -462,8 +470,7 @@ def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_
         async with Host(world, tmp_path, line).process() as replica:
             scene.accept(replica)
             await line.arrived.wait()
-            while (info := replica.journal.newest(scene.key)) is not None and info.in_flight:
-                await trio.sleep(0.01)
+            await given_up(scene, replica)
             shown = replica.now(scene.key)
             assert shown is not None
             replica.restamp(shown, {"livememfs-mtime": "1"})
@@ -472,6 +479,37 @@ def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_
             line.fail_all = None
             await settled(replica)
         assert await scene.there() == {}
+
+    virtual.run(main)
+
+
+def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there(tmp_path: Path) -> None:
+    async def main() -> None:
+        world = World()
+        await world.seed()
+        scene, line = Scene(world), Line(world.memory, "answer lost")
+        async with Host(world, tmp_path, line).process() as replica:
+            scene.accept(replica)
+            await line.arrived.wait()
+            await given_up(scene, replica)
+            gone, delete = trio.Event(), line.delete
+
+            async def lost(key: str, **more: Any) -> None:
+                await delete(key, **more)
+                line.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+                gone.set()
+                raise errors.Unreachable("reset", endpoint="the bucket")
+
+            line.delete = lost  # type: ignore[method-assign]
+            replica.remove(scene.key, base=replica.now(scene.key))
+            line.fail_all = None
+            await gone.wait()
+            assert await scene.there() == {}
+            scene.accept(replica)
+            await trio.sleep(60)  # the removal was given up, and the new note has taken its place
+            line.fail_all = None
+            await settled(replica)
+            assert list(await scene.there()) == [scene.key]
 
     virtual.run(main)
 
@@ -560,6 +598,19 @@ def test_a_note_edited_while_a_run_took_it_comes_with_what_is_new_in_it() -> Non
             assert [dict(entry.continues) for entry in await world.ledger()] == [{}, {scene.key: 1}]
             assert (await scene.said(), await scene.there()) == (1, {})
             assert sum(text.count(MORE) for text in (await world.bank()).values()) == 1
+
+    virtual.run(main)
+
+
+def test_an_entry_of_a_later_livememfs_is_read_without_what_is_not_known_of_it() -> None:
+    async def main() -> None:
+        async with one_host() as (world, _, replica):
+            await run(world, replica)
+            (entry,) = await world.ledger()
+            later = json.loads(entry.render())
+            for part in (later, *later["removes"], *later["writes"]):
+                part["new"] = 1
+            assert Entry.parse(json.dumps(later).encode()) == entry
 
     virtual.run(main)
 
