@@ -101,6 +101,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
         remaining=remaining,
         unreadable=unreadable,
         ledger=choice.ledger,
+        now=choice.now,
         known=known,
         taken=frozenset(_id_of(info.key) for info in memories),
         digested=digested,

@@ -84,6 +84,7 @@ class Inputs:
     :unreadable: names in `live/` that are not UTF-8 text
     :ledger:     number of the last run in the ledger, 0 before the first
     :synthesis_text: the whole object, None when there is none or it is no text
+    :now:        when the run began
     """
 
     space: str
@@ -98,6 +99,7 @@ class Inputs:
     bank: Mapping[str, BankFile] = field(default_factory=dict)
     ledger: int = 0
     synthesis_text: str | None = None
+    now: datetime | None = None
 
     @property
     def number(self) -> int:
@@ -124,7 +126,7 @@ async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)
     read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
-    return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text)
+    return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text, choice.now)
 
 
 async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:

@@ -246,21 +246,21 @@ class _Run(Generic[InputsT, PlanT]):
         messages = self.work.prompt(inputs)
         self.control.report("asking")
         try:
-            return self._plan(await self._ask(model, messages), inputs)
+            return self._plan(await self._ask(model, messages), inputs, last=False)
         except ReplyRefused as refused:
             faults = str(refused.values["detail"])
             self._refused(refused)
         log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
         self.control.report("asking again")
         try:
-            return self._plan(await self._ask(model, asked_again(messages, faults)), inputs)
+            return self._plan(await self._ask(model, asked_again(messages, faults)), inputs, last=True)
         except ReplyRefused as refused:
             self._refused(refused)
             raise
 
-    def _plan(self, reply: ChatReply, inputs: InputsT) -> PlanT:
+    def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
         try:
-            return self.work.plan(reply, inputs, self.at.settings)
+            return self.work.plan(reply, inputs, self.at.settings, last=last)
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise
