@@ -106,11 +106,9 @@ class Settings(BaseModel):
     llmaas_temperature: float = Field(0.3, ge=0, le=2, description="sampling temperature")
     context_window: int = Field(100_000, gt=0, description="tokens the model takes and gives in one call")
     chars_per_token: float = Field(4.0, gt=0, description="characters in a token, to estimate lengths by")
-    coverage: Literal["account", "overlap"] = Field(
-        "account", description="overlap: take replies without an account of the notes, judged by shared words"
-    )
-    unsourced: Literal["refuse", "list"] = Field(
-        "refuse", description="list: dates, versions, references and paths without a source are listed, not refused"
+    unsourced: Literal["list", "refuse"] = Field(
+        "list",
+        description="refuse: no reply with a date, version, reference or path that has no source; list: name them",
     )
     drop_limit: float = Field(
         0.3, ge=0, le=1, description="part of a bank's lines that a run may drop; one that would drop more is held"

@@ -167,7 +167,6 @@ def consolidation_settings(settings: Settings) -> ConsolidationSettings:
         temperature=settings.llmaas_temperature,
         context_window=settings.context_window,
         chars_per_token=settings.chars_per_token,
-        coverage=settings.coverage,
         unsourced=settings.unsourced,
         drop_limit=settings.drop_limit,
     )

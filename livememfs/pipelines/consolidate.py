@@ -43,9 +43,8 @@ class Consolidation(Work[Inputs, Plan]):
     def prompt(self, inputs: Inputs) -> list[ChatMessage]:
         return consolidation_prompt(inputs)
 
-    def plan(self, reply: ChatReply, inputs: Inputs, settings: ConsolidationSettings) -> Plan:
-        overlap, lenient = settings.coverage == "overlap", settings.unsourced == "list"
-        return plan_from_reply(reply, inputs, overlap=overlap, lenient=lenient)
+    def plan(self, reply: ChatReply, inputs: Inputs, settings: ConsolidationSettings, *, last: bool) -> Plan:
+        return plan_from_reply(reply, inputs, overlap=last, lenient=settings.unsourced == "list")
 
     def without_model(self, inputs: Inputs) -> Plan:
         notes = [live.unread for live in inputs.notes]
@@ -69,7 +68,7 @@ class Consolidation(Work[Inputs, Plan]):
         return (*dropping, *skips_all(plan.coverage, len(inputs.notes)))
 
     def takes_away(self, inputs: Inputs, plan: Plan) -> bool:
-        return bool(plan.coverage.fates)
+        return bool(plan.coverage.fates or plan.changes)
 
     def preview(self, inputs: Inputs, plan: Plan) -> dict[str, Any]:
         return {"diff": render_diff(inputs, plan)}

@@ -7,7 +7,7 @@ hold, the same note twice. A note of which nothing is said is no fault; it stays
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,24 +55,24 @@ class Coverage:
 def overlap_coverage(notes: Sequence[Note], changes: Mapping[str, tuple[str, str]]) -> Coverage:
     """What became of notes by the words they share with what was added to files (old and new text by name).
 
-    For replies without an account. A note counts as used in a file that took in `TAKEN_IN` of its words; one that no
-    file took in stays.
+    For replies without an account. A note counts as used in the files that took up words of it, when the files of the
+    reply together have `TAKEN_IN` of its words; any other stays.
     """
     added = {name: words(new) - words(old) for name, (old, new) in changes.items()}
-    present = {name: words(new) for name, (_, new) in changes.items()}
+    present = frozenset[str]().union(*(words(new) for _, new in changes.values()))
     fates: dict[int, Fate] = {}
     for number, note in enumerate(notes, 1):
         own = words(note.body)
-        if not own:
-            continue
-        used = tuple(
-            name
-            for name in changes
-            if len(own & present[name]) >= len(own) * TAKEN_IN and (own & added[name] or changes[name][0] == "")
-        )
-        if used:
+        used = tuple(name for name in changes if own & added[name])
+        if used and len(own & present) >= len(own) * TAKEN_IN:
             fates[number] = Fate(used_in=used)
     return Coverage(fates)
+
+
+def shares_words(notes: Sequence[Note], texts: Iterable[str]) -> bool:
+    """Whether some texts have any word of any note."""
+    said = frozenset[str]().union(*map(words, texts))
+    return any(words(note.body) & said for note in notes)
 
 
 def words(text: str) -> set[str]:

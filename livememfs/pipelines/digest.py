@@ -47,7 +47,9 @@ class Digest(Work[DigestInputs, DigestPlan]):
     def prompt(self, inputs: DigestInputs) -> list[ChatMessage]:
         return digest_prompt(inputs)
 
-    def plan(self, reply: ChatReply, inputs: DigestInputs, settings: ConsolidationSettings) -> DigestPlan:
+    def plan(
+        self, reply: ChatReply, inputs: DigestInputs, settings: ConsolidationSettings, *, last: bool
+    ) -> DigestPlan:
         return plan_from_reply(reply, inputs, lenient=settings.unsourced == "list")
 
     def without_model(self, inputs: DigestInputs) -> DigestPlan:

@@ -116,6 +116,7 @@ async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInpu
         unreadable=unreadable,
         ledger=choice.ledger,
         late=late,
+        now=choice.now,
         known=known,
         taken=frozenset(_id_of(info.key) for info in memories),
         digested=digested,

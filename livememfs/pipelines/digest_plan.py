@@ -17,13 +17,13 @@ from livememfs.llm.reply import extract_json
 from livememfs.pipelines.batches import Joined, Room
 from livememfs.pipelines.coverage import Coverage, Fate
 from livememfs.pipelines.digest_inputs import DigestInputs, Known, within
-from livememfs.pipelines.judge import is_hard, said
+from livememfs.pipelines.judge import sources_of
 from livememfs.pipelines.pieces import Piece
 from livememfs.pipelines.plan import front_matter_faults, listed, printable, shown, text_faults
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.memory import CATEGORIES, TYPES, expiry
-from livememfs.records.sources import Sources
+from livememfs.records.sources import Sources, is_hard
 
 MAX_FACT_BYTES = 4_096
 """A memory is a sentence or a few. What is longer is a note again."""
@@ -106,7 +106,7 @@ def make_plan(
         faults.append("it says of no note what became of it")
     if faults:
         raise ReplyRefused(listed(faults))
-    sources = Sources([*said(inputs), *(known.content for known in inputs.known)])
+    sources = sources_of(inputs, (known.content for known in inputs.known))
     judged = [_judged(fact, sources, inputs.known) for fact in facts]
     if not lenient and (invented := [text for number, one in enumerate(judged, 1) for text in _invented(number, one)]):
         raise ReplyRefused(listed(invented))

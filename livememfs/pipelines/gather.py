@@ -108,6 +108,7 @@ class Inputs:
     :late:       names of notes that were taken before and that a late upload had stored again
     :synthesis_text: the whole object, None when there is none or it is no text
     :excerpt:    what a request shows of the bank; None: all of it
+    :now:        when the run began
     """
 
     space: str
@@ -124,6 +125,7 @@ class Inputs:
     synthesis_text: str | None = None
     excerpt: Excerpt | None = None
     late: tuple[str, ...] = ()
+    now: datetime | None = None
 
     @property
     def number(self) -> int:
@@ -150,8 +152,8 @@ async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     rules = await _read_rules(replica, space, seal=choice.seal)
     synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)
-    read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank)
-    return Inputs(space, meta, meta_etag, *read, choice.ledger, synthesis_text, late=late)
+    read = (rules, synthesis, synthesis_etag, notes, remaining, unreadable, bank, choice.ledger, synthesis_text)
+    return Inputs(space, meta, meta_etag, *read, late=late, now=choice.now)
 
 
 async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:

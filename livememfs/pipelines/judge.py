@@ -6,29 +6,27 @@ Owns what the ledger and the metrics say of a plan that passed. Refuses nothing;
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from livememfs.pipelines.gather import Inputs
+from livememfs.records import keys
+from livememfs.records.facts import notes_key, run_keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.markdown import Document, shown_path
-from livememfs.records.sources import Sources, unsourced
+from livememfs.records.sources import Said, Sources, unsourced
 from livememfs.records.times import iso
 
 TARGET_BYTES = 65_536
 """What the model is told to keep a file under. Above it a bank gets dear to read; it is no less true."""
 _LISTED = 200
-_HARD = re.compile(
-    r"""[0-9]{4}-[0-9]{2}-[0-9]{2} | [0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4} | [0-9]\S*\s+[^\W\d]{3,}\.?(?:\s+[0-9]{4})?$
-    | ^[^\W\d]{3,}\.?\s+[0-9] | \bv[0-9] | [0-9]+\.[0-9]+\.[0-9]+ | ^\#[0-9] | / | \.[a-z][a-z0-9]{0,5}$""",
-    re.VERBOSE | re.IGNORECASE,
-)
+_OF_THE_SPACE = "`bank/` `live/` `_rules.md` `_synthesis.md` `_meta.json`"
 
 
 def judge(
     changes: Mapping[str, tuple[str, str]], synthesis: str, inputs: Inputs
 ) -> tuple[tuple[Unsourced, ...], tuple[str, ...]]:
     """Lines of the new texts (old and new by name) that state what no source has; and warnings."""
-    sources = Sources(said(inputs))
+    sources = sources_of(inputs, map(_name_forms, changes))
     found = [
         Unsourced(name, one.number, one.line, one.facts)
         for name, (old, new) in {**changes, "_synthesis.md": ("", synthesis)}.items()
@@ -45,18 +43,27 @@ def judge(
     return tuple(found[:_LISTED]), tuple(warnings)
 
 
-def is_hard(fact: str) -> bool:
-    """Whether a fact is of a kind that is made up or not: dates, versions, references, paths; a bare number may be a
-    count, and a name with a digit in it a common one.
+def sources_of(inputs: Inputs, also: Iterable[str] = ()) -> Sources:
+    """Everything that a fact of a reply may come from: what the model was shown, today, and the numbers of the runs.
+
+    :also: further texts
     """
-    return _HARD.search(fact) is not None
-
-
-def said(inputs: Inputs) -> list[str]:
-    """Every text of the inputs that a fact may come from."""
-    texts = [inputs.rules, inputs.synthesis.body if inputs.synthesis else "", *inputs.bank_texts().values()]
+    texts: list[str | Said] = [inputs.rules, inputs.space, _OF_THE_SPACE, *inputs.bank_texts().values(), *also]
+    texts += map(_name_forms, inputs.bank)
+    if inputs.now is not None:
+        texts.append(iso(inputs.now))
+    numbers = {inputs.number - 1, inputs.number}
+    if inputs.synthesis is not None:
+        texts.append(inputs.synthesis.body)
+        numbers |= {inputs.synthesis.number, inputs.synthesis.number + 1}
     for live in inputs.notes:
         note = live.note
-        texts += [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
-        texts += [str(value) for value in note.extra.values()]
-    return texts
+        told = [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
+        texts.append(Said("\n".join([*told, *map(str, note.extra.values())]), note.timestamp))
+    return Sources(texts, [notes_key(len(inputs.notes)), *(key for number in numbers for key in run_keys(number))])
+
+
+def _name_forms(name: str) -> str:
+    """A file of the bank as texts speak of it: with the folder and without, with the extension and without."""
+    stem = name.removesuffix(".md")
+    return f"`{keys.BANK}/{name}` `{keys.BANK}/{stem}` {stem} {re.sub('[-_/.]', ' ', stem)}"

@@ -32,9 +32,8 @@ class ConsolidationSettings:
     :max_tokens:      largest reply asked for
     :context_window:  tokens that the model takes and gives in one call
     :chars_per_token: by which the length of a request is estimated
-    :coverage:        `account`: a reply says of each note what became of it; `overlap`: one that does not is judged by
-                      the words that a note and the files share
-    :unsourced:       `refuse`: no date, version, reference or path that no source has; `list`: the ledger lists them
+    :unsourced:       `list`: the ledger lists lines with facts that no source has; `refuse`: there is no date, version,
+                      reference or path among them, or the reply is refused
     :drop_limit:      the part of a bank's lines that a run may drop; one that would drop more is held
     """
 
@@ -44,8 +43,7 @@ class ConsolidationSettings:
     temperature: float = 0.3
     context_window: int = 100_000
     chars_per_token: float = 4.0
-    coverage: Literal["account", "overlap"] = "account"
-    unsourced: Literal["refuse", "list"] = "refuse"
+    unsourced: Literal["list", "refuse"] = "list"
     drop_limit: float = 0.3
 
     @property

@@ -15,15 +15,16 @@ from typing import Any, Literal
 from livememfs.errors import InvalidName, ReplyRefused
 from livememfs.llm.base import ChatReply
 from livememfs.llm.reply import extract_json
-from livememfs.pipelines.coverage import Coverage, overlap_coverage, read_coverage
+from livememfs.pipelines.coverage import Coverage, overlap_coverage, read_coverage, shares_words
 from livememfs.pipelines.gather import BankFile, Inputs
-from livememfs.pipelines.judge import is_hard, judge
+from livememfs.pipelines.judge import judge
 from livememfs.records import frontmatter
 from livememfs.records.edits import Edit, EditRefused
 from livememfs.records.ledger import Unsourced
 from livememfs.records.markdown import apply_edits
 from livememfs.records.names import check_bank_name
 from livememfs.records.outgoing import Outgoing, Reason
+from livememfs.records.sources import is_hard
 
 MAX_FILE_BYTES = 1_048_576
 SHRINKAGE_FROM = 200
@@ -35,6 +36,7 @@ _REASON_KEYS = ("filename", "text", "reason")
 _FILE_KEYS = {"filename", "action"}
 _BODY_KEYS = {"content", "edits"}
 _ACTIONS = ("created", "updated")
+_NO_ACCOUNT = "the reply does not say what became of the notes; those whose words its files have count as used"
 _LISTED_FAULTS = 40
 _SHOWN_CHARS = 120
 
@@ -89,7 +91,7 @@ class Plan:
 def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
     """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
 
-    :overlap: a reply without an account of the notes is judged by the words that files and notes share
+    :overlap: a reply without an account of the notes is judged by the words that files and notes share, not refused
     :lenient: dates, versions, references and paths that no source has are listed like numbers, and not refused
     """
     if reply.finish_reason != "stop":
@@ -111,19 +113,27 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
     if "coverage" in reply:
         coverage = read_coverage(reply["coverage"], len(inputs.notes), named, faults)
     else:
-        coverage = overlap_coverage([live.note for live in inputs.notes], changes_by_name(changes))
-        if not coverage.fates and not faults:
-            faults.append("it says of no note what became of it, and no file has taken up the words of one")
+        coverage = _by_overlap(inputs, changes, synthesis, faults)
     if faults:
         raise ReplyRefused(listed(faults))
     updated = sum(change.action == "updated" for change in changes)
     written = tuple(change for change in changes if change.content != change.old)
     same = len(changes) - len(written)
     unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
+    if "coverage" not in reply:
+        warnings = (_NO_ACCOUNT, *warnings)
     if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
         raise ReplyRefused(listed(invented))
     reasons, odd = _read_reasons(reply.get("dropped", []))
     return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons)
+
+
+def _by_overlap(inputs: Inputs, changes: Iterable[FileChange], synthesis: str, faults: list[str]) -> Coverage:
+    """What became of the notes where the reply does not say. One that has nothing of any note is at fault."""
+    notes = [live.note for live in inputs.notes]
+    if not faults and not shares_words(notes, [synthesis, *(change.content for change in changes)]):
+        faults.append("it says of no note what became of it, and no file has taken up the words of one")
+    return overlap_coverage(notes, changes_by_name(changes))
 
 
 def _invented(one: Unsourced) -> list[str]:

@@ -316,22 +316,22 @@ class _Run(Generic[InputsT, PlanT]):
         messages = self.work.prompt(inputs)
         self.control.report("asking")
         try:
-            return await self._plan(await self._ask(model, messages), inputs)
+            return await self._plan(await self._ask(model, messages), inputs, last=False)
         except ReplyRefused as refused:
             faults = str(refused.values["detail"])
             self._refused(refused)
         log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
         self.control.report("asking again")
         try:
-            return await self._plan(await self._ask(model, asked_again(messages, faults)), inputs)
+            return await self._plan(await self._ask(model, asked_again(messages, faults)), inputs, last=True)
         except ReplyRefused as refused:
             self._refused(refused)
             raise
 
-    async def _plan(self, reply: ChatReply, inputs: InputsT) -> PlanT:
+    async def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
         size = sum(len(file.text or "") for file in inputs.bank.values())
         try:
-            return await aside(size, partial(self.work.plan, reply, inputs, self.at.settings))
+            return await aside(size, partial(self.work.plan, reply, inputs, self.at.settings, last=last))
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise

@@ -42,8 +42,8 @@ class Work(ABC, Generic[InputsT, PlanT]):
         """The request."""
 
     @abstractmethod
-    def plan(self, reply: ChatReply, inputs: InputsT, settings: ConsolidationSettings) -> PlanT:
-        """The plan in a reply. Raises ReplyRefused."""
+    def plan(self, reply: ChatReply, inputs: InputsT, settings: ConsolidationSettings, *, last: bool) -> PlanT:
+        """The plan in a reply; `last`: the model is not asked again. Raises ReplyRefused."""
 
     @abstractmethod
     def without_model(self, inputs: InputsT) -> PlanT:

@@ -1,8 +1,8 @@
 """The facts in a text: numbers, dates, times, versions, `#123` references, identifiers with digits, paths and URLs.
 
-Owns what counts as one in a text, and the facts that take several words; `forms` has those of one word. Refuses to
-understand: `60 s` is the number 60, and a month is only one beside a day or a year. Marks of Markdown (list ordinals,
-heading numbers, fences, footnotes) are no facts. Pure, linear in the text; may be called from any thread.
+Owns what counts as one in a text, and the marks of Markdown (list ordinals, heading numbers, fences, footnotes) that do
+not. Refuses to understand: a month is only one beside a day or a year, and `yesterday` is no fact. Pure, linear in the
+text; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -10,57 +10,41 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from livememfs.records.forms import MAYBE, Fact, date_keys, in_word, number_key, one
-
-_MONTHS = {
-    1: "january jan janvier janv",
-    2: "february feb février fevrier févr fevr fév",
-    3: "march mar mars",
-    4: "april apr avril avr",
-    5: "may mai",
-    6: "june jun juin",
-    7: "july jul juillet juil",
-    8: "august aug août aout",
-    9: "september sept sep septembre",
-    10: "october oct octobre",
-    11: "november nov novembre",
-    12: "december dec décembre decembre déc",
-}
-_MONTH = {name: number for number, names in _MONTHS.items() for name in names.split()}
-_NAMES = "|".join(sorted(_MONTH, key=len, reverse=True))
-_GAP = "[ \t\u00a0\u202f]"
+from livememfs.records import dates, quantities
+from livememfs.records.dates import GAP
+from livememfs.records.fact import Fact, bare_key, number_key
+from livememfs.records.forms import MAYBE, identifier_key, in_word, prefixes
 
 # Several words that are one fact: they are found first, and what they take up is no other fact.
-_DAY = r"(?P<{0}>[0-9]{{1,2}})(?:st|nd|rd|th|er)?"
-_DAY_MONTH = re.compile(
-    rf"(?<![\w./:-]){_DAY.format('day')}{_GAP}(?:of{_GAP})?(?P<month>{_NAMES})\b\.?(?:,?{_GAP}(?P<year>[0-9]{{4}})\b)?",
-    re.I,
-)
-_MONTH_DAY = re.compile(
-    rf"(?<!\w)(?=[adfjmnosADFJMNOS])(?P<month>{_NAMES})\b\.?{_GAP}"
-    rf"(?:{_DAY.format('day')}\b(?:,?{_GAP}(?P<year>[0-9]{{4}})\b)?(?!:)|(?P<alone>[0-9]{{4}})\b)",
-    re.I,
-)
-_CLOCK = re.compile(
-    rf"(?<![\w.:-])(?P<hour>[0-9]{{1,2}})(?::(?P<minute>[0-9]{{2}}))?{_GAP}?(?P<half>[ap])\.?m\b\.?", re.I
-)
 _THOUSANDS = re.compile(r"(?<![\w.,:/#-])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![\w:/-]|[.,][0-9]{3})")
 _LABELLED = re.compile(
-    rf"(?<![\w-])(?P<word>issues?|tickets?|bugs?|pr|mr|request|version){_GAP}(?:n[°o]\.?{_GAP}?)?"
+    rf"(?<![\w-])(?P<word>issues?|tickets?|bugs?|pr|mr|request|version){GAP}(?:n[°o]\.?{GAP}?)?"
     r"(?P<number>[0-9]+)\b(?![.,][0-9])",
     re.I,
 )
+_NOTES = re.compile(rf"(?<![\w.,:/#-])(?P<number>[0-9]+)(?:{GAP}[^\W\d]+)?{GAP}notes?\b", re.I)
+_RUN_NAMES = r"(?:consolidation|synth[eè]s[ei]s?|run)"
+_RUN = re.compile(
+    rf"(?<![\w-])(?:{_RUN_NAMES}[ \t\u00a0:*|_]{{1,5}}(?:(?:n[°ºo]|number|numéro)\.?[ \t\u00a0:*|_]{{0,5}})?"
+    rf"(?P<number>[0-9]{{1,9}})|(?P<nth>[0-9]{{1,9}})(?:st|nd|rd|th|re|ère|e|è?me){GAP}{_RUN_NAMES})(?!\w|[.,:/][0-9])",
+    re.I,
+)
+_NAMED = re.compile(
+    rf"(?<![\w./@-])(?P<name>[A-ZÀ-Þ][^\W\d_]+){GAP}(?P<number>[0-9]{{1,9}}(?:\.[0-9]+){{0,4}})(?![\w:/-]|[.,][0-9])"
+)
+_ANY_NAMED = re.compile(r"\b([^\W\d_]{2,})[ \u00a0:@=-]+v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,4})(?![0-9])")
 
 # Marks that are no facts.
 _FENCE = re.compile(r"^[ \t>]*(?:```|~~~).*$", re.M)
 _LEAD = re.compile(
     r"^(?:[ \t>]|[-*+][ \t]|[0-9]{1,2}[.)](?:[ \t]|$)|\[[ xX]\][ \t])*+"
-    r"(?:#{1,6}[ \t]+(?:[0-9]{1,2}(?:\.[0-9]{1,2})*[.)]?[ \t]+(?=[A-ZÀ-Þ])|[0-9]{1,2}[.)][ \t]+)?)?",
+    r"(?:#{1,6}[ \t]+(?:[*_]{1,3})?(?:[0-9]{1,2}(?:\.[0-9]{1,2})*[.)]?[ \t]+(?=[A-ZÀ-Þ])|[0-9]{1,2}[.)][ \t]+)?)?"
+    r"(?:(?:\*\*|__)[0-9]{1,2}[.)](?=[ \t*_]|$))?",
     re.M,
 )
 _NOISE = re.compile(
-    r"\[\^[^\]\s]{1,40}\]|&#?\w{1,10};|</?[A-Za-z][A-Za-z0-9]*"
-    rf"|\b(?:step|part|section|chapter|option|étape|partie|chapitre){_GAP}[0-9]{{1,2}}\b(?![.,:/][0-9])",
+    r"\[\^[^\]\s]{1,40}\]|&#?\w{1,10};|</?[A-Za-z][A-Za-z0-9]*|[0-9]\ufe0f?\u20e3"
+    rf"|\b(?:step|part|section|chapter|option|étape|partie|chapitre){GAP}[0-9]{{1,2}}\b(?![.,:/][0-9])",
     re.I,
 )
 
@@ -76,19 +60,24 @@ def keys(text: str) -> set[str]:
     """Every key that the text makes known; the same as from `find`, but each word is looked at once."""
     found: list[Fact] = []
     words = {word for word in _without_marks(text, found).split() if MAYBE.search(word)}
-    return {key for fact in found for key in fact.says} | {
-        key for word in words for fact in in_word(word) for key in fact.says
-    }
+    return (
+        {key for fact in found for key in fact.says}
+        | {key for word in words for fact in in_word(word) for key in fact.says}
+        | {key for name, number in set(_ANY_NAMED.findall(text)) for key in _named_keys(name, number)}
+    )
 
 
 def _without_marks(text: str, found: list[Fact]) -> str:
     """The text without facts of several words, which are added to `found`, and without what is no fact."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _FENCE.sub("", text)
-    for pattern, read in _SEVERAL_WORDS:
+    for pattern, read in _DAYS:
         text = pattern.sub(_collect(read, found), text)
     text = _LEAD.sub("", text)
-    return _NOISE.sub(" ", text)
+    text = _NOISE.sub(" ", text)
+    for pattern, read in _NUMBERS:
+        text = pattern.sub(_collect(read, found), text)
+    return text
 
 
 def _collect(read: Callable[[re.Match[str]], Fact | None], found: list[Fact]) -> Callable[[re.Match[str]], str]:
@@ -105,44 +94,71 @@ def _collect(read: Callable[[re.Match[str]], Fact | None], found: list[Fact]) ->
 # --- several words ----------------------------------------------------------------------------------------------------
 
 
-def _read_named_date(match: re.Match[str]) -> Fact | None:
-    parts = match.groupdict()
-    month, day = _MONTH[parts["month"].lower()], int(parts["day"] or 0)
-    year = parts["year"] or parts.get("alone") or ""
-    if not day:
-        return one(match[0], f"ym:{year}-{month:02}", f"n:{year}")
-    if not 1 <= day <= 31:
-        return None
-    if not year:
-        return one(match[0], f"md:{month:02}-{day:02}")
-    return one(match[0], *date_keys(int(year), month, day))
-
-
-def _read_clock(match: re.Match[str]) -> Fact | None:
-    hour = int(match["hour"])
-    if not 1 <= hour <= 12:
-        return None
-    hour = hour % 12 + (12 if match["half"] in "pP" else 0)
-    return one(match[0], f"t:{hour:02}:{match['minute'] or '00'}")
-
-
 def _read_thousands(match: re.Match[str]) -> Fact:
     parts = match[0].replace("\u00a0", " ").replace("\u202f", " ").split(" ")
-    whole, single = number_key("".join(parts)), tuple(map(number_key, parts))
-    return Fact(match[0], ((whole,), single), (whole, *single))
+    whole, single = "".join(parts), tuple(map(number_key, parts))
+    return Fact(match[0], ((number_key(whole),), single), (number_key(whole), bare_key(whole), *single))
 
 
 def _read_labelled(match: re.Match[str]) -> Fact:
     """`issue 12` is `#12` to many, and `version 2` is `v2`."""
+    number, label = number_key(match["number"]), "v" if match["word"].lower() == "version" else "r"
+    said = f"{label}:{match['number']}"
+    return Fact(match["number"], ((number,), (said,)) if label == "v" else ((number,),), (number, said))
+
+
+def _read_notes(match: re.Match[str]) -> Fact:
+    """How many notes there are is known to whoever gives them."""
     number = number_key(match["number"])
-    label = "v" if match["word"].lower() == "version" else "r"
-    return Fact(match["number"], ((number,),), (number, f"{label}:{match['number']}"))
+    return Fact(match[0], ((number,), (notes_key(int(match["number"][:9])),)), (number, bare_key(match["number"])))
 
 
-_SEVERAL_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Fact | None]], ...] = (
-    (_DAY_MONTH, _read_named_date),
-    (_MONTH_DAY, _read_named_date),
-    (_CLOCK, _read_clock),
+def _read_run(match: re.Match[str]) -> Fact:
+    """Which consolidation it is is known to whoever makes it."""
+    digits = match["number"] or match["nth"]
+    return Fact(match[0], ((number_key(digits),), (run_keys(int(digits))[0],)), (number_key(digits),))
+
+
+def run_keys(number: int) -> tuple[str, str]:
+    """That there is a run of this number, `consolidation 4` and `#4`."""
+    return f"run:{number}", f"r:{number}"
+
+
+def notes_key(count: int) -> str:
+    """That there are so many notes."""
+    return f"notes:{count}"
+
+
+def _read_named(match: re.Match[str]) -> Fact:
+    """`Python 3`, of which 3.11 may be known."""
+    digits = match["number"]
+    [fact] = in_word(digits)
+    named = identifier_key(f"{match['name']}{digits}")
+    return Fact(digits, (*fact.readings, (named,)), fact.says)
+
+
+def _named_keys(name: str, number: str) -> list[str]:
+    versions = [*prefixes(number), number.partition(".")[0]]
+    return [identifier_key(f"{name}{version}") for version in dict.fromkeys(versions)]
+
+
+_Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], Fact | None]]
+_DAYS: tuple[_Reader, ...] = (
+    (dates.DAY_MONTH, dates.read_named),
+    (dates.MONTH_DAY, dates.read_named),
+    (dates.WEEK, dates.read_week),
+    (dates.CLOCK, dates.read_clock),
+    (dates.HOURS, dates.read_hours),
+    (quantities.QUANTITY, quantities.read_quantity),
+    (quantities.MONEY, quantities.read_money),
+    (quantities.MANY, quantities.read_many),
     (_THOUSANDS, _read_thousands),
+    (_NOTES, _read_notes),
+    (_RUN, _read_run),
     (_LABELLED, _read_labelled),
+)
+"""Looked for before list marks and heading numbers are taken away: `## 20 February` begins with a day."""
+_NUMBERS: tuple[_Reader, ...] = (
+    (dates.DAY, dates.read_day),
+    (_NAMED, _read_named),
 )

@@ -1,8 +1,8 @@
 """Lines of a bank file that state a fact nobody said (design rule 5).
 
 Owns the comparison: each added line with a number, a date, a version, a reference or a path must find it in what the
-file was made from. Refuses nothing: it lists, and the caller decides. What counts as a fact, and as the same one in
-another form, is `facts`'s. Linear in the texts; pure; may be called from any thread.
+file was made from. Refuses nothing: it lists, and the caller decides. What counts as a fact is `facts`'s; what is known
+in another form is found by the keys of `fact`. Linear in the texts; pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from livememfs.records import facts as found_facts
-from livememfs.records.forms import Fact
+from livememfs.records.fact import WORD, Fact, bare_key, number_key
+from livememfs.records.paths import words_in
+from livememfs.records.quantities import NUMBER_WORDS
+from livememfs.records.relative import said_days
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LIST_MARK = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?(?=\s|$)")
@@ -33,20 +37,45 @@ class Unsourced:
     facts: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Said:
+    """A text of which it is known when it was written, so that its `yesterday` is a day."""
+
+    text: str
+    written: datetime
+
+
 class Sources:
     """Every fact that some texts hold. Immutable; build it once for all files of a run."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str | Said], known: Iterable[str] = ()) -> None:
+        """:known: keys of facts that are known besides (see `fact`)"""
+        given = list(texts)
         # One text after the other: words that several of them share are looked at once.
-        self._keys = found_facts.keys("\n".join(texts))
+        self._keys = found_facts.keys("\n".join(each for each in given if isinstance(each, str)))
+        self._keys.update(known)
+        self._words: dict[str, int] = {}
+        for number, each in enumerate(given):
+            if isinstance(each, Said):
+                own = found_facts.keys(each.text)
+                self._keys |= own | said_days(each.text, each.written, own)
+                each = each.text
+            self._add_words(number, each)
+
+    def _add_words(self, number: int, text: str) -> None:
+        """Take note of which text has which words, a bit for each text."""
+        bit, known = 1 << number, self._words
+        for word in {word for token in set(text.split()) for word in words_in(token)}:
+            known[word] = known.get(word, 0) | bit
+            if word in NUMBER_WORDS:
+                self._keys |= {number_key(NUMBER_WORDS[word]), bare_key(NUMBER_WORDS[word])}
 
     def knows(self, fact: str) -> bool:
         """Whether the texts hold a fact, or all facts in a piece of text, in whatever form. True where there is none.
 
         A word with a slash is taken for a path, as it is between the marks of code.
         """
-        alone = not (" " in fact or "`" in fact)
-        return all(self._has(each) for each in found_facts.find(f"`{fact}`" if alone else fact))
+        return all(self._has(each) for each in _alone(fact))
 
     def unknown(self, line: str) -> tuple[str, ...]:
         """The facts of a line that no text holds, each once."""
@@ -54,8 +83,27 @@ class Sources:
         return tuple(dict.fromkeys(missing))
 
     def _has(self, fact: Fact) -> bool:
-        keys = self._keys
-        return not fact.readings or any(all(key in keys for key in reading) for reading in fact.readings)
+        return not fact.readings or any(map(self._has_all, fact.readings))
+
+    def _has_all(self, reading: tuple[str, ...]) -> bool:
+        """All keys of a reading, its words in one text."""
+        texts = -1
+        for key in reading:
+            if key.startswith(WORD):
+                texts &= self._words.get(key[1:], 0)
+            elif key not in self._keys:
+                return False
+        return texts != 0
+
+
+def _alone(fact: str) -> list[Fact]:
+    alone = not (" " in fact or "`" in fact)
+    return found_facts.find(f"`{fact}`" if alone else fact)
+
+
+def is_hard(fact: str) -> bool:
+    """Whether a fact, as it is written, is of a kind that is made up or not: see `Fact.is_hard`."""
+    return any(each.is_hard for each in _alone(fact))
 
 
 def facts(line: str) -> list[str]:

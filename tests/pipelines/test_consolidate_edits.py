@@ -86,7 +86,7 @@ async def test_an_edit_that_cannot_be_made_changes_nothing(name: str, world: Wor
     answer, reason = BAD[name]
     before = await world.bucket()
     with ScriptedLLM(answer, answer) as llm:
-        async with asking(world, llm) as consolidations:
+        async with asking(world, llm, unsourced="refuse") as consolidations:
             result = await consolidations.run_once(SPACE)
 
     assert (result.state, len(llm.requests)) == ("error", 2)
@@ -127,11 +127,22 @@ async def test_an_edit_changes_its_own_lines_and_no_others(name: str, file: str,
 
 
 async def test_numbers_without_a_source_are_listed_and_do_not_stop_a_run(world: World) -> None:
-    result = await run(world, edits(edit("append", "Plan", "Now", content="- 71 files")))
+    result = await run(world, edits(edit("append", "Plan", "Now", content="- 71 files")), unsourced="refuse")
 
     [entry] = await world.ledger()
     assert (result.state, result.metrics.unsourced) == ("ok", 1)
     assert [(one.file, one.facts) for one in entry.unsourced] == [("plan.md", ("71",))]
+
+
+async def test_a_line_without_a_source_is_listed_and_refused_only_where_that_is_asked_for(world: World) -> None:
+    reply = edits(edit("append", "Plan", "Now", content="- since 2019-03-04"))
+
+    refused = await run(world, reply, reply, unsourced="refuse")
+    result = await run(world, reply)
+
+    [entry] = await world.ledger()
+    assert (refused.state, result.state, result.metrics.unsourced) == ("error", "ok", 1)
+    assert [(one.text, one.facts) for one in entry.unsourced] == [("- since 2019-03-04", ("2019-03-04",))]
 
 
 async def test_what_a_note_says_is_a_source(world: World) -> None:
@@ -186,30 +197,74 @@ async def test_a_note_that_gives_orders_goes_out_as_data_and_what_it_brings_abou
 # --- replies without an account ---------------------------------------------------------------------------------------
 
 
-async def test_a_reply_in_the_specified_form_is_taken_where_it_is_asked_for_and_judged_by_words() -> None:
+ANIMALS = {
+    "bank_files": [
+        {
+            "filename": "animals.md",
+            "action": "created",
+            "content": "# Animals\n\n- The giraffe sleeps standing at night\n",
+        }
+    ],
+    "synthesis": "Animals.",
+}
+
+
+@pytest.fixture
+async def zoo() -> World:
     world = World()
     await world.seed(bank=BANK)
     await world.note("The giraffe sleeps standing at night.")
     await world.note("Elephants remember everything they ever heard.")
-    reply = {
-        "bank_files": [
-            {
-                "filename": "animals.md",
-                "action": "created",
-                "content": "# Animals\n\n- The giraffe sleeps standing at night\n",
-            }
-        ],
-        "synthesis": "Animals.",
-    }
-    before = await world.bucket()
-    refused = await run(world, reply, reply)
-    assert (refused.state, '"coverage" is missing' in refused.reason) == ("error", True)
-    assert await world.bucket() == before
+    return world
 
-    taken = await run(world, reply, coverage="overlap")
 
-    assert (taken.state, taken.metrics.notes_processed) == ("partial", 1)
-    assert [b"Elephants" in await world.get(key) for key in await world.live()] == [True]
+async def test_a_reply_without_an_account_is_asked_for_one_and_then_judged_by_words(zoo: World) -> None:
+    with ScriptedLLM(ANIMALS, ANIMALS) as llm:
+        async with asking(zoo, llm) as consolidations:
+            result = await consolidations.run_once(SPACE)
+
+    assert llm.requests[1].section("Your first answer") == 'the key "coverage" is missing'
+    assert (result.state, result.metrics.notes_processed) == ("partial", 1)
+    assert "does not say what became of the notes" in result.metrics.warnings[0]
+    assert [b"Elephants" in await zoo.get(key) for key in await zoo.live()] == [True]
+
+
+async def test_an_account_that_is_given_when_it_is_asked_for_is_what_counts(zoo: World) -> None:
+    account = [{"note": 1, "files": ["animals.md"]}, {"note": 2, "skipped": "nothing new"}]
+
+    result = await run(zoo, ANIMALS, {**ANIMALS, "coverage": account})
+
+    assert (result.state, result.metrics.notes_processed, result.metrics.warnings) == ("ok", 2, ())
+    assert await zoo.live() == []
+
+
+async def test_a_reply_without_an_account_may_have_other_faults_no_more_than_any_other(zoo: World) -> None:
+    before = await zoo.bucket()
+    result = await run(zoo, ANIMALS, {**ANIMALS, "thoughts": "hm"})
+    assert (result.state, '"thoughts" is unknown' in result.reason) == ("error", True)
+    assert await zoo.bucket() == before
+
+
+async def test_a_note_that_is_spread_over_several_files_is_used_in_them(zoo: World) -> None:
+    files = {"a.md": "# A\n\nThe giraffe sleeps\n", "b.md": "# B\n\nstanding at night\n", "c.md": "# C\n\nno\n"}
+    reply = consolidation_reply(files)
+    del reply["coverage"]
+
+    await run(zoo, reply, reply)
+
+    [entry] = await zoo.ledger()
+    assert [set(note.used_in) for note in entry.removes] == [{"a.md", "b.md"}]
+
+
+async def test_notes_of_which_too_little_was_taken_up_all_stay_and_the_bank_can_be_brought_back(zoo: World) -> None:
+    reply = {**ANIMALS, "bank_files": [{"filename": "animals.md", "action": "created", "content": "# Giraffe\n"}]}
+    notes = await zoo.live()
+
+    result = await run(zoo, reply, reply)
+
+    [entry] = await zoo.ledger()
+    assert (result.state, result.metrics.notes_processed, await zoo.live()) == ("partial", 0, notes)
+    assert entry.backup
 
 
 async def test_a_reply_that_has_nothing_of_any_note_is_refused_where_words_decide(world: World) -> None:
@@ -218,7 +273,7 @@ async def test_a_reply_that_has_nothing_of_any_note_is_refused_where_words_decid
         "synthesis": "Sunny.",
     }
     before = await world.bucket()
-    result = await run(world, reply, reply, coverage="overlap")
+    result = await run(world, reply, reply)
     assert (result.state, "no file has taken up" in result.reason) == ("error", True)
     assert await world.bucket() == before
 

@@ -63,7 +63,7 @@ BAD: dict[str, tuple[object, str]] = {
     "no finish reason": (Scripted(json.dumps(GOOD), finish_reason=None), "finish_reason is missing"),
     "no text": (Scripted(None), "no text"),
     # keys and types
-    "nothing in it": ({}, '"bank_files" is missing; the key "coverage" is missing; the key "synthesis" is missing'),
+    "nothing in it": ({}, '"bank_files" is missing; the key "synthesis" is missing'),
     "no files": (but(bank_files=None), '"bank_files" is missing'),
     "no synthesis": (but(synthesis=None), '"synthesis" is missing'),
     "unknown key": (but(thoughts="hm"), '"thoughts" is unknown'),
@@ -128,7 +128,7 @@ BAD: dict[str, tuple[object, str]] = {
     ),
     "emptied on purpose": ({**file("decisions.md", ""), "intended_removals": ["decisions.md"]}, "the content is empty"),
     # coverage
-    "no file and no account": (but(bank_files=[], coverage=None), '"coverage" is missing'),
+    "no file and no account": (but(bank_files=[], coverage=None), "no file has taken up"),
     "account of a wrong type": (but(coverage={"1": "used"}), '"coverage" is not a list'),
     "account null": (json.dumps({**GOOD, "coverage": None}), '"coverage" is not a list'),
     "empty account": (coverage(), "names no note"),

@@ -115,7 +115,7 @@ async def test_a_bad_reply_is_asked_for_once_more_saying_why_and_then_given_up(n
     answer, reason = BAD[name]
     before = await world.bucket()
 
-    result, requests = await digest(world, answer, answer)
+    result, requests = await digest(world, answer, answer, unsourced="refuse")
 
     assert (result.state, type(result.error)) == ("error", errors.ReplyRefused)
     assert re.search(reason, result.reason), result.reason
@@ -141,7 +141,7 @@ async def test_all_faults_are_told_together(world: World) -> None:
 
 
 async def test_a_date_without_a_source_is_marked_where_the_settings_say_so(world: World) -> None:
-    result, _ = await digest(world, but(content="David moved on 2019-04-01"), unsourced="list")
+    result, _ = await digest(world, but(content="David moved on 2019-04-01"))
 
     assert (result.state, result.metrics.unsourced) == ("ok", 1)
     [memory] = (await memories(world)).values()
