@@ -1,18 +1,15 @@
-"""How much fits into a request: an estimate of tokens, and notes in batches that fit a model's context window.
+"""How much fits into a request: notes in batches that fit a model's context window.
 
-Owns both figures' arithmetic. Refuses to cut a note or to drop one: what does not fit even alone is named, for the
+Owns that arithmetic. Refuses to cut a note or to drop one: what does not fit even alone is named, for the
 caller to report and to keep. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from livememfs.errors import ContextTooSmall
-
-CHARS_PER_TOKEN = 4.0
 
 
 @dataclass(frozen=True)
@@ -27,11 +24,12 @@ class Batches:
     too_large: tuple[int, ...]
 
 
-def estimate(text: str, chars_per_token: float = CHARS_PER_TOKEN) -> int:
-    """About how many tokens a text is, rounded up. Raises ValueError unless `chars_per_token` is positive."""
-    if not (chars_per_token > 0 and math.isfinite(chars_per_token)):
-        raise ValueError(f"{chars_per_token} characters in a token")
-    return math.ceil(len(text) / chars_per_token)
+def at_most(estimated: int) -> int:
+    """Tokens that a text may have of which so many are estimated: the estimate is a quarter off at most.
+
+    Whoever fills a request up counts with these, else it is one that an endpoint refuses.
+    """
+    return estimated + -(-estimated // 4)
 
 
 def split(sizes: Sequence[int], fixed: int, window: int, reply: int) -> Batches:

@@ -16,12 +16,13 @@ import structlog
 
 from livememfs.errors import ContextOverflow, ContextTooSmall
 from livememfs.llm.base import ChatMessage
-from livememfs.llm.budget import estimate, split
+from livememfs.llm.budget import at_most, split
 from livememfs.pipelines.coverage import Coverage, Fate
 from livememfs.pipelines.gather import BankFile, Inputs
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.pipelines.plan import FileChange, Plan
 from livememfs.records.ledger import Unsourced
+from livememfs.records.size import tokens
 from livememfs.records.space import Synthesis
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -126,11 +127,8 @@ async def decide(
 
 
 def _batches(inputs: Inputs, settings: ConsolidationSettings, empty: list[ChatMessage]) -> tuple[range, ...]:
-    def tokens(text: str) -> int:
-        return estimate(text, settings.chars_per_token)
-
-    fixed = sum(tokens(message.content) for message in empty) + MARGIN
-    sizes = [tokens(live.note.body) + PER_NOTE for live in inputs.notes]
+    fixed = at_most(sum(tokens(message.content) for message in empty)) + MARGIN
+    sizes = [at_most(tokens(live.note.body)) + PER_NOTE for live in inputs.notes]
     found = split(sizes, fixed, settings.context_window, settings.reply_tokens)
     if not found.batches:
         raise ContextTooSmall(

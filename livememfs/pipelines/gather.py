@@ -19,7 +19,7 @@ from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.objects import put_new, wait_for_notes
-from livememfs.pipelines.options import KNOWN_CHARS
+from livememfs.pipelines.options import KNOWN_TOKENS
 from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
@@ -59,7 +59,7 @@ class Choice:
     :agent:     only notes whose front matter names exactly this agent
     :seal:      write the default rules when there are none (False: only use them, for a dry run)
     :ledger:    number of the last run in the ledger, 0 before the first
-    :known:     characters of what is known already that a request has room for, where a run shows that
+    :known:     tokens of what is known already that a request has room for, where a run shows that
     """
 
     max_notes: int
@@ -67,7 +67,7 @@ class Choice:
     agent: str | None = None
     seal: bool = False
     ledger: int = 0
-    known: int = KNOWN_CHARS
+    known: int = KNOWN_TOKENS
 
     def of(self, found: Sequence[LiveNote]) -> tuple[tuple[LiveNote, ...], int]:
         """The notes that the run takes, of these, and how many are left over."""

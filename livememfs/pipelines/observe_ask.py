@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.cache.inbox import Inbox, Spent
-from livememfs.llm.budget import estimate
 from livememfs.pipelines.observe_prompt import FIELD_CHARACTERS, LEAST_CHARACTERS, Known, request
 from livememfs.pipelines.observe_reply import Reply, Verdict, read
 from livememfs.records.session import Meter
+from livememfs.records.size import tokens
 
 if TYPE_CHECKING:
     from livememfs.clock import Clock
@@ -104,7 +104,7 @@ class Asking:
         said = answer.completion_tokens if answer is not None else 0
         asked = asked or _size(messages)
         if answer is not None and not said:
-            said = estimate(answer.text)
+            said = tokens(answer.text)
         self._inbox.spend(self._day(), asked, said)
         return Meter(1, asked, said)
 
@@ -118,4 +118,4 @@ class Asking:
 
 def _size(messages: Sequence[ChatMessage]) -> int:
     """The tokens of a request, estimated."""
-    return sum(estimate(one.content) for one in messages)
+    return sum(tokens(one.content) for one in messages)

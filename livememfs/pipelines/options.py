@@ -20,7 +20,7 @@ CONTROLS: Mapping[RunKind, str] = {"consolidation": ".consolidate", "digest": ".
 REPLY_SHARE = 4
 """A reply may take at least this part of the context window, one in so many."""
 KNOWN_SHARE = 8
-KNOWN_CHARS = 12_000
+KNOWN_TOKENS = 3_000
 """What is known already takes no more than this of a request, nor more than its share of the context window."""
 
 
@@ -28,13 +28,12 @@ KNOWN_CHARS = 12_000
 class ConsolidationSettings:
     """What holds for every run, digests included (consolidation 6).
 
-    :timeout:         seconds per model call
-    :max_tokens:      largest reply asked for
-    :context_window:  tokens that the model takes and gives in one call
-    :chars_per_token: by which the length of a request is estimated
-    :coverage:        `account`: a reply says of each note what became of it; `overlap`: one that does not is judged by
-                      the words that a note and the files share
-    :unsourced:       `refuse`: no date, version, reference or path that no source has; `list`: the ledger lists them
+    :timeout:        seconds per model call
+    :max_tokens:     largest reply asked for
+    :context_window: tokens that the model takes and gives in one call
+    :coverage:       `account`: a reply says of each note what became of it; `overlap`: one that does not is judged by
+                     the words that a note and the files share
+    :unsourced:      `refuse`: no date, version, reference or path that no source has; `list`: the ledger lists them
     """
 
     timeout: float = 600.0
@@ -42,14 +41,13 @@ class ConsolidationSettings:
     max_tokens: int = 100_000
     temperature: float = 0.3
     context_window: int = 100_000
-    chars_per_token: float = 4.0
     coverage: Literal["account", "overlap"] = "account"
     unsourced: Literal["refuse", "list"] = "refuse"
 
     @property
-    def known_chars(self) -> int:
-        """Characters of a request that may tell what is known already."""
-        return min(KNOWN_CHARS, int(self.context_window * self.chars_per_token) // KNOWN_SHARE)
+    def known_tokens(self) -> int:
+        """Tokens of a request that may tell what is known already."""
+        return min(KNOWN_TOKENS, self.context_window // KNOWN_SHARE)
 
     @property
     def reply_tokens(self) -> int:

@@ -21,7 +21,7 @@ from livememfs.clock import Clock
 from livememfs.errors import LiveMemError, ModelTimedOut, ReplyRefused, RunCancelled, TimedOut
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
-from livememfs.llm.budget import estimate
+from livememfs.llm.budget import at_most
 from livememfs.pipelines import backups
 from livememfs.pipelines.batches import decide
 from livememfs.pipelines.gather import Choice
@@ -32,6 +32,7 @@ from livememfs.pipelines.prompts import asked_again
 from livememfs.pipelines.result import Metrics, RunResult, committed, failed, finished, nothing_to_do, rehearsed
 from livememfs.pipelines.transaction import Origin
 from livememfs.pipelines.work import InputsT, PlanT, Work
+from livememfs.records.size import tokens
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -187,7 +188,7 @@ class _Run(Generic[InputsT, PlanT]):
         """Everything that changes nothing: the plan, or already the result when there is nothing to write."""
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
         options, settings = self.options, self.at.settings
-        known, now = settings.known_chars, self.at.clock.now()
+        known, now = settings.known_tokens, self.at.clock.now()
         choice = Choice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
         inputs = self.inputs = await self.work.gather(self.at.replica, self.space, choice)
         if not inputs.notes:
@@ -270,8 +271,8 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings
-        asked = sum(estimate(message.content, settings.chars_per_token) for message in messages)
-        room = max(settings.context_window - asked, settings.reply_tokens)
+        asked = sum(tokens(message.content) for message in messages)
+        room = max(settings.context_window - at_most(asked), settings.reply_tokens)
         self.calls += 1
         with trio.move_on_after(settings.timeout):
             reply = await model.chat(
@@ -280,8 +281,7 @@ class _Run(Generic[InputsT, PlanT]):
                 temperature=settings.temperature,
                 schema=self.work.schema,
             )
-            said = estimate(reply.text, settings.chars_per_token)
-            self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, said))
+            self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, tokens(reply.text)))
             self.answered_by = reply.model
             return reply
         raise ModelTimedOut(f"{settings.timeout:g}")

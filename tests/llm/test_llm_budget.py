@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import ContextTooSmall
-from livememfs.llm.budget import Batches, estimate, split
+from livememfs.llm.budget import Batches, split
 
 sizes_of_notes = st.lists(st.integers(0, 40), max_size=30)
-
-
-@pytest.mark.parametrize(
-    ("text", "chars_per_token", "tokens"),
-    [
-        ("", 4.0, 0),
-        ("a", 4.0, 1),
-        ("abcd", 4.0, 1),
-        ("abcde", 4.0, 2),
-        ("abcde", 1.0, 5),
-        ("abc", 1.5, 2),
-        ("🚀" * 8, 4.0, 2),
-    ],
-)
-def test_an_estimate_is_rounded_up(text: str, chars_per_token: float, tokens: int) -> None:
-    assert estimate(text, chars_per_token) == tokens
-
-
-@pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])
-def test_tokens_without_characters_are_refused(wrong: float) -> None:
-    with pytest.raises(ValueError, match="characters in a token"):
-        estimate("a", wrong)
-
-
-@given(texts=st.lists(st.text()))
-def test_a_whole_is_never_estimated_above_its_parts(texts: list[str]) -> None:
-    """Else a batch that fits by its notes would not fit as a request."""
-    assert estimate("".join(texts)) <= sum(map(estimate, texts))
 
 
 @pytest.mark.parametrize(

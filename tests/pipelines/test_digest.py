@@ -210,7 +210,7 @@ async def test_a_short_name_among_the_subjects_is_enough_to_be_shown(world: Worl
 
 async def test_a_small_model_is_shown_fewer_memories_rather_than_none_of_the_notes(world: World) -> None:
     for number in range(9):
-        text = f"David {number} " + "of Toulouse " * 40
+        text = f"David {number} " + "of Toulouse " * 50
         await world.put(f"{SPACE}/memories/2026010{number + 1}T000000_fact_00000001.md", text)
 
     result, [request] = await digest(world, BOTH, context_window=3_000, max_tokens=500)
