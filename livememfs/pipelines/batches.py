@@ -83,7 +83,7 @@ class JoinedBank(Joined[Inputs, Plan]):
         self._unsourced += plan.unsourced
         self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
         self._text = plan.synthesis
-        self._synthesis = Synthesis(None, 0, self._inputs.number, plan.synthesis)
+        self._synthesis = Synthesis(None, 0, self._inputs.consolidation, plan.synthesis)
 
     def plan(self) -> Plan:
         """One plan for all batches."""

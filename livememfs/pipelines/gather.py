@@ -18,6 +18,7 @@ import structlog
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.pipelines.counts import put_right
 from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.pipelines.options import KNOWN_TOKENS
 from livememfs.records import keys
@@ -101,8 +102,13 @@ class Inputs:
 
     @property
     def number(self) -> int:
-        """Which run of the space this is, from 1: runs without a ledger, of other programs, count as well."""
-        return max(self.meta.consolidation_count, self.ledger) + 1
+        """The number of this run in the ledger, from 1; none is ever used twice, whatever was removed there."""
+        return max(self.meta.ledger, self.ledger) + 1
+
+    @property
+    def consolidation(self) -> int:
+        """Which consolidation of the space this is, from 1: those of other programs count, what was undone does not."""
+        return self.meta.consolidation_count + 1
 
     def bank_texts(self) -> dict[str, str]:
         """The bank's texts by name, without files that are not text."""
@@ -120,6 +126,7 @@ async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     notes, remaining = choice.of(found)
     if not notes:
         return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=choice.ledger)
+    meta = await put_right(replica, space, meta)
     rules = await _read_rules(replica, space, seal=choice.seal)
     synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)

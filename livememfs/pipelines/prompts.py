@@ -74,7 +74,7 @@ def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
     synthesis = inputs.synthesis.body if inputs.synthesis else ""
     bank = inputs.bank_texts()
     sections = [
-        f"Consolidation {inputs.number} of the space {as_json(inputs.space)}.",
+        f"Consolidation {inputs.consolidation} of the space {as_json(inputs.space)}.",
         section("Rules", "The rules of this bank, as one JSON string.", as_json(inputs.rules)),
         section(
             "Previous synthesis",

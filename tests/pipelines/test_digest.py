@@ -96,7 +96,7 @@ async def test_the_account_is_in_the_ledger_under_one_number_for_all_kinds_of_ru
     assert one.metrics["memories_stored"] == 1
     assert "bank_files_created" not in one.metrics
     assert keys.stored_key(SPACE, 1) in await world.everything()
-    assert Meta.parse(await world.get(keys.meta_key(SPACE))).consolidation_count == 2
+    assert Meta.parse(await world.get(keys.meta_key(SPACE))).consolidation_count == 1
 
 
 async def test_an_entry_of_a_ledger_from_before_digests_is_a_consolidation(world: World) -> None:
