@@ -105,7 +105,6 @@ class Settings(BaseModel):
     llmaas_max_tokens: int = Field(100_000, gt=0, description="largest reply asked for")
     llmaas_temperature: float = Field(0.3, ge=0, le=2, description="sampling temperature")
     context_window: int = Field(100_000, gt=0, description="tokens the model takes and gives in one call")
-    chars_per_token: float = Field(4.0, gt=0, description="characters in a token, to estimate lengths by")
     unsourced: Literal["list", "refuse"] = Field(
         "list",
         description="refuse: no reply with a date, version, reference or path that has no source; list: name them",

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from livememfs.recall.prehook import Prehook
     from livememfs.tree.errorlog import ErrorLog
 
-EVENTS_SHARE, LEAST_ROOM = 0.7, 8_000
-"""The share of a request that events may take, beside what they are read with; and characters that they get anyhow."""
+EVENTS_ROOM, LEAST_ROOM = 2, 8_000
+"""Characters of events for a token of a request, of which some are for what they are read with: what tools say is
+mostly code, at three and more. And characters that they get anyhow: a request that is too long is asked in parts."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,10 @@ def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSett
 
 def observe_settings(settings: Settings) -> ObserveSettings:
     """When and how it is observed."""
-    room = (settings.context_window - ObserveSettings.max_tokens) * settings.chars_per_token * EVENTS_SHARE
+    room = (settings.context_window - ObserveSettings.max_tokens) * EVENTS_ROOM
     return ObserveSettings(
         batch=settings.observe_batch,
-        characters=min(max(int(room), LEAST_ROOM), ObserveSettings.characters),
+        characters=min(max(room, LEAST_ROOM), ObserveSettings.characters),
         idle=settings.observe_idle,
         stop_idle=min(settings.observe_idle, ObserveSettings.stop_idle),
         budget=settings.observe_budget,

@@ -166,7 +166,6 @@ def consolidation_settings(settings: Settings) -> ConsolidationSettings:
         max_tokens=settings.llmaas_max_tokens,
         temperature=settings.llmaas_temperature,
         context_window=settings.context_window,
-        chars_per_token=settings.chars_per_token,
         unsourced=settings.unsourced,
         drop_limit=settings.drop_limit,
     )

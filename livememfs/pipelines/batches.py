@@ -29,7 +29,7 @@ from livememfs.pipelines.plan import FileChange, Plan
 from livememfs.pipelines.result import Planned
 from livememfs.records.ledger import Unsourced
 from livememfs.records.outgoing import Reason
-from livememfs.records.size import tokens
+from livememfs.records.size import at_most, tokens
 from livememfs.records.space import Synthesis
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -87,11 +87,12 @@ class Joined(ABC, Generic[InputsT, PlanT]):
 
 
 def free(window: int, reply: int, messages: Sequence[ChatMessage]) -> int:
-    """Tokens that these messages leave. Raises ContextTooSmall when that is too little for any note."""
-    fixed = sum(tokens(message.content) for message in messages) + MARGIN
-    if window - fixed - reply < LEAST:
+    """How many estimated tokens these messages leave. Raises ContextTooSmall when that is too little for any note."""
+    fixed = at_most(sum(tokens(message.content) for message in messages)) + MARGIN
+    left = max(window - fixed - reply, 0) * 4 // 5  # what is estimated may be a quarter more
+    if left < LEAST:
         raise ContextTooSmall(window=window, fixed=fixed, reply=reply)
-    return window - fixed - reply
+    return left
 
 
 class JoinedBank(Joined[Inputs, Plan]):
@@ -153,7 +154,7 @@ class JoinedBank(Joined[Inputs, Plan]):
         self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
         self._reasons += plan.reasons
         self._text = plan.synthesis
-        self._synthesis = Synthesis(None, 0, self._inputs.number, plan.synthesis)
+        self._synthesis = Synthesis(None, 0, self._inputs.consolidation, plan.synthesis)
 
     def plan(self, coverage: Coverage) -> Plan:
         """One plan for all requests."""

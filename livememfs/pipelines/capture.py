@@ -23,11 +23,11 @@ from livememfs.records.event import (
     as_text,
     capped,
     digest_id,
-    estimated_tokens,
     shortened,
     storable,
 )
 from livememfs.records.own import value_without_own, without_own
+from livememfs.records.size import tokens
 
 IN_A_THREAD = 64 << 10
 """Characters from which on an event is cleaned in a thread."""
@@ -142,7 +142,7 @@ class Capture:
             input=capped(said.input, STORED_CHARACTERS),
             output=capped(said.output, STORED_CHARACTERS),
             text=shortened(said.text, STORED_CHARACTERS),
-            tokens=estimated_tokens(said.input, said.output) if said.kind == "tool" else 0,
+            tokens=tokens(as_text(said.input)) + tokens(as_text(said.output)) if said.kind == "tool" else 0,
         )
         at = int(now.timestamp())
         line = "" if reason else event.to_json()

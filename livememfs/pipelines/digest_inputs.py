@@ -33,6 +33,7 @@ from livememfs.pipelines.taken import named
 from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
+from livememfs.records.size import tokens
 from livememfs.records.space import Meta
 from livememfs.store.base import ObjectInfo
 
@@ -67,7 +68,7 @@ class DigestInputs(Inputs):
     :taken:    ids of all memories
     :digested: marks of the notes that digests have read before, the oldest first
     :there:    marks of all notes in `live/`
-    :room:     characters that `known` may take of a request
+    :room:     tokens that `known` may take of a request
     """
 
     known: tuple[Known, ...] = ()
@@ -186,12 +187,12 @@ async def _related(
     return tuple(known for known in shared if known in best)
 
 
-def within(known: Sequence[Known], chars: int) -> tuple[Known, ...]:
-    """The first of these, as far as so many characters go."""
+def within(known: Sequence[Known], room: int) -> tuple[Known, ...]:
+    """The first of these, as far as so many tokens go."""
     chosen: list[Known] = []
     for one in known:
-        chars -= len(one.content)
-        if chars < 0:
+        room -= tokens(one.content)
+        if room < 0:
             break
         chosen.append(one)
     return tuple(chosen)

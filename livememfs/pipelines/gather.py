@@ -19,9 +19,10 @@ from livememfs.cache.removals import ids_of
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.pipelines.counts import put_right
 from livememfs.pipelines.excerpt import Excerpt
 from livememfs.pipelines.objects import put_new, wait_for_notes
-from livememfs.pipelines.options import KNOWN_CHARS
+from livememfs.pipelines.options import KNOWN_TOKENS
 from livememfs.pipelines.taken import remove, sift
 from livememfs.records import keys
 from livememfs.records.names import is_litter
@@ -81,7 +82,7 @@ class Choice:
     :seal:      write the default rules when there are none, and remove late copies of notes that were taken before
                 (False: change nothing, for a dry run)
     :ledger:    number of the last run in the ledger, 0 before the first
-    :known:     characters of what is known already that a request has room for, where a run shows that
+    :known:     tokens of what is known already that a request has room for, where a run shows that
     """
 
     max_notes: int
@@ -89,7 +90,7 @@ class Choice:
     agent: str | None = None
     seal: bool = False
     ledger: int = 0
-    known: int = KNOWN_CHARS
+    known: int = KNOWN_TOKENS
 
     def of(self, found: Sequence[LiveNote]) -> tuple[tuple[LiveNote, ...], int]:
         """The notes that the run takes, of these, and how many are left over."""
@@ -129,8 +130,13 @@ class Inputs:
 
     @property
     def number(self) -> int:
-        """Which run of the space this is, from 1: runs without a ledger, of other programs, count as well."""
-        return max(self.meta.consolidation_count, self.ledger) + 1
+        """The number of this run in the ledger, from 1; none is ever used twice, whatever was removed there."""
+        return max(self.meta.ledger, self.ledger) + 1
+
+    @property
+    def consolidation(self) -> int:
+        """Which consolidation of the space this is, from 1: those of other programs count, what was undone does not."""
+        return self.meta.consolidation_count + 1
 
     def bank_texts(self) -> dict[str, str]:
         """The bank's texts by name, without files that are not text."""
@@ -149,6 +155,7 @@ async def gather(replica: Replica, space: str, choice: Choice) -> Inputs:
     notes, remaining = choice.of(found)
     if not notes:
         return Inputs(space, meta, meta_etag, unreadable=unreadable, ledger=choice.ledger, late=late)
+    meta = await put_right(replica, space, meta)
     rules = await _read_rules(replica, space, seal=choice.seal)
     synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
     bank = await _read_bank(replica, space)

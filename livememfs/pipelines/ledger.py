@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
@@ -142,7 +142,7 @@ async def _is_written(replica: Replica, entry: Entry) -> bool:
         meta = Meta.parse((await replica.read(keys.meta_key(entry.space), fresh=True)).data)
     except (ObjectMissing, ValueError):
         return False
-    return meta.consolidation_count >= entry.number
+    return meta.ledger >= entry.number
 
 
 async def _mark(replica: Replica, entry: Entry) -> None:
@@ -219,13 +219,11 @@ async def keep_beside(replica: Replica, there: StoredObject, mark: str) -> str:
 
 
 def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
-    processed = max(theirs.total_notes_processed, ours.total_notes_processed)
-    return replace(
-        theirs,
-        last_consolidation=ours.last_consolidation,
-        consolidation_count=max(theirs.consolidation_count, ours.consolidation_count),
-        total_notes_processed=ours.total_notes_processed if entry.kind == "undo" else processed,
-    )
+    """Their record with our run in it: an undo gives back figures, a consolidation is one more."""
+    if entry.kind == "undo":
+        return theirs.with_figures(ours, entry.number)
+    last = max(filter(None, (theirs.last_consolidation, ours.last_consolidation)), default=entry.committed_at)
+    return theirs.after_run(last, len(entry.removes), entry.number)
 
 
 async def put_version(

@@ -20,7 +20,7 @@ CONTROLS: Mapping[RunKind, str] = {"consolidation": ".consolidate", "digest": ".
 REPLY_SHARE = 4
 """A reply may take at least this part of the context window, one in so many."""
 KNOWN_SHARE = 8
-KNOWN_CHARS = 12_000
+KNOWN_TOKENS = 3_000
 """What is known already takes no more than this of a request, nor more than its share of the context window."""
 
 
@@ -31,7 +31,6 @@ class ConsolidationSettings:
     :timeout:         seconds per model call
     :max_tokens:      largest reply asked for
     :context_window:  tokens that the model takes and gives in one call
-    :chars_per_token: by which the length of a request is estimated
     :unsourced:       `list`: the ledger lists lines with facts that no source has; `refuse`: there is no date, version,
                       reference or path among them, or the reply is refused
     :drop_limit:      the part of a bank's lines that a run may drop; one that would drop more is held
@@ -42,14 +41,13 @@ class ConsolidationSettings:
     max_tokens: int = 100_000
     temperature: float = 0.3
     context_window: int = 100_000
-    chars_per_token: float = 4.0
     unsourced: Literal["list", "refuse"] = "list"
     drop_limit: float = 0.3
 
     @property
-    def known_chars(self) -> int:
-        """Characters of a request that may tell what is known already."""
-        return min(KNOWN_CHARS, int(self.context_window * self.chars_per_token) // KNOWN_SHARE)
+    def known_tokens(self) -> int:
+        """Tokens of a request that may tell what is known already."""
+        return min(KNOWN_TOKENS, self.context_window // KNOWN_SHARE)
 
     @property
     def reply_tokens(self) -> int:

@@ -76,7 +76,7 @@ def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
     """The request of one consolidation: rules, last synthesis, notes in order of time, bank."""
     synthesis = inputs.synthesis.body if inputs.synthesis else ""
     sections = [
-        f"Consolidation {inputs.number} of the space {as_json(inputs.space)}.",
+        f"Consolidation {inputs.consolidation} of the space {as_json(inputs.space)}.",
         section("Rules", "The rules of this bank, as one JSON string.", as_json(inputs.rules)),
         section(
             "Previous synthesis",

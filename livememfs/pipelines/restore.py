@@ -28,6 +28,7 @@ from livememfs.errors import (
 )
 from livememfs.pipelines.backup_list import META_BACKUP, Backup, content_of, find, is_content, record_of
 from livememfs.pipelines.backup_make import copy_aside, each
+from livememfs.pipelines.counts import put_right
 from livememfs.pipelines.export import Progress
 from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.ledger import delete_version, finish_open, keep_beside
@@ -222,12 +223,15 @@ async def _record_of(replica: Replica, backup: Backup, target: str) -> tuple[Sto
 async def _put_record(replica: Replica, found: StoredObject, record: Meta | None, target: str, *, new: bool) -> None:
     """Write `_meta.json`, with the target's name in it. AlreadyExists when somebody made that space meanwhile.
 
-    The ledger stays with the space, so its runs go on counting: a number that was used must not be given again.
+    The ledger stays with its space: a number that was used there must not be given again.
     """
     data = found.data
     if record is not None:
-        count = record.consolidation_count if new else max(record.consolidation_count, await _count(replica, target))
-        changed = dataclasses.replace(record, space_id=target, consolidation_count=count)
+        changed = dataclasses.replace(record, space_id=target, ledger=0)
+        if not new and (last := await _last_number(replica, target)):
+            if target == record.space_id:
+                record = await put_right(replica, target, record, before=record.consolidation_count + 1)
+            changed = dataclasses.replace(record, space_id=target, ledger=last)
         data = data if changed == record else changed.render()
     meta = {name: value for name, value in (found.info.meta or {}).items() if name not in OF_ONE_VERSION}
     if not new:
@@ -239,10 +243,10 @@ async def _put_record(replica: Replica, found: StoredObject, record: Meta | None
         raise AlreadyExists(path=target) from None
 
 
-async def _count(replica: Replica, space: str) -> int:
-    """How many consolidations a space has had; 0 when its record does not say."""
+async def _last_number(replica: Replica, space: str) -> int:
+    """The last run that wrote the record of a space; 0 when it does not say."""
     with suppress(ObjectMissing, ValueError):
-        return Meta.parse((await replica.read(keys.meta_key(space), fresh=True)).data).consolidation_count
+        return Meta.parse((await replica.read(keys.meta_key(space), fresh=True)).data).ledger
     return 0
 
 

@@ -45,7 +45,7 @@ from livememfs.pipelines.result import (
 from livememfs.pipelines.transaction import Origin
 from livememfs.pipelines.work import InputsT, PlanT, Work
 from livememfs.records.ledger import Entry
-from livememfs.records.size import tokens
+from livememfs.records.size import at_most, tokens
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -204,7 +204,7 @@ class _Run(Generic[InputsT, PlanT]):
         """Everything that changes nothing: the plan, or already the result when there is nothing to write."""
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
         options, settings = self.options, self.at.settings
-        known, now = settings.known_chars, self.at.clock.now()
+        known, now = settings.known_tokens, self.at.clock.now()
         choice = Choice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
         inputs = self.inputs = await self.work.gather(self.at.replica, self.space, choice)
         if not inputs.notes:
@@ -342,7 +342,7 @@ class _Run(Generic[InputsT, PlanT]):
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings
         asked = sum(tokens(message.content) for message in messages)
-        room = max(settings.context_window - asked, settings.reply_tokens)
+        room = max(settings.context_window - at_most(asked), settings.reply_tokens)
         self.calls += 1
         with trio.move_on_after(settings.timeout):
             reply = await model.chat(
@@ -351,8 +351,7 @@ class _Run(Generic[InputsT, PlanT]):
                 temperature=settings.temperature,
                 schema=self.work.schema,
             )
-            said = tokens(reply.text)
-            self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, said))
+            self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, tokens(reply.text)))
             self.answered_by = reply.model
             return reply
         raise ModelTimedOut(f"{settings.timeout:g}")

@@ -9,7 +9,7 @@ Refuses to write anything, and to go on without a note whose backup is gone. Tri
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeVar
 
@@ -204,16 +204,6 @@ def parsed_meta(found: StoredObject) -> Meta:
         return Meta.parse(found.data)
     except ValueError as error:
         raise LiveMemError(f"{found.info.key} cannot be read: {error}") from error
-
-
-def with_number(now: Meta, then: Meta, number: int) -> Meta:
-    """`_meta.json` after an undo: the figures of before, and a number that was never used."""
-    return replace(
-        now,
-        last_consolidation=then.last_consolidation,
-        total_notes_processed=then.total_notes_processed,
-        consolidation_count=number,
-    )
 
 
 def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:

@@ -36,7 +36,7 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
     """The entry of a run that has not been committed yet."""
     notes = {number: inputs.notes[number - 1] for number in plan.coverage.fates}
     processed = len(notes)
-    synthesis = render_synthesis(plan.synthesis, now, processed, inputs.number)
+    synthesis = render_synthesis(plan.synthesis, now, processed, inputs.consolidation)
     meta = inputs.meta.after_run(now, processed, inputs.number)
     writes = [
         Write(f"{keys.BANK}/{change.name}", change.etag, change.content, was=change.old) for change in plan.changes

@@ -7,7 +7,7 @@ Refuses a run whose backup is gone. Knows nothing of queues: whoever asks waits 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -20,13 +20,14 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import BadRequest, LiveMemError, NotFound
 from livememfs.pipelines import backups
+from livememfs.pipelines.counts import put_right
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.entries import runs
 from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.ledger import carry_out, commit, finish_open
 from livememfs.pipelines.result import Metrics
 from livememfs.pipelines.standing import last_standing
-from livememfs.pipelines.takeback import TakeBack, Taking, parsed_meta, with_number
+from livememfs.pipelines.takeback import TakeBack, Taking, parsed_meta
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
 from livememfs.records.space import Meta
@@ -67,7 +68,7 @@ async def undo(
         report("backing up")
         made = await backups.create(replica, clock, space, automatic=True)
         taking = await work.taking()
-        record, run = await _record(replica, space, await work.record(), since[-1].number)
+        record, run = await _record(replica, space, await work.record(), since)
         figures = _figures(taking, run, trio.current_time() - started)
         entry = _entry(taking, record, run, since[0].number, clock.now(), made, figures)
         entry = replace(entry, host=host, fence=held.fence)
@@ -122,12 +123,13 @@ async def _since(replica: Replica, space: str, number: int | None) -> list[Entry
     return since
 
 
-async def _record(replica: Replica, space: str, then: Meta, last: int) -> tuple[Write, int]:
-    """`_meta.json` of the new run, and its number."""
+async def _record(replica: Replica, space: str, then: Meta, since: Sequence[Entry]) -> tuple[Write, int]:
+    """`_meta.json` of the new run, with the figures of `then`, before the runs `since`; and the run's number."""
     found = await replica.read(keys.meta_key(space), fresh=True)
     now = parsed_meta(found)
-    number = max(now.consolidation_count, last) + 1
-    return Write(keys.META, found.info.etag, with_number(now, then, number).render().decode()), number
+    number = max(now.ledger, since[-1].number) + 1
+    then = await put_right(replica, space, then, before=since[0].number)
+    return Write(keys.META, found.info.etag, now.with_figures(then, number).render().decode()), number
 
 
 async def _carry_out(replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None]) -> None:

@@ -7,7 +7,6 @@ tool was given, never by what somebody says of it. Refuses to know how any agent
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -24,7 +23,6 @@ STORED_CHARACTERS = 16_000
 """Kept of what a tool was given, and of what it gave."""
 HEAD, TAIL = 0.6, 0.3
 """The shares of a long field that are kept of its beginning and of its end (claude-mem, lessons)."""
-CHARACTERS_A_TOKEN = 4
 DEEPEST = 200
 TOO_DEEP = "[... nested too deep ...]"
 READS = frozenset({"Read", "NotebookRead", "View", "read_file", "beforeReadFile"})
@@ -122,11 +120,6 @@ def storable(value: Any, depth: int = 0) -> Any:
 def as_text(value: Any) -> str:
     """A JSON value for people and models: a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value is not None else ""
-
-
-def estimated_tokens(*values: Any) -> int:
-    """About how many tokens some values are: ceil(characters / 4)."""
-    return math.ceil(sum(len(as_text(value)) for value in values) / CHARACTERS_A_TOKEN)
 
 
 def shortened(text: str, limit: int) -> str:

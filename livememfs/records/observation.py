@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import Any, Literal, get_args
 
 from livememfs.records import frontmatter, keys
-from livememfs.records.event import estimated_tokens
 from livememfs.records.fields import decode, read_list, read_text, split
+from livememfs.records.size import tokens
 from livememfs.records.times import iso, parse_iso
 
 ObservationType = Literal["bugfix", "feature", "refactor", "decision", "discovery", "change"]
@@ -76,7 +76,7 @@ class Observation:
     @property
     def tokens(self) -> int:
         """About what it costs to read all of it."""
-        return estimated_tokens(self.narrative, *self.facts)
+        return sum(map(tokens, (self.narrative, *self.facts)))
 
     def render(self) -> bytes:
         """Its object."""

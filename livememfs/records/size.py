@@ -1,21 +1,70 @@
 """How much of a model's attention a text takes, and what fits into so much.
 
-Owns the estimate: no tokenizer, which would be another for each model. Pure; any thread.
+Owns the one estimate of tokens: no tokenizer, which would be another for each model. Pure; any thread.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-CHARACTERS_A_TOKEN = 4
-_LATIN = "\u0370"
-"""Where the letters end of which several make a token."""
+_LOWER, _UPPER, _DIGIT, _SPACE, _LINE, _MARK = b"a", b"A", b"0", b" ", b"\n", b"."
+_SCRIPTS = (
+    (0xC2, b"e", 1.0),  # Latin letters with accents
+    (0xCD, b"g", 0.4),  # Greek
+    (0xD0, b"c", 0.3),  # Cyrillic
+    (0xD4, b"s", 0.38),  # Armenian, Hebrew, Arabic
+    (0xE0, b"i", 0.37),  # India, Thailand, Georgia, Vietnam
+    (0xE2, b"u", 0.75),  # typographic marks, arrows, frames
+    (0xE3, b"k", 0.65),  # Japanese syllables
+    (0xE4, b"h", 0.77),  # Chinese characters
+    (0xEA, b"o", 0.66),  # Korean
+    (0xEE, b"f", 0.9),  # wide forms and marks
+    (0xF0, b"p", 1.8),  # pictures
+)
+"""The first byte in UTF-8 from which a script begins, the class of its characters, tokens that each costs."""
+_COSTS: Sequence[tuple[bytes, float]] = (
+    *((kind, cost) for _, kind, cost in _SCRIPTS),
+    # A word costs by its beginning and a little by its length; a change of case begins another.
+    *((b" a", 0.6), (b"\na", 0.6), (b".a", 0.55), (b"Aa", 0.55), (b"aA", 0.83), (b"AA", 0.65), (b"a", 0.115)),
+    # Three digits are a token, and a space before a number is one of its own.
+    *((b" 0", 1.5), (b".0", 0.45), (b"a0", 0.45), (b"A0", 1.1), (b"0a", 0.95), (b"0A", 1.4), (b"0", 0.33)),
+    # Of marks, empty lines and spaces the more stand together, the less each costs.
+    *((b".", 0.68), (b"..", -0.6), (b"....", -0.8), (b"\n", 1.2), (b"\n\n", -1.0), (b"  ", 0.35), (b"    ", -0.65)),
+)
+"""What stands in a text, by the classes of its characters, and tokens that each occurrence costs."""
+_LATER_BYTES = bytes(range(0x80, 0xC0))
+
+
+def _class(byte: int) -> bytes:
+    if byte >= 0x80:
+        return next((kind for first, kind, _ in reversed(_SCRIPTS) if byte >= first), _MARK)
+    character = chr(byte)
+    if character.isalnum():
+        return _DIGIT if character.isdigit() else _LOWER if character.islower() else _UPPER
+    return _LINE if character == "\n" else _SPACE if character <= " " else _MARK
+
+
+_CLASSES = b"".join(map(_class, range(256)))
 
 
 def tokens(text: str) -> int:
-    """Roughly what a text costs a model: a token is about four characters, or one where letters are not Latin."""
-    narrow = len(text) if text.isascii() else sum(character < _LATIN for character in text)
-    return -(-narrow // CHARACTERS_A_TOKEN) + len(text) - narrow
+    """About how many tokens a text is, rounded up: prose, code and encoded data are a quarter off at most.
+
+    The figures are fitted to a published tokenizer (o200k_base); others differ from it by about as much.
+    """
+    # One byte for each character: its class. Counting pairs of these is much faster than to look at words.
+    classes = text.encode("utf-8", "surrogatepass").translate(_CLASSES, _LATER_BYTES)
+    first = 0.5 if classes[:1] in (_LOWER, _DIGIT) else 0.0
+    return math.ceil(max(first + sum(cost * classes.count(what) for what, cost in _COSTS), bool(text)))
+
+
+def at_most(estimated: int) -> int:
+    """Tokens that a text may have of which so many are estimated: the estimate is a quarter off at most.
+
+    Whoever fills a request up counts with these, else it is one that an endpoint refuses.
+    """
+    return estimated + -(-estimated // 4)
 
 
 class Budget:

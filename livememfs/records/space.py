@@ -18,6 +18,7 @@ from livememfs.records.times import iso, parse_iso
 
 __all__ = ["Meta", "Synthesis", "iso", "parse_iso", "parse_synthesis", "render_synthesis"]
 
+LEDGER_FIELD = "livememfs_ledger"
 _T = TypeVar("_T")
 
 
@@ -30,9 +31,10 @@ class Meta:
     :owner:                 who created it
     :created_at:            aware, UTC
     :last_consolidation:    aware, UTC; None before the first
-    :consolidation_count:   runs that changed the bank
+    :consolidation_count:   consolidations that stand, of whatever program
     :total_notes_processed: notes those runs took in
     :version:               of this record's form
+    :ledger:                number of the last run that wrote this record, of livememfs; 0 when the record does not say
     :extra:                 fields this version does not know, in their order
     """
 
@@ -44,6 +46,7 @@ class Meta:
     consolidation_count: int = 0
     total_notes_processed: int = 0
     version: int = 1
+    ledger: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -60,6 +63,7 @@ class Meta:
             consolidation_count=_take(fields, "consolidation_count", int, 0),
             total_notes_processed=_take(fields, "total_notes_processed", int, 0),
             version=_take(fields, "version", int, 1),
+            ledger=_count(fields.pop(LEDGER_FIELD, None)),
             extra=fields,
         )
 
@@ -75,6 +79,7 @@ class Meta:
             "consolidation_count": self.consolidation_count,
             "total_notes_processed": self.total_notes_processed,
             "version": self.version,
+            **({LEDGER_FIELD: self.ledger} if self.ledger else {}),
             **self.extra,
         }
         text = json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
@@ -86,13 +91,24 @@ class Meta:
         given = self.extra.get("distil")
         return tuple(one for one in given if isinstance(one, str)) if isinstance(given, list) else ()
 
-    def after_run(self, now: datetime, notes: int, number: int = 0) -> Meta:
-        """This record after one more run, which took in `notes` notes; `number` is the run's, if it is known."""
+    def after_run(self, now: datetime, notes: int, ledger: int = 0) -> Meta:
+        """This record after one more consolidation, which took in `notes` notes; `ledger` is its number there."""
         return replace(
             self,
             last_consolidation=now.astimezone(UTC).replace(microsecond=0),
-            consolidation_count=number or self.consolidation_count + 1,
+            consolidation_count=self.consolidation_count + 1,
             total_notes_processed=self.total_notes_processed + notes,
+            ledger=ledger,
+        )
+
+    def with_figures(self, other: Meta, ledger: int) -> Meta:
+        """This record with the figures of another; run `ledger` is the one that writes it."""
+        return replace(
+            self,
+            last_consolidation=other.last_consolidation,
+            consolidation_count=other.consolidation_count,
+            total_notes_processed=other.total_notes_processed,
+            ledger=ledger,
         )
 
 
@@ -102,7 +118,7 @@ class Synthesis:
 
     :consolidated_at: aware, UTC; None when the file does not say
     :notes_processed: in that run
-    :number:          of that run, from 1; 0 when the file does not say
+    :number:          which consolidation that was, from 1; 0 when the file does not say
     :body:            Markdown, unchanged
     """
 

@@ -7,13 +7,16 @@ import re
 from typing import Any
 
 import pytest
+import quicktok
 from consolidation_world import SPACE, World, asking, run
+from tongues import CHINESE
 
 from livememfs.pipelines import batches
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
 
+PUBLISHED = quicktok.get_encoding("o200k_base")
 PLAN = (
     "# Plan\n\nWhat we are at.\n\n## Now\n\n- one\n- two\n\n### Details\n\ntext\n\n"
     "```sh\n## Inside\n```\n\n## Later\n\n- three\n\n## Twice\n\n## Twice\n\n<!--\n## Comment\n-->\n"
@@ -321,6 +324,27 @@ async def test_of_several_requests_the_last_one_that_fails_takes_all_back() -> N
 
     assert result.state == "error"
     assert await world.bucket() == before
+
+
+def counted(request: LLMRequest) -> dict[str, Any]:
+    """A model that keeps one line, however many notes there are."""
+    action = "updated" if request.section("Bank files") else "created"
+    return consolidation_reply({"log.md": "# Log\n\n- 已读\n"}, action=action)
+
+
+@pytest.mark.parametrize("window", [8_000, 16_000])
+async def test_notes_in_chinese_are_cut_into_requests_that_fit_a_model(window: int) -> None:
+    world = World()
+    await world.seed()
+    for number in range(200):
+        await world.note(f"{number}：{CHINESE[number % len(CHINESE)]}")
+    with ScriptedLLM(responder=counted) as llm:
+        async with asking(world, llm, context_window=window) as consolidations:
+            result = await consolidations.run_once(SPACE)
+
+    assert (result.state, result.reason, await world.live()) == ("ok", "", [])
+    for request in llm.requests:
+        assert PUBLISHED.count(request.text) + request.body["max_tokens"] <= window
 
 
 async def test_a_request_that_the_endpoint_finds_too_long_is_cut_in_two(world: World) -> None:

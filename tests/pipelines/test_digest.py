@@ -96,7 +96,7 @@ async def test_the_account_is_in_the_ledger_under_one_number_for_all_kinds_of_ru
     assert one.metrics["memories_stored"] == 1
     assert "bank_files_created" not in one.metrics
     assert keys.stored_key(SPACE, 1) in await world.everything()
-    assert Meta.parse(await world.get(keys.meta_key(SPACE))).consolidation_count == 2
+    assert Meta.parse(await world.get(keys.meta_key(SPACE))).consolidation_count == 1
 
 
 async def test_an_entry_of_a_ledger_from_before_digests_is_a_consolidation(world: World) -> None:
@@ -210,7 +210,7 @@ async def test_a_short_name_among_the_subjects_is_enough_to_be_shown(world: Worl
 
 async def test_a_small_model_is_shown_fewer_memories_rather_than_none_of_the_notes(world: World) -> None:
     for number in range(9):
-        text = f"David {number} " + "of Toulouse " * 40
+        text = f"David {number} " + "of Toulouse " * 50
         await world.put(f"{SPACE}/memories/2026010{number + 1}T000000_fact_00000001.md", text)
 
     result, [request] = await digest(world, BOTH, context_window=3_000, max_tokens=500)

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import trio
@@ -54,7 +55,9 @@ async def test_ten_runs_each_undone_and_brought_back_leave_the_exact_bytes(world
         again = await take_back(world, undone.number)
         assert await picture(world) == after
 
-        assert (again.undoes, (await meta(world)).consolidation_count) == (undone.number, again.number)
+        record = await meta(world)
+        assert (again.undoes, record.consolidation_count) == (undone.number, number + 1)
+        assert record.ledger == again.number
     assert [entry.number for entry in await world.ledger()] == list(range(1, 31))
 
 
@@ -111,17 +114,17 @@ async def test_the_undo_of_an_undo_brings_back_what_it_took(world: World) -> Non
     assert (await take_back(world)).undoes == 1
 
 
-async def test_the_record_has_the_figures_of_before_and_a_number_never_used(world: World) -> None:
+async def test_the_record_is_as_it_was_before_but_for_the_number_in_the_ledger(world: World) -> None:
     await world.seed(notes=1, meta={"total_notes_processed": 40, "extra": {"colour": "blue"}})
     before = await meta(world)
     await consolidate(world, {"a.md": "# A\n"})
     await take_back(world)
 
-    now = await meta(world)
-    assert (now.total_notes_processed, now.last_consolidation) == (40, before.last_consolidation)
-    assert (now.consolidation_count, now.extra) == (2, {"colour": "blue"})
+    assert await world.get(META) == replace(before, ledger=2).render()
     await consolidate(world, {"a.md": "# A\n"})
-    assert (await meta(world)).consolidation_count == 3
+    now = await meta(world)
+    assert (now.consolidation_count, now.total_notes_processed, now.ledger) == (1, 43, 3)
+    assert now.extra == {"colour": "blue"}
 
 
 async def test_notes_written_or_edited_since_stay_as_they_are(world: World) -> None:

@@ -113,7 +113,7 @@ async def test_a_page_tells_who_what_for_what_was_done_and_what_was_seen(world: 
         "⚖ decision",
         "### Feb 20, 2026",
         "**src/auth.py**",
-        "#00000004 14:00 ⚖ Tokens expire after 24 hours ~9",
+        "#00000004 14:00 ⚖ Tokens expire after 24 hours ~5",
         "",
         "## More (in /m/alpha/)",
     ]

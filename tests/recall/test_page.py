@@ -249,8 +249,3 @@ def test_an_explanation_shows_the_rank_in_each_list() -> None:
 
 def test_an_explanation_of_nothing_says_so() -> None:
     assert "Nothing found." in explanation(ask("kafka"), found(), [])
-
-
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("abcd", 1), ("abcde", 2), ("的的", 2), ("éééé", 1), ("a的", 2)])
-def test_what_a_text_costs_is_told_by_its_letters(text: str, count: int) -> None:
-    assert tokens(text) == count

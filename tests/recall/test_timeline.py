@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import locale
-import math
 import random
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -43,10 +42,10 @@ def seen(number: int, at: datetime = AT, **fields: Any) -> Observation:
 
 
 def test_a_line_has_id_time_icon_title_and_what_reading_all_of_it_costs() -> None:
-    one = seen(0x0A1B2C3D, title="Tokens expire after 24 hours", narrative="x" * 390, facts=("y" * 11,))
+    one = seen(0x0A1B2C3D, title="Tokens expire after 24 hours", narrative="word " * 100)
 
-    assert line(one) == "#0a1b2c3d 14:05 ✗ Tokens expire after 24 hours ~101"
-    assert line(one, marked=True) == "> #0a1b2c3d 14:05 ✗ Tokens expire after 24 hours ~101"
+    assert line(one) == "#0a1b2c3d 14:05 ✗ Tokens expire after 24 hours ~106"
+    assert line(one, marked=True) == "> #0a1b2c3d 14:05 ✗ Tokens expire after 24 hours ~106"
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -55,8 +54,8 @@ def test_each_type_has_its_icon(kind: Any) -> None:
 
 
 @given(texts, st.lists(texts, max_size=3))
-def test_the_cost_is_a_quarter_of_the_characters_rounded_up(narrative: str, facts: list[str]) -> None:
-    cost = math.ceil((len(narrative) + sum(map(len, facts))) / 4)
+def test_the_cost_is_that_of_the_narrative_and_of_each_fact(narrative: str, facts: list[str]) -> None:
+    cost = sum(map(tokens, (narrative, *facts)))
 
     assert line(seen(1, narrative=narrative, facts=tuple(facts))).endswith(f" ~{cost}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +18,6 @@ from livememfs.records.event import (
     as_text,
     capped,
     digest_id,
-    estimated_tokens,
     shortened,
 )
 
@@ -219,11 +217,6 @@ def test_what_is_large_otherwise_is_shortened_as_a_whole(value: Any) -> None:
     found = capped(value, 1_000)
 
     assert found == shortened(as_text(value), 1_000)
-
-
-@given(st.lists(values, max_size=4))
-def test_tokens_are_a_quarter_of_the_characters_rounded_up(given_: list[Any]) -> None:
-    assert estimated_tokens(*given_) == math.ceil(sum(len(as_text(one)) for one in given_) / 4)
 
 
 @pytest.mark.parametrize(

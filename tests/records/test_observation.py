@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from livememfs.errors import NotText
 from livememfs.records import frontmatter, keys
 from livememfs.records.observation import ICONS, TYPES, Observation, observation_id, read_list_of, type_of
+from livememfs.records.size import tokens
 
 AT = datetime(2026, 2, 20, 14, 30, 5, tzinfo=UTC)
 NAME = "20260220T143005_bugfix_0a1b2c3d.md"
@@ -182,8 +183,10 @@ def test_a_text_alone_is_one_item_since_facts_have_commas(value: object, items: 
     assert read_list_of(value) == items
 
 
-def test_reading_all_of_it_costs_a_quarter_of_the_characters_of_narrative_and_facts() -> None:
-    assert Observation("0a1b2c3d", "s", AT, "bugfix", "a title", narrative="x" * 9, facts=("y" * 4,)).tokens == 4
+def test_reading_all_of_it_costs_what_narrative_and_facts_do() -> None:
+    found = Observation("0a1b2c3d", "s", AT, "bugfix", "a title", narrative="It expires.", facts=("After an hour",))
+
+    assert found.tokens == tokens("It expires.") + tokens("After an hour") == 6
 
 
 def test_each_type_has_an_icon_of_one_character_of_the_basic_plane() -> None:

@@ -21,6 +21,7 @@ KNOWN = (
     "consolidation_count",
     "total_notes_processed",
     "version",
+    "livememfs_ledger",
 )
 MOMENT = datetime(2026, 2, 20, 14, 0, 0, tzinfo=UTC)
 moments = st.datetimes(timezones=st.just(UTC))
@@ -34,6 +35,7 @@ metas = st.builds(
     consolidation_count=st.integers(0),
     total_notes_processed=st.integers(0),
     version=st.integers(0, 9),
+    ledger=st.integers(0),
     extra=st.dictionaries(
         st.text().filter(lambda name: name not in KNOWN), st.text() | st.lists(st.integers()), max_size=3
     ),
@@ -71,6 +73,13 @@ def test_unknown_fields_and_exact_stamps_of_others_survive_a_run() -> None:
         "colour": {"x": [1]},
         "graph": None,
     }
+
+
+@pytest.mark.parametrize("odd", [None, "3", -1, 0, True, 2.5, [4]])
+def test_a_number_in_the_ledger_that_is_none_is_left_out(odd: object) -> None:
+    theirs = {"space_id": "a", "created_at": "2026-02-20T14:00:00Z", "livememfs_ledger": odd}
+
+    assert b"ledger" not in Meta.parse(json.dumps(theirs).encode()).render()
 
 
 def test_runs_add_up() -> None:
