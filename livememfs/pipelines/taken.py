@@ -57,6 +57,7 @@ class Sifted:
 
 async def sift(replica: Replica, space: str, notes: Sequence[LiveNote]) -> Sifted:
     """Tell notes of which somebody took a version before. Changes nothing; raises what the store fails with."""
+    notes = _without_renamed(notes)
     if not notes:
         return Sifted((), ())
     runs, traces, takers = await _looked_up(replica, space, notes)
@@ -77,6 +78,18 @@ async def sift(replica: Replica, space: str, notes: Sequence[LiveNote]) -> Sifte
         tuple(live for live in kept if live is not None),
         tuple(live for live in told if found.get(live.key, live) is None),
     )
+
+
+def _without_renamed(notes: Sequence[LiveNote]) -> list[LiveNote]:
+    """The notes without those that are being renamed: for a moment the bucket has one under both of its names.
+
+    Of notes that one write has made the newest is taken, and the others wait for the next run. A copy with the metadata
+    of another one, as other tools make it, is a note of its own.
+    """
+    newest: dict[str, LiveNote] = {}
+    for live in sorted(notes, key=lambda live: live.modified_ns):
+        newest |= dict.fromkeys(live.ids[:1], live)
+    return [live for live in notes if not live.ids or live.op == newest[live.ids[0]].op]
 
 
 async def named(replica: Replica, space: str, infos: Sequence[ObjectInfo]) -> list[ObjectInfo]:

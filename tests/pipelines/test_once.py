@@ -651,3 +651,20 @@ def test_without_the_backup_a_note_still_says_which_run_took_the_rest() -> None:
 )
 def test_what_is_new_in_a_text(before: str, after: str, new: str | None) -> None:
     assert added(before, after) == new
+
+
+async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() -> None:
+    world = World()
+    await world.seed()
+    old = {"livememfs-name": "store", "livememfs-op": "a"}
+    new = {"livememfs-name": "bucket", "livememfs-op": "r", "livememfs-made": "a"}
+    copied = {**old, "livememfs-op": "c"}
+    for number, meta in enumerate((old, new, {}, copied, copied)):
+        world.clock.advance(1)
+        key = f"{SPACE}/live/20260220T140000_cline_todo_0000000{number}.md"
+        await world.memory.put(key, TEXT.encode(), meta=meta)
+
+    taken = await gather(world.replica, SPACE, Choice(max_notes=10, now=world.clock.now()))
+
+    # Notes without ids, and copies with the metadata of another one as other tools make them, are notes of their own.
+    assert [live.key[-4] for live in taken.notes] == ["1", "2", "3", "4"]
