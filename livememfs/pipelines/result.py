@@ -114,8 +114,9 @@ class RunResult:
     memories: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """One flat JSON object: the state, the sentences, the figures."""
+        """One flat JSON object: the state, as `status` too (consolidation 5.4), the sentences, the figures."""
         return {
+            "status": self.state,
             "state": self.state,
             "message": self.message,
             "reason": self.reason,

@@ -460,8 +460,8 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
     result = (await run(world, consolidation_reply({"a.md": "# A\n"}))).to_json()
 
     assert json.loads(json.dumps(result)) == result
+    assert result["status"] == result["state"] == "ok"
     assert set(result) >= {
-        "state",
         "notes_processed",
         "notes_remaining",
         "bank_files_updated",
@@ -479,7 +479,7 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
 def test_consolidations_are_idle_before_the_first_request(world: World) -> None:
     consolidations = Consolidations(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
 
-    assert consolidations.status(SPACE) == {"space": SPACE, "state": "idle"}
+    assert consolidations.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
     assert consolidations.latest(SPACE) == 0
     assert consolidations.diff(SPACE) is None
 
