@@ -19,7 +19,7 @@ from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.merge import merge
-from livememfs.records.note import uid8
+from livememfs.records.note import order_of, uid_of
 from livememfs.store.base import MAX_KEY_BYTES, OP_META, IfAbsent, content_etag
 
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ def _free_names(op: Operation, host: str, *, is_new_note: bool) -> Iterator[str]
     folder, slash, name = op.key.rpartition("/")
     parsed = keys.NoteName.parse(name) if is_new_note else None
     if parsed is not None:
-        written, space = op.meta.get(META_NAME, name), op.key.partition("/")[0]
+        first, ending = order_of(parsed.uid), parsed.uid[-keys.ENDING_DIGITS :]
         for attempt in range(1, UID_ATTEMPTS):
-            uid = uid8(space, written, attempt)
+            uid = uid_of(first + attempt, ending)
             yield f"{folder}{slash}{keys.NoteName(parsed.timestamp, parsed.agent, parsed.category, uid)}"
     stamp = f"{datetime.fromtimestamp(op.modified / 1e9, UTC):%Y%m%dT%H%M%SZ}"
     for attempt in range(ATTEMPTS):

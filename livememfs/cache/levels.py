@@ -49,14 +49,16 @@ class Level:
         return self._sorted
 
     def ending(self, characters: str) -> set[str]:
-        """The names that end in these eight characters, but for `.md` and how long a memory lasts: an index, made when
-        first asked.
+        """The names that end in these five to eight characters, but for `.md` and how long a memory lasts.
+
+        By an index, made when first asked.
         """
         if self._endings is None:
             self._endings = {}
             for name in self.objects:
-                self._endings.setdefault(keys.ending(name), set()).add(name)
-        return self._endings.get(characters, set())
+                self._endings.setdefault(_ending(name), set()).add(name)
+        found = self._endings.get(characters[-keys.ENDING_DIGITS :], set())
+        return {name for name in found if keys.ending(name).endswith(characters)}
 
     def set(self, name: str, info: ObjectInfo | None) -> None:
         """Put an object under a name, or take it out."""
@@ -64,11 +66,11 @@ class Level:
         if info is None:
             self.objects.pop(name, None)
             if self._endings is not None:
-                self._endings.get(keys.ending(name), set()).discard(name)
+                self._endings.get(_ending(name), set()).discard(name)
         else:
             self.objects[name] = info
             if self._endings is not None:
-                self._endings.setdefault(keys.ending(name), set()).add(name)
+                self._endings.setdefault(_ending(name), set()).add(name)
 
     def __contains__(self, name: str) -> bool:
         return name in self.objects or name in self.folders
@@ -176,3 +178,7 @@ def split_key(key: str) -> tuple[str, str]:
     """`("a/b/", "c")` for "a/b/c"; the prefix is "" at the top."""
     parent, slash, name = key.rpartition("/")
     return parent + slash, name
+
+
+def _ending(name: str) -> str:
+    return keys.ending(name)[-keys.ENDING_DIGITS :]

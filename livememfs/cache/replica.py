@@ -38,6 +38,7 @@ from livememfs.cache.upkeep import Upkeep
 from livememfs.cache.uploader import Uploader
 from livememfs.cache.watcher import Watcher
 from livememfs.concurrency import AT_ONCE, for_each
+from livememfs.records.note import Order
 from livememfs.store.base import (
     Condition,
     IfMatch,
@@ -98,6 +99,7 @@ class Replica(Names):
         self.catalog = Catalog(self._database)
         self.drafts = Drafts(self._database)
         self.inbox = Inbox(self._database)
+        self.order = Order()
         super().__init__(store, self.journal, self.catalog, listing_ttl)
         self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
         self._on_conflict = on_conflict

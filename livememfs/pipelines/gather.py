@@ -238,8 +238,14 @@ async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[lis
             notes.append(LiveNote(name, info.key, info.etag, note, digest, ids, op, info.modified_ns))
         except NotText:
             unreadable.append(name)
-    notes.sort(key=lambda note: (note.note.timestamp, note.name))
+    notes.sort(key=_written)
     return notes, tuple(unreadable)
+
+
+def _written(live: LiveNote) -> tuple[datetime, str, str]:
+    """What notes are sorted by: their digits begin with the order in which those of one second were written."""
+    named = keys.NoteName.parse(live.name)
+    return live.note.timestamp, named.uid if named is not None else "", live.name
 
 
 async def _read_whole(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, StoredObject]:

@@ -15,7 +15,7 @@ from livememfs.errors import AlreadyExists, BadRequest, PreconditionFailed, TooL
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.objects import OnPrivate, public, put_new, unheard
 from livememfs.records import frontmatter, keys
-from livememfs.records.note import Note, canonical_name, complete
+from livememfs.records.note import Note, canonical_name, complete, uid_ending, uid_of
 
 NAME_META = "livememfs-name"
 """User metadata of a note: the name it was written under, by which any mount finds it again."""
@@ -24,11 +24,6 @@ MAX_ATTEMPTS = 8
 
 ChooseUid = Callable[[int], str]
 """Gives the uid to try at an attempt (0, 1, ...): eight hexadecimal digits."""
-
-
-def random_uid(attempt: int) -> str:  # noqa: ARG001 - each attempt is as good as any
-    """A uid by chance."""
-    return secrets.token_hex(4)
 
 
 async def write_note(
@@ -41,7 +36,7 @@ async def write_note(
     category: str | None = None,
     tags: Sequence[str] = (),
     written_name: str = "",
-    choose_uid: ChooseUid = random_uid,
+    choose_uid: ChooseUid | None = None,
     on_private: OnPrivate = unheard,
 ) -> str:
     """Write a note and return its key; when this returns, the bucket has it. `on_private` hears what was replaced.
@@ -51,22 +46,19 @@ async def write_note(
     found.
     """
     await require_space(replica, space)
-    path = keys.live_key(space, written_name or "(new note)")
+    path, now = keys.live_key(space, written_name or "(new note)"), clock.now()
     data = public(_with_arguments(text, category, tags), path, on_private)
-    note, sealed = complete(data, path=path, written_name=written_name, space=space, agent=agent, now=clock.now())
+    note, sealed = complete(data, path=path, written_name=written_name, space=space, agent=agent, now=now)
     if not note.body.strip():
         raise BadRequest(path=path, detail="there is nothing in the note")
-    return await put_note(replica, space, note, sealed, written_name=written_name, choose_uid=choose_uid)
+    order = replica.order.next(space, note.timestamp, now)
+    ending = uid_ending(space, written_name) if written_name else secrets.token_hex(4)[-keys.ENDING_DIGITS :]
+    choose_uid = choose_uid or (lambda attempt: uid_of(order + attempt, ending))
+    return await _put_note(replica, space, note, sealed, written_name, choose_uid)
 
 
-async def put_note(
-    replica: Replica,
-    space: str,
-    note: Note,
-    data: bytes,
-    *,
-    written_name: str = "",
-    choose_uid: ChooseUid = random_uid,
+async def _put_note(
+    replica: Replica, space: str, note: Note, data: bytes, written_name: str, choose_uid: ChooseUid
 ) -> str:
     """Put a completed note under the first free canonical name and return its key. Raises AlreadyExists."""
     meta = {NAME_META: written_name} if written_name else None

@@ -156,7 +156,7 @@ class Consolidations:
             last = next(reversed(results.values()), None)
             return {**self._progress(state, found[0]), "last": last.to_json() if last else None}
         if not results:
-            return {"space": space, "state": "idle"}
+            return {"space": space, "status": "idle", "state": "idle"}
         ticket = next(reversed(results))
         return self._outcome(state, ticket, results[ticket])
 
@@ -274,10 +274,12 @@ class Consolidations:
     def _progress(self, state: SpaceQueue, run: Ticketed) -> dict[str, Any]:
         """A run that is not finished."""
         working = run is state.running
+        told = "running" if working else "queued"
         value: dict[str, Any] = {
             "space": state.name,
             "run": run.ticket,
-            "state": "running" if working else "queued",
+            "status": told,
+            "state": told,
             "phase": run.control.phase if working else "queued",
             "elapsed_seconds": round(trio.current_time() - run.started, 1) if run.started is not None else 0.0,
             "dry_run": run.options.dry_run,

@@ -144,8 +144,9 @@ class RunResult:
     dropped: tuple[Outgoing, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """One flat JSON object: the state, the sentences, the figures."""
+        """One flat JSON object: the state, as `status` too (consolidation 5.4), the sentences, the figures."""
         return {
+            "status": self.state,
             "state": self.state,
             "message": self.message,
             "reason": self.reason,

@@ -36,6 +36,8 @@ SESSION, PROMPTS, SUMMARY = "session.json", "prompts.ndjson", "summary.md"
 LIVE = "live"
 BANK = "bank"
 KEEP = ".keep"
+ENDING_DIGITS = 5
+"""Of the eight digits of a note's name, the last that follow from the name it was written under."""
 
 Kind = Literal[
     "root",

@@ -18,7 +18,7 @@ from livememfs.errors import TooLarge
 from livememfs.records import frontmatter
 from livememfs.records.fields import decode, read_list, read_text, split
 from livememfs.records.frontmatter import FrontMatterError
-from livememfs.records.keys import NoteName, agent_slug
+from livememfs.records.keys import ENDING_DIGITS, NoteName, agent_slug
 from livememfs.records.times import iso, parse_iso
 
 CATEGORIES = ("observation", "decision", "todo", "insight", "question", "progress", "issue")
@@ -32,6 +32,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_WORD = re.compile(r"[^\W_]+")
 _NOT_IN_CATEGORY = re.compile(r"[^A-Za-z0-9.-]")
 _CATEGORY_SLUG_MAX = 32
+ORDERS = 1 << 12
+"""Notes of one second that can be told in their order: three hexadecimal digits."""
+_SECONDS_KEPT = 1_000
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,49 @@ def category_of(written_name: str) -> str:
     return word if word in CATEGORIES else DEFAULT_CATEGORY
 
 
-def uid8(space: str, written_name: str, attempt: int = 0) -> str:
-    """Eight hexadecimal digits that follow from the name a note was written under.
+class Order:
+    """In which order one process wrote the notes of a second: the numbers that the digits of their names begin with."""
 
-    Any mount finds a note by its written name in a listing alone. `attempt` gives the next choice when one is taken.
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, datetime], int] = {}
+
+    def next(self, space: str, timestamp: datetime, now: datetime) -> int:
+        """The number of a note of that time that is written now: higher than all before it, until there are no more.
+
+        It is the fraction of the second, so that notes of several processes come in their order as well.
+        """
+        second = timestamp.astimezone(UTC).replace(microsecond=0)
+        of_now = now.astimezone(UTC)
+        fraction = of_now.microsecond * ORDERS // 1_000_000 if of_now.replace(microsecond=0) == second else 0
+        found = min(max(fraction, self._last.pop((space, second), -1) + 1), ORDERS - 1)
+        self._last[space, second] = found
+        if len(self._last) > _SECONDS_KEPT:
+            del self._last[next(iter(self._last))]
+        return found
+
+
+def uid_of(order: int, ending: str) -> str:
+    """The eight digits of a note's name: three that tell notes of one second in their order, and five others."""
+    return f"{order % ORDERS:03x}{ending}"
+
+
+def order_of(uid: str) -> int:
+    """The number by which the eight digits of a note's name come among those of its second."""
+    return int(uid[:-ENDING_DIGITS], 16)
+
+
+def uid_ending(space: str, written_name: str) -> str:
+    """The last five of a note's digits, which follow from the name it was written under.
+
+    Any mount finds a note by its written name in a listing, and the object's metadata say whether it is the one.
+    """
+    return uid8(space, written_name)[-ENDING_DIGITS:]
+
+
+def uid8(space: str, written_name: str, attempt: int = 0) -> str:
+    """Eight hexadecimal digits that follow from a written name alone: of a memory, and of the first version's notes.
+
+    `attempt` gives the next choice when one is taken.
     """
     source = "\0".join((space, written_name, str(attempt)))
     return hashlib.blake2b(source.encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()

@@ -121,7 +121,7 @@ TOOLS = (
             Parameter("dry_run", "only show the diff", "boolean"),
             Parameter("max_notes", kind="integer", least=1),
         ),
-        {"state": "string", "notes_processed": "integer", "reason": "string", "diff": "string"},
+        {"status": "string", "state": "string", "notes_processed": "integer", "reason": "string", "diff": "string"},
         bank_consolidate,
         needs="write",
         effect="changes",

@@ -17,6 +17,7 @@ from typing import TypeVar
 import trio
 
 from livememfs.errors import ObjectMissing
+from livememfs.records.mediatypes import content_type
 from livememfs.store.base import (
     MAX_PAGE,
     Condition,
@@ -113,7 +114,7 @@ class S3Store:
         asked = self._asked("put", check_key(key), condition)
 
         def work() -> ObjectInfo:
-            reply = self._exchange(asked, "PUT", meta_headers(kept) | self._when(condition), data)
+            reply = self._exchange(asked, "PUT", _described_by(key, kept) | self._when(condition), data)
             # When the server answered, by its own clock: a PUT reply tells nothing closer about the object's date.
             return ObjectInfo(key, etag_in(reply.headers), len(data), moment_of(reply.headers.get("date")), kept)
 
@@ -203,7 +204,7 @@ class S3Store:
     ) -> ObjectInfo:
         headers = copy_headers(self.options.bucket, origin.key) | self._when(condition)
         if meta is not None:
-            headers |= {"x-amz-metadata-directive": "REPLACE"} | meta_headers(meta)
+            headers |= {"x-amz-metadata-directive": "REPLACE"} | _described_by(asked.key, meta)
         result = document(self._exchange(asked, "PUT", headers), "CopyObjectResult", asked).values
         etag = etag_in(result, "ETag")
         if etag != origin.etag:
@@ -248,3 +249,8 @@ class S3Store:
             return await trio.to_thread.run_sync(
                 translated, limiter=self._limiter, abandon_on_cancel=asked.verb in ("get", "head", "list")
             )
+
+
+def _described_by(key: str, meta: Mapping[str, str]) -> dict[str, str]:
+    """The headers that say what an object is: its content type, and user metadata."""
+    return {"Content-Type": content_type(key)} | meta_headers(meta)

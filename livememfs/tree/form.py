@@ -5,17 +5,18 @@ Owns how a file is completed and which names its object may have. Refuses to tou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
+from livememfs.cache.conflicts import UID_ATTEMPTS
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.memory import canonical_name as memory_name
 from livememfs.records.memory import complete as complete_memory
 from livememfs.records.memory import sealed as sealed_memory
-from livememfs.records.note import Note, canonical_name, complete, uid8
+from livememfs.records.note import Note, canonical_name, complete, uid8, uid_ending, uid_of
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,11 @@ class Former:
 
 @dataclass(frozen=True)
 class Sealed:
-    """A completed file: the bytes to store, and the canonical name that goes with eight digits."""
+    """A completed file: the bytes to store, and the canonical name that goes with eight digits. `at`: a note's time."""
 
     data: bytes
     named: Callable[[str], str]
+    at: datetime | None = None
 
 
 class Form(Protocol):
@@ -48,8 +50,12 @@ class Form(Protocol):
         """What somebody wrote, completed. Raises NotText, TooLarge."""
         ...
 
-    def uid(self, space: str, written: str, attempt: int) -> str:
-        """The eight digits that follow from a written name; `attempt` gives the next choice when one is taken."""
+    def uids(self, space: str, written: str, order: int) -> Iterator[str]:
+        """The eight digits that go with a written name, the next choice when one is taken; `order` is of notes."""
+        ...
+
+    def endings(self, space: str, written: str) -> list[str]:
+        """In what the eight digits end of what was written under a name."""
         ...
 
     def uid_of(self, name: str) -> str:
@@ -97,11 +103,16 @@ class NoteForm(_Named):
         note, data = complete(
             raw, path=path, written_name=written_name, space=space, agent=agent, now=now, previous=previous
         )
-        return Sealed(data, lambda uid: canonical_name(note, uid))
+        return Sealed(data, lambda uid: canonical_name(note, uid), note.timestamp)
 
-    def uid(self, space: str, written: str, attempt: int) -> str:
-        """See `Form.uid`."""
-        return uid8(space, written, attempt)
+    def uids(self, space: str, written: str, order: int) -> Iterator[str]:
+        """See `Form.uids`."""
+        ending = uid_ending(space, written)
+        return (uid_of(order + attempt, ending) for attempt in range(UID_ATTEMPTS))
+
+    def endings(self, space: str, written: str) -> list[str]:
+        """See `Form.endings`. The first version tried other digits where the first were taken."""
+        return [uid_ending(space, written), *(uid8(space, written, attempt) for attempt in range(1, UID_ATTEMPTS))]
 
     def renewed(self, name: str, sealed: Sealed) -> str:
         """See `Form.renewed`. A note keeps the name it was first given."""
@@ -130,9 +141,13 @@ class MemoryForm(_Named):
             memory = replace(memory, extra={"agent": agent, **memory.extra})
         return Sealed(sealed_memory(memory, path), lambda uid: memory_name(memory, uid))
 
-    def uid(self, space: str, written: str, attempt: int) -> str:
-        """See `Form.uid`."""
-        return uid8(f"{space}/{self.folder}", written, attempt)
+    def uids(self, space: str, written: str, order: int = 0) -> Iterator[str]:
+        """See `Form.uids`."""
+        return (uid8(f"{space}/{self.folder}", written, attempt) for attempt in range(UID_ATTEMPTS))
+
+    def endings(self, space: str, written: str) -> list[str]:
+        """See `Form.endings`."""
+        return list(self.uids(space, written))
 
     def renewed(self, name: str, sealed: Sealed) -> str:
         """See `Form.renewed`. A memory keeps its name, but for how long it lasts."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
-from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
+from livememfs.cache.conflicts import META_NAME
 from livememfs.records import keys, names
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
@@ -136,11 +136,11 @@ class Live(Directory):
         known = self._aliases.get(name)
         if known is not None and known in listing.objects:
             return known
-        uids = {self.form.uid(self.space, name, attempt) for attempt in range(UID_ATTEMPTS)}
-        likely = [found for uid in uids for found in listing.ending(uid) if self.form.uid_of(found) == uid]
+        endings = self.form.endings(self.space, name)
+        likely = {found for end in endings for found in listing.ending(end) if self.form.uid_of(found)}
         return await self._named(name, likely, listing)
 
-    async def _named(self, name: str, candidates: list[str], listing: Listing) -> str | None:
+    async def _named(self, name: str, candidates: set[str], listing: Listing) -> str | None:
         """The newest of `candidates` whose metadata says that it was written as `name`."""
         infos = await self.context.replica.complete(
             [listing.objects[found] for found in candidates if self.shows(found)]

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
-from livememfs.cache.conflicts import META_NAME, UID_ATTEMPTS
+from livememfs.cache.conflicts import META_NAME
 from livememfs.records import names, privacy
+from livememfs.records.note import order_of
 from livememfs.tree.body import Body
 from livememfs.tree.form import Former, Sealed
 from livememfs.tree.node import Caller, Handle, OpenMode
@@ -128,11 +129,14 @@ class NoteFile(ObjectFile):
         form, prefix = self.live.form, self.live.prefix
         if form.uid_of(self.name):
             return prefix + self.name
-        return self._first_free(lambda uid: prefix + sealed.named(uid), self.written)
+        order = 0
+        if sealed.at is not None:
+            order = self.context.replica.order.next(self.live.space, sealed.at, self.context.clock.now())
+        return self._first_free(lambda uid: prefix + sealed.named(uid), self.written, order)
 
-    def _first_free(self, key_of: Callable[[str], str], written: str) -> str:
-        for attempt in range(UID_ATTEMPTS):
-            key = key_of(self.live.form.uid(self.live.space, written, attempt))
+    def _first_free(self, key_of: Callable[[str], str], written: str, order: int) -> str:
+        for uid in self.live.form.uids(self.live.space, written, order):
+            key = key_of(uid)
             if self.context.replica.now(key) is None:
                 return key
         raise errors.AlreadyExists(path=self.path)
@@ -160,7 +164,8 @@ class NoteFile(ObjectFile):
         form, prefix = self.live.form, self.live.prefix
         if not form.uid_of(self.name) or form.uid_of(written):
             return prefix + written
-        return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written)
+        order = order_of(form.uid_of(self.name))
+        return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written, order)
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         meta = super().meta(attrs)

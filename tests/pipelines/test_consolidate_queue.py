@@ -142,6 +142,7 @@ async def test_waiting_tells_each_change_at_once_and_something_every_second(
         ("removing", 3.0),
     ]
     assert (end["state"], end["duration_seconds"]) == ("ok", 3.0)
+    assert all(value["status"] == value["state"] for value in values)
 
 
 async def test_the_last_value_of_waiting_is_the_result_and_status_repeats_it(world: World) -> None:
@@ -156,8 +157,9 @@ async def test_the_last_value_of_waiting_is_the_result_and_status_repeats_it(wor
 
 async def test_waiting_where_nothing_was_ever_asked_for_ends_at_once(world: World) -> None:
     async with filing(world) as consolidations:
-        assert [value async for value in consolidations.wait(SPACE)] == [{"space": SPACE, "state": "idle"}]
-        assert [value async for value in consolidations.wait(SPACE, 99)] == [{"space": SPACE, "state": "idle"}]
+        idle = {"space": SPACE, "status": "idle", "state": "idle"}
+        assert [value async for value in consolidations.wait(SPACE)] == [idle]
+        assert [value async for value in consolidations.wait(SPACE, 99)] == [idle]
 
 
 async def test_the_result_of_an_old_ticket_is_its_own_not_the_latest(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -9,6 +10,7 @@ import structlog
 from consolidation_world import RULES, SPACE, World, asking, filing, run, until_asked
 
 from livememfs.errors import ConditionsUnsupported
+from livememfs.pipelines.notes import write_note
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.records import keys
@@ -224,6 +226,20 @@ async def test_no_notes_no_call_no_write(world: World) -> None:
     assert (result.state, result.message, result.metrics.notes_processed) == ("ok", "No new notes to consolidate", 0)
     assert llm.requests == []
     assert await world.bucket() == before
+
+
+async def test_notes_of_one_second_reach_the_model_in_the_order_in_which_they_were_written(world: World) -> None:
+    """Whoever wrote them, and of whatever category: else a correction comes before what it corrects."""
+    await world.seed()
+    writers = itertools.cycle([("zed", "decision"), ("anna", "todo"), ("me", "observation")])
+    said = [f"said {number}" for number in range(50)]
+    for text, (agent, category) in zip(said, writers, strict=False):
+        await write_note(world.replica, world.clock, SPACE, text, agent=agent, category=category)
+    with ScriptedLLM(consolidation_reply({"progress.md": NEW})) as llm:
+        async with asking(world, llm) as consolidations:
+            await consolidations.run_once(SPACE)
+
+    assert [note["text"].strip() for note in llm.requests[0].section("Notes")] == said
 
 
 async def test_the_oldest_notes_go_first_and_the_rest_is_reported(world: World) -> None:
@@ -444,8 +460,8 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
     result = (await run(world, consolidation_reply({"a.md": "# A\n"}))).to_json()
 
     assert json.loads(json.dumps(result)) == result
+    assert result["status"] == result["state"] == "ok"
     assert set(result) >= {
-        "state",
         "notes_processed",
         "notes_remaining",
         "bank_files_updated",
@@ -463,7 +479,7 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
 def test_consolidations_are_idle_before_the_first_request(world: World) -> None:
     consolidations = Consolidations(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
 
-    assert consolidations.status(SPACE) == {"space": SPACE, "state": "idle"}
+    assert consolidations.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
     assert consolidations.latest(SPACE) == 0
     assert consolidations.diff(SPACE) is None
 

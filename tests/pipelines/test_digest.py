@@ -421,7 +421,7 @@ async def test_both_kinds_of_runs_share_a_queue_and_each_is_told_of_its_own(worl
         async with asking(world, llm) as runs:
             first = runs.touch(SPACE, DIGEST)
             await until_asked(llm)
-            assert runs.status(SPACE) == {"space": SPACE, "state": "idle"}
+            assert runs.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
             second = runs.touch(SPACE)
             assert runs.status(SPACE)["state"] == "queued"
             assert runs.status(SPACE, "digest")["state"] == "running"

@@ -10,7 +10,7 @@ from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import MAX_ATTEMPTS, NAME_META, write_note
 from livememfs.records import keys
 from livememfs.records.keys import NoteName
-from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8
+from livememfs.records.note import MAX_NOTE_BYTES, Note, order_of, uid_ending, uid_of
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import START, ManualClock
@@ -90,12 +90,11 @@ async def test_the_written_name_is_kept_and_gives_the_category(house: House) -> 
         "x",
         agent="a",
         written_name="todo-läuft.md",
-        choose_uid=lambda attempt: uid8("alpha", "todo-läuft.md", attempt),
     )
     name = NoteName.parse(keys.parse(key).name)
 
     assert name is not None
-    assert (name.category, name.uid) == ("todo", uid8("alpha", "todo-läuft.md"))
+    assert (name.category, name.uid) == ("todo", uid_of(0, uid_ending("alpha", "todo-läuft.md")))
     assert (await house.store.head(key)).meta == {NAME_META: "todo-läuft.md"}
 
 
@@ -111,6 +110,14 @@ async def test_a_taken_name_is_passed_over(house: House) -> None:
 
     assert asked == [0, 1, 2]
     assert ((await house.read(first)).body, (await house.read(second)).body) == ("one", "two")
+
+
+async def test_notes_of_one_second_are_numbered_in_their_order(house: House) -> None:
+    written = [await write_note(house.replica, house.clock, "alpha", f"{n}", agent="a") for n in range(50)]
+    names = [NoteName.parse(keys.parse(key).name) for key in written]
+
+    assert [order_of(name.uid) for name in names if name is not None] == list(range(50))
+    assert sorted(written) == written
 
 
 async def test_there_is_an_end_to_trying(house: House) -> None:

@@ -15,11 +15,16 @@ from livememfs.records.note import (
     CATEGORIES,
     FIELDS,
     MAX_NOTE_BYTES,
+    ORDERS,
     Note,
+    Order,
     canonical_name,
     category_of,
     complete,
+    order_of,
     uid8,
+    uid_ending,
+    uid_of,
 )
 
 NOW = datetime(2026, 2, 20, 14, 0, 0, 123456, tzinfo=UTC)
@@ -325,6 +330,31 @@ def test_a_uid_follows_from_space_name_and_attempt() -> None:
     assert len(uids) == 5
     assert uid8("a", "x.md") == uid8("a", "x.md", 0)
     assert all(len(uid) == 8 and int(uid, 16) >= 0 for uid in uids)
+
+
+def test_the_first_digits_of_notes_of_one_second_grow_and_the_last_follow_from_the_name() -> None:
+    order, at = Order(), NOW.replace(microsecond=0)
+    now = at + timedelta(microseconds=500_000)
+
+    found = [order.next("a", at, now + timedelta(milliseconds=late)) for late in (0, 0, 0, 1, -400, 100)]
+    assert found == sorted(set(found))
+    assert found[:3] == [2048, 2049, 2050]
+    uids = [uid_of(number, uid_ending("a", "x.md")) for number in found]
+    assert uids == sorted(uids)
+    assert {uid[-5:] for uid in uids} == {uid8("a", "x.md")[-5:]}
+    assert [order_of(uid) for uid in uids] == found
+    # Other spaces and other seconds are counted by themselves; of another time than now nobody knows the fraction.
+    assert order.next("b", at, now) == 2048
+    assert [order.next("a", at + timedelta(hours=1), now) for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_second_with_more_notes_than_digits_tell_apart_goes_on() -> None:
+    order, at = Order(), NOW.replace(microsecond=0)
+
+    found = [order.next("a", at, at) for _ in range(ORDERS + 3)]
+
+    assert found == [*range(ORDERS), *[ORDERS - 1] * 3]
+    assert uid_of(found[-1] + 1, "00000") == "00000000"
 
 
 @given(notes, st.text(max_size=20))

@@ -269,3 +269,38 @@ async def test_a_copy_whose_etag_differs_is_looked_at_again(s3_double: S3Double)
 
     assert (info.etag, info.size) == (ETAG, 3)
     assert [sent.verb for sent in s3_double.sent] == ["HEAD", "PUT", "HEAD"]
+
+
+@pytest.mark.parametrize("mode", ["sigv4", "dual"])
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("a/live/20260220T140000_me_todo_00000000.md", "text/markdown; charset=utf-8"),
+        ("a/_meta.json", "application/json"),
+        ("a/sessions/s/prompts.ndjson", "application/x-ndjson"),
+        ("a/files/photo.JPG", "image/jpeg"),
+        ("a/files/data.tar.gz", "application/octet-stream"),
+        ("a/files/no-suffix", "application/octet-stream"),
+        ("a/files/folder.md/", "application/octet-stream"),
+    ],
+)
+async def test_every_object_says_what_it_is(
+    s3_options: Callable[..., S3Options], s3_admin: S3Client, mode: str, key: str, kind: str
+) -> None:
+    """Also where a copy gets other metadata, or another name."""
+    options = s3_options(signature_mode=mode)
+    store = S3Store(options)
+
+    def kind_of(name: str) -> str:
+        return s3_admin.head_object(Bucket=options.bucket, Key=name)["ContentType"]
+
+    await store.put(key, b"1", meta={"colour": "blue"})
+    assert kind_of(key) == kind
+    await store.copy(key, key, meta={"colour": "red"})
+    assert kind_of(key) == kind
+    await store.copy(key, "copied.json", meta={})
+    assert kind_of("copied.json") == "application/json"
+    await store.copy(key, "as it was")
+    assert kind_of("as it was") == kind
+    assert (await store.head(key)).meta == {"colour": "red"}
+    await store.aclose()

@@ -87,7 +87,7 @@ def signature_v4(sent: Sent, region: str = "us-east-1") -> str:
 
 def signature_v2(sent: Sent, resource: str) -> str:
     amazon = sorted(f"{name}:{value}" for name, value in sent.headers.items() if name.startswith("x-amz-"))
-    text = "\n".join([sent.verb, "", "", sent.headers["date"], *amazon, resource])
+    text = "\n".join([sent.verb, "", sent.headers.get("content-type", ""), sent.headers["date"], *amazon, resource])
     return b64encode(hmac.new(SECRET.encode(), text.encode(), sha1).digest()).decode()
 
 

@@ -11,8 +11,9 @@ import trio
 from hosts import during, full_disk
 
 from livememfs import errors
+from livememfs.cache.conflicts import META_NAME
 from livememfs.records import keys, privacy
-from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8
+from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8, uid_ending, uid_of
 from livememfs.testing.clock import START
 from livememfs.testing.store import Fault
 from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from trio.abc import Clock
 
 NAME = "decision-storage.md"
+OLD = Note(START, "me", "decision", (), "alpha", "old\n").render()
 PATH = f"alpha/live/{NAME}"
-CANONICAL = f"20260220T140000_me_decision_{uid8('alpha', NAME)}.md"
+CANONICAL = f"20260220T140000_me_decision_{uid_of(0, uid_ending('alpha', NAME))}.md"
 LITTER = (
     *("4913", f".{NAME}.swp", f".{NAME}.swx", f"{NAME}~", f"#{NAME}#", f".#{NAME}", "sedAbC123", f"{NAME}.tmp.77"),
     *(".DS_Store", f"._{NAME}", ".goutputstream-X", f".~lock.{NAME}#", ".fuse_hidden0001", ".nfs0001", "x.tmp"),
@@ -101,6 +103,58 @@ async def test_any_name_may_be_written_and_reads_back_on_both_hosts(
         assert body_of(await host.read(live(name))) == "text\n"
         [canonical] = await host.names("alpha/live")
         assert keys.NoteName.parse(canonical) is not None
+
+
+@pytest.mark.parametrize("attempt", [0, 1, 7])
+async def test_a_note_of_the_first_version_answers_to_the_name_it_was_written_under(
+    world: World, here: Host, there: Host, attempt: int, autojump_clock: Clock
+) -> None:
+    """Its eight digits follow from the name alone, and from how many were taken."""
+    key = live(f"20260219T090000_me_decision_{uid8('alpha', NAME, attempt)}.md")
+    await world.memory.put(key, OLD, meta={META_NAME: NAME})
+    await world.settle()
+
+    assert body_of(await there.read(PATH)) == "old\n"
+    await here.write(PATH, "new\n")
+    await world.settle()
+    assert body_of(await there.read(PATH)) == body_of((await world.memory.get(key)).data) == "new\n"
+    assert len(await world.notes()) == 1
+
+
+async def test_another_name_with_the_same_last_digits_is_not_taken_for_a_note(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    key = live(f"20260219T090000_me_decision_123{uid_ending('alpha', NAME)}.md")
+    await world.memory.put(key, OLD, meta={META_NAME: "other.md"})
+    await world.settle()
+
+    await here.write(PATH, "new\n")
+
+    assert len(await world.notes()) == 2
+    assert body_of((await world.memory.get(key)).data) == "old\n"
+
+
+async def test_notes_of_one_second_are_numbered_in_the_order_in_which_they_were_written(
+    world: World, here: Host, autojump_clock: Clock
+) -> None:
+    for number in range(50):
+        await here.write(live(f"note {97 - number}.md"), f"{number}\n")
+
+    found = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in found] == [f"{number}\n" for number in range(50)]
+
+
+async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
+    world: World, here: Host, there: Host, autojump_clock: Clock
+) -> None:
+    for number in range(3):
+        await here.write(live(f"{number}.md"), f"{number}\n")
+    await here.rename(live("1.md"), live("zero.md"))
+    await world.settle()
+
+    found = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in found] == ["0\n", "1\n", "2\n"]
+    assert body_of(await there.read(live("zero.md"))) == "1\n"
 
 
 @pytest.mark.parametrize(

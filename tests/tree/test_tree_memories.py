@@ -24,7 +24,7 @@ FIXED = [".by", ".history", ".recent"]
 
 
 def uid(name: str, folder: str = keys.MEMORIES) -> str:
-    return MemoryForm(folder).uid("alpha", name, 0)
+    return next(MemoryForm(folder).uids("alpha", name))
 
 
 async def stored(world: World, folder: str = keys.MEMORIES) -> dict[str, Memory]:

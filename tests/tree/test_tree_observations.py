@@ -55,10 +55,10 @@ async def test_around_one_and_context_show_the_timeline(mount: Mount) -> None:
         await mount.observe(f"0000000{number}", f"Thing {number}", minute=number)
 
     page = (await mount.host.read(f"{SPACE}/search/around:00000001.md")).decode()
-    assert "> #00000001 14:01 ✗ Thing 1 ~3" in page
+    assert "> #00000001 14:01 ✗ Thing 1 ~5" in page
     assert (await mount.host.read(f"{SPACE}/search/around:#00000001.md")).decode() == page
     context = (await mount.host.read(f"{SPACE}/context.md")).decode()
-    assert "#00000002 14:02 ✗ Thing 2 ~3" in context
+    assert "#00000002 14:02 ✗ Thing 2 ~5" in context
     assert "## More (in /m/alpha/)\n" in context
     assert "`observations/ID.md`" in context
     with pytest.raises(errors.NotFound):

@@ -104,7 +104,7 @@ async def test_a_file_of_json_is_an_event(mount: Mount) -> None:
 
     found = await mount.event(json.dumps(given))
 
-    assert found == Event("e1", "s-1", "tool", START, "codex", "", "/p", "Edit", {"file_path": "a"}, ["ok"], tokens=6)
+    assert found == Event("e1", "s-1", "tool", START, "codex", "", "/p", "Edit", {"file_path": "a"}, ["ok"], tokens=10)
 
 
 async def test_the_fields_of_a_hook_are_understood(mount: Mount) -> None:

@@ -527,7 +527,7 @@ async def test_setting_the_times_alone_is_a_touch_and_a_mode_is_not(here: Host, 
 
 
 async def test_reading_is_no_touch(here: Host) -> None:
-    assert json.loads(await here.read(CONTROL)) == {"space": "alpha", "state": "idle"}
+    assert json.loads(await here.read(CONTROL)) == {"space": "alpha", "status": "idle", "state": "idle"}
     assert runs(here) == 0
 
 
@@ -637,7 +637,7 @@ async def test_waiting_streams_about_a_line_a_second_until_the_run_ends(here: Ho
 
 
 async def test_waiting_without_a_run_tells_the_state_and_ends(here: Host) -> None:
-    assert await lines_of(here) == [{"space": "alpha", "state": "idle"}]
+    assert await lines_of(here) == [{"space": "alpha", "status": "idle", "state": "idle"}]
 
 
 async def test_a_wait_is_for_the_touches_before_it_only(here: Host, autojump_clock: Clock) -> None:
@@ -704,7 +704,7 @@ async def test_a_touch_of_digest_stores_memories_and_no_consolidation_hears_of_i
 
     assert (told[-1]["state"], told[-1]["memories_stored"], told[-1]["model"]) == ("ok", 1, "builtin")
     assert json.loads(await here.read("alpha/.digest")) == told[-1]
-    assert json.loads(await here.read(CONTROL)) == {"space": "alpha", "state": "idle"}
+    assert json.loads(await here.read(CONTROL)) == {"space": "alpha", "status": "idle", "state": "idle"}
     [name] = [name for name in await here.names("alpha/memories") if name.endswith(".md")]
     assert (await here.read(f"alpha/memories/{name}")).endswith(b"we chose S3\n")
     assert len(await world.notes()) == 1
