@@ -42,7 +42,7 @@ DAY_MONTH = re.compile(
 )
 MONTH_DAY = re.compile(
     rf"(?<!\w)(?=[adfjmnosADFJMNOS])(?P<month>{MONTHS})\b\.?{_SEP}"
-    rf"(?:{_FIRST}{_NTH.format('(?P<day>[0-9]{1,2})')}\b(?:,?{GAP}(?P<year>[0-9]{{4}})\b)?(?!:)|(?P<alone>[0-9]{{4}})\b)",
+    rf"(?:{_FIRST}{_NTH.format('(?P<day>[0-9]{1,2})')}\b(?:,?{GAP}(?P<year>[0-9]{{4}})\b)?(?!:[0-9])|(?P<alone>[0-9]{{4}})\b)",
     re.I,
 )
 DAY = re.compile(

@@ -3,8 +3,9 @@
 Owns the vocabulary of keys: equal facts have a key in common, whatever their form. Refuses nothing. Pure; any thread.
 
 `d:2026-11-23` `ym:2026-11` `md:11-23` `dd:23` `w:48` days, `t:14:30` times, `n:3.5` numbers, `b:60` without a unit,
-`q:s:60` quantities, `v:2` and `r:12` versions and references, `p:a/b.py` and `u:` paths and addresses, `i:` and `x:`
-identifiers as they are written and without their punctuation, `~word` a word of the one text that has all of them.
+`q:s:60` quantities, `v:2` and `r:12` versions and references, `p:a/b.py` and `u:` paths and addresses, `f:b.py` files
+without a folder, `i:` and `x:` identifiers as they are written and without their punctuation, `~word` a word of the one
+text that has all of them.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from livememfs.records import dates, quantities
 from livememfs.records.dates import GAP
 from livememfs.records.fact import Fact, bare_key, number_key
 from livememfs.records.forms import MAYBE, identifier_key, in_word, prefixes
+from livememfs.records.paths import word_keys
 
 # Several words that are one fact: they are found first, and what they take up is no other fact.
 _THOUSANDS = re.compile(r"(?<![\w.,:/#-])[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?![\w:/-]|[.,][0-9]{3})")
@@ -43,7 +44,7 @@ _LEAD = re.compile(
     re.M,
 )
 _NOISE = re.compile(
-    r"\[\^[^\]\s]{1,40}\]|&#?\w{1,10};|</?[A-Za-z][A-Za-z0-9]*|[0-9]\ufe0f?\u20e3"
+    r"\[\^[^\]\s]{1,40}\]|&#?\w{1,10};|</?[A-Za-z][A-Za-z0-9]*+(?!:)|[0-9]\ufe0f?\u20e3"
     rf"|\b(?:step|part|section|chapter|option|étape|partie|chapitre){GAP}[0-9]{{1,2}}\b(?![.,:/][0-9])",
     re.I,
 )
@@ -64,6 +65,7 @@ def keys(text: str) -> set[str]:
         {key for fact in found for key in fact.says}
         | {key for word in words for fact in in_word(word) for key in fact.says}
         | {key for name, number in set(_ANY_NAMED.findall(text)) for key in _named_keys(name, number)}
+        | {key for match in quantities.ONE.finditer(text) for key in quantities.one_keys(match)}
     )
 
 
@@ -134,7 +136,7 @@ def _read_named(match: re.Match[str]) -> Fact:
     digits = match["number"]
     [fact] = in_word(digits)
     named = identifier_key(f"{match['name']}{digits}")
-    return Fact(digits, (*fact.readings, (named,)), fact.says)
+    return Fact(digits, (*fact.readings, (named,), (f"v:{digits}", *word_keys(match["name"]))), fact.says)
 
 
 def _named_keys(name: str, number: str) -> list[str]:
@@ -146,10 +148,10 @@ _Reader = tuple[re.Pattern[str], Callable[[re.Match[str]], Fact | None]]
 _DAYS: tuple[_Reader, ...] = (
     (dates.DAY_MONTH, dates.read_named),
     (dates.MONTH_DAY, dates.read_named),
-    (dates.WEEK, dates.read_week),
     (dates.CLOCK, dates.read_clock),
     (dates.HOURS, dates.read_hours),
     (quantities.QUANTITY, quantities.read_quantity),
+    (dates.WEEK, dates.read_week),  # behind quantities, for `cette semaine 42 heures`
     (quantities.MONEY, quantities.read_money),
     (quantities.MANY, quantities.read_many),
     (_THOUSANDS, _read_thousands),

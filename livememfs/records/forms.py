@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 
 from livememfs.records.dates import read_compact, read_date, read_stamp, read_time, stamps_in
-from livememfs.records.fact import Fact, bare_key, number_key, one
+from livememfs.records.fact import WORD, Fact, bare_key, number_key, one
 from livememfs.records.paths import FILE, path, url, word_keys
 
 _PIECE = re.compile(r"(?P<url>[A-Za-z][A-Za-z0-9+.-]*://[^\s<>()\[\]\"'`|*]+)|#?(?:[\w./@+~:-]|(?<=[0-9]),(?=[0-9]))+")
@@ -20,12 +21,15 @@ _UNITS = "x|m|pt|em|rem|v|st|nd|rd|th|er|re|e|è|ème|eme|nde?|rpm|rps|qps|fps|l
 _NUMBER = re.compile(rf"([0-9]+(?:,[0-9]{{3}})+(?:\.[0-9]+)?|[0-9]+(?:[.,][0-9]+)?)(?:{_UNITS})?", re.I)
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
 _MANY = re.compile(r"([0-9]+(?:[.,][0-9]+)?)([kKM])")
+_POWER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?[eE]-?[0-9]{1,2}")
 _VERSION = re.compile(r"[vV]?([0-9]+(?:\.[0-9]+)+)((?:[-+.]?[A-Za-z][\w.+-]*)?)")
 _RELEASE = re.compile(r"[vV]([0-9]+)")
 _ANY_RELEASE = re.compile(r"([vV]?)([0-9]+(?:\.[0-9]+)*)\.[xX]")
 _REFERENCE = re.compile(r"#([0-9]+)")
 _HASH = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{8,64}")
 _SHORT_HASHES = (7, 8, 10, 12)
+_TOLD_BY_NUMBER = 3
+"""A reference of so many figures is known by its number alone; `12` may be anything."""
 _DIGITS = re.compile(r"0*([0-9]+)")
 _TAIL = ".,:;-+@~"
 """What may follow a fact and is no part of it."""
@@ -53,8 +57,8 @@ def _in_piece(piece: str, in_code: bool) -> Iterator[Fact]:
         return
     if "_" in piece:
         piece = _without_emphasis(piece)
-    if piece[:1] == "~" and piece[1:2].isdigit():
-        piece = piece[1:]
+    if piece[:1] in ("~", ".") and piece[1:2].isdigit():
+        piece = piece[1:] if piece[0] == "~" else f"0{piece}"
     for read in _ONE_WORD:
         fact = read(piece)
         if fact is not None:
@@ -78,15 +82,23 @@ def _identifier(piece: str) -> Iterator[Fact]:
     if not any(character in "0123456789" for character in piece):
         return
     parts = [part for part in piece.split("-") if part]
-    if len(parts) > 1 and parts[0].isdigit() and all(part.isdigit() or part.isalpha() for part in parts):
+    if len(parts) > 1 and (
+        all(any(read(part) for read in _ONE_WORD) for part in parts)
+        or (parts[0].isdigit() and all(part.isdigit() or part.isalpha() for part in parts))
+    ):
         for part in parts:
             yield from _in_piece(part, False)
         return
     folded = piece.casefold()
     key, bare = f"i:{folded}", identifier_key(piece)
     short = [f"i:{folded[:length]}" for length in _SHORT_HASHES] if _HASH.fullmatch(folded) else []
-    words = word_keys(piece)
-    yield Fact(piece, ((key,), (bare,), *((words,) if words else ())), (key, bare, *short, *stamps_in(piece)))
+    readings = [(key,), (bare,)]
+    if words := word_keys(piece):
+        readings.append(words)
+    mixed = tuple(f"i:{part.casefold()}" for part in parts if not part.isalpha())
+    if 0 < len(mixed) < len(parts):
+        readings.append(mixed)  # `S3-only` is about S3
+    yield Fact(piece, tuple(readings), (key, bare, *short, *stamps_in(piece)))
 
 
 def identifier_key(name: str) -> str:
@@ -103,6 +115,9 @@ def _read_number(piece: str) -> Fact | None:
         if len(fraction) <= zeros:
             digits = whole + fraction.ljust(zeros, "0")
             return one(piece, number_key(digits), bare_key(digits))
+    if _POWER.fullmatch(piece):
+        digits = f"{Decimal(piece):f}"
+        return one(piece, number_key(digits), bare_key(digits))
     match = _NUMBER.fullmatch(piece)
     if match is None:
         return None
@@ -132,7 +147,12 @@ def _read_version(piece: str) -> Fact | None:
     if match is None:
         return None
     whole = f"n:{match[1]}{match[2].casefold()}"
-    return one(piece, whole, *(f"n:{shorter}" for shorter in prefixes(match[1])), f"v:{match[1].partition('.')[0]}")
+    says = (whole, *(f"n:{shorter}" for shorter in prefixes(match[1])), f"v:{match[1].partition('.')[0]}")
+    if not match[2]:
+        return Fact(piece, ((whole,),), says)
+    suffix = match[2].strip("-.+").casefold()  # `0.8.0rc2`, where 0.8.0 and rc2 are said
+    apart = f"i:{suffix}" if any(map(str.isdigit, suffix)) else f"{WORD}{suffix}"
+    return Fact(piece, ((whole,), (f"n:{match[1]}", apart)), says)
 
 
 def prefixes(version: str) -> list[str]:
@@ -143,7 +163,12 @@ def prefixes(version: str) -> list[str]:
 
 def _read_reference(piece: str) -> Fact | None:
     match = _REFERENCE.fullmatch(piece)
-    return one(piece, f"r:{match[1]}", number_key(match[1])) if match else None
+    if match is None:
+        return None
+    readings = [(f"r:{match[1]}",)]
+    if len(match[1]) >= _TOLD_BY_NUMBER:
+        readings.append((bare_key(match[1]),))
+    return Fact(piece, tuple(readings), (f"r:{match[1]}", number_key(match[1])))
 
 
 _ONE_WORD: tuple[Callable[[str], Fact | None], ...] = (

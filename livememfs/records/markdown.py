@@ -91,9 +91,11 @@ class Document(Outline):
         return self._spliced(own.stop, own.stop, [*gap, *content], titles)
 
     def _prepended(self, section: Section, content: list[str], titles: _Titles) -> Document:
-        if titles:
+        own = self._own_lines(section)
+        if titles and own:
             raise EditRefused("headings in the content of a prepend would take over the text that is there")
-        start = self._own_lines(section).start
+        _refuse_takeover(section, titles)
+        start = own.start
         return self._spliced(start, start, [*self._gap(start), *content], titles)
 
     def _added(self, edit: Edit) -> Document:

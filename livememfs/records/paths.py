@@ -54,18 +54,18 @@ def path(piece: str, in_code: bool) -> Fact | None:
         or FILE.fullmatch(segments[-1]) is not None
         or (len(segments) > 2 and any(mark in piece for mark in "._-"))
     )
-    says = _path_keys(segments)
+    says = _path_keys(segments) if "/" in piece else (*_path_keys(segments), f"f:{piece.casefold()}")
     return Fact(piece, (says[:1], *_by_parts(segments)) if certain else (), says)
 
 
 def _by_parts(segments: list[str]) -> list[tuple[str, ...]]:
-    """What else makes a path known: all its words in one text, or its file and the words of its folders."""
+    """What else makes a path known: all its words in one text, or its file, said without a folder, and theirs."""
     *folders, last = segments
     readings = []
     if words := word_keys(" ".join(segments)):
         readings.append(words)
     if folders and (words := word_keys(" ".join(folders))):
-        readings.append((f"p:{last.casefold()}", *words))
+        readings.append((f"f:{last.casefold()}", *words))
     if not folders and _PRODUCT.fullmatch(last):
         readings += [word_keys(last[:-3])]
     return readings

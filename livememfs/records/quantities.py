@@ -31,12 +31,12 @@ _KINDS: dict[str, dict[str, Fraction | int]] = {
     "gbp": {"£ gbp": 1},
     "hz": {"hz": 1, "khz": 1_000, "mhz": 10**6, "ghz": 10**9},
     "px": {"px pixel pixels": 1},
-    "m": {"km": 1_000, "cm": Fraction(1, 100), "mm": Fraction(1, 1000)},
+    "m": {"m meter meters metre metres mètre mètres": 1, "km": 1_000, "cm": Fraction(1, 100), "mm": Fraction(1, 1000)},
     "g": {"kg": 1_000, "mg": Fraction(1, 1000)},
     "b": {"byte bytes octet octets": 1},
 }
 _NOT_IN_LOWER_CASE = ("mo", "go", "to")
-_ONLY_IN_LOWER_CASE = ("s", "h", "d", "j")
+_ONLY_IN_LOWER_CASE = ("s", "h", "d", "j", "m")
 """Some units count only in their own case: `5 to 10` holds no terabytes, `3D` no days."""
 _MOST_DIGITS = 30
 
@@ -54,6 +54,8 @@ def _units() -> dict[str, tuple[str, _Amounts]]:
 
 
 _UNITS = _units()
+_MINUTES = "m"
+"""Metres, which may be minutes."""
 _NUMBER = (
     r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?|[0-9]+(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
 )
@@ -66,6 +68,9 @@ MANY = re.compile(
     rf"(?<![\w.,:/#-])(?P<number>[0-9]+(?:[.,][0-9]+)?){GAP}"
     r"(?P<many>thousand|million|millions|billion|mille|milliard|milliards)\b",
     re.I,
+)
+ONE = re.compile(
+    rf"\b(?P<half>half{GAP}|demi-)?(?:an?{GAP}|(?<=demi-))(?P<unit>hour|heure|minute|day|week|month|year)\b", re.I
 )
 _TIMES = {
     "k": 1_000,
@@ -142,6 +147,12 @@ def read_many(match: re.Match[str]) -> Fact | None:
     return Fact(match[0], ((number_key(digits),),), (number_key(digits), bare_key(digits), number_key(match["number"])))
 
 
+def one_keys(match: re.Match[str]) -> list[str]:
+    """`an hour`, and half of it."""
+    kind, (factor, *_) = _UNITS[match["unit"].lower()]
+    return [f"q:{kind}:{Fraction(factor) / (2 if match['half'] else 1)}"]
+
+
 def _with_unit(text: str, number: str, unit: tuple[str, _Amounts], times: int = 1, *, hours: bool = False) -> Fact:
     """The number in the smallest unit of its kind, or one that had no unit. `hours`: `14h` may be a time of day."""
     kind, factors = unit
@@ -150,6 +161,11 @@ def _with_unit(text: str, number: str, unit: tuple[str, _Amounts], times: int = 
         says = number_key(_digits(value)), number_key(number.replace(",", "."))
         readings += [one(text, f"q:{kind}:{value * times * factor}", *says) for factor in factors]
         readings.append(Fact(text, ((bare_key(_digits(value * times)),),), ()))
+        if unit is _UNITS[_MINUTES]:
+            readings.append(one(text, f"q:s:{60 * value}"))
+        if kind == "%":
+            part = _digits(value / 100)
+            readings.append(Fact(text, ((bare_key(part),),), (number_key(part), bare_key(part))))
         if hours and value.denominator == 1 and value < 25:
             readings.append(one(text, time_key(int(value), 0)))
     return any_of(text, readings)

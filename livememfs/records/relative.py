@@ -35,11 +35,15 @@ _DAYS_OFF = {
     "après-demain": 2,
     "day after tomorrow": 2,
 }
-_BACK = r"last|past|previous|derni[eè]re?|passée?|précédente?"
-_AHEAD = r"next|coming|following|prochaine?|suivante?"
-_COUNT = rf"[0-9]{{1,3}}|an?|{'|'.join(sorted(NUMBER_WORDS, key=len, reverse=True))}"
-_UNIT = r"minutes?|min|hours?|heures?|h|days?|jours?|j|weeks?|semaines?|months?|mois|years?|ans?|années?"
+_BACK = r"last|past|derni[eè]re?|passée?"
+_AHEAD = r"next|coming|prochaine?"
+_BESIDE_IT = {"previous": -1, "précédent": -1, "précédente": -1, "following": 1, "suivant": 1, "suivante": 1}
+"""Said of another day as often as of the one on which it was written."""
+_COUNT = r"[0-9]{1,3}|[^\W\d_]{1,12}(?:-[^\W\d_]{1,9})?"
+_UNIT = r"minutes?|min|hours?|heures?|h|days?|jours?|j|weeks?|semaines?|months?|mois|years?|ans?|années?|fortnight"
 _AMOUNT = rf"(?P<count>{_COUNT}){GAP}?(?P<unit>{_UNIT})\b"
+_LONG_MONTHS = "|".join(name for name in MONTH if len(name) > 5 or name in ("avril", "june", "juin", "july", "août"))
+"""Names that are months even without a word before them."""
 _SEP = rf"(?:{GAP}|-)"
 _HALF_A_YEAR = 200
 """A day without a year is meant of the year in which it is no further away than this, in days."""
@@ -90,6 +94,8 @@ def _amount(match: re.Match[str], written: datetime) -> Iterable[str]:
     """`in two weeks`, `il y a 3 jours`: also the hour, where hours are counted."""
     parts = match.groupdict()
     word = parts["count"]
+    if not word.isdigit() and word not in ("a", "an") and word not in NUMBER_WORDS:
+        return []
     count = 1 if word in ("a", "an") else int(NUMBER_WORDS.get(word, word))
     count = -count if parts.get("ago") or parts.get("back") else count
     unit = parts["unit"]
@@ -100,7 +106,9 @@ def _amount(match: re.Match[str], written: datetime) -> Iterable[str]:
         return _months(written, count)
     if unit.startswith(("y", "a")):
         return _months(written, 12 * count)
-    return _keys(_moved(written, count * (7 if unit.startswith(("week", "semaine")) else 1)))
+    days = count * (14 if unit == "fortnight" else 7 if unit.startswith(("week", "semaine")) else 1)
+    weeks = [days - days // abs(days)] if days in (8, -8, 15, -15) else []  # `quinze jours` are two weeks
+    return _keys(moved for each in (days, *weeks) for moved in _moved(written, each))
 
 
 def _months(written: datetime, count: int) -> list[str]:
@@ -133,7 +141,7 @@ def _period(match: re.Match[str], written: datetime) -> Iterable[str]:
     """`last week`, `le mois prochain`: of a week its Monday, Friday and Sunday."""
     parts = match.groupdict()
     which, unit = parts["which"], parts["unit"]
-    off = -1 if re.fullmatch(_BACK, which) else 1 if re.fullmatch(_AHEAD, which) else 0
+    off = _BESIDE_IT.get(which) or (-1 if re.fullmatch(_BACK, which) else 1 if re.fullmatch(_AHEAD, which) else 0)
     if unit.startswith(("week", "semaine")):
         monday = 7 * off - written.weekday()
         return _keys(day for days in (0, 4, 6) for day in _moved(written, monday + days))
@@ -146,6 +154,9 @@ def _end(match: re.Match[str], written: datetime) -> Iterable[str]:
     unit, day = match["unit"] or "", written.date()
     if unit.startswith(("month", "mois")):
         return day_keys(day.replace(day=monthrange(day.year, day.month)[1]))
+    if unit in MONTH:
+        near = (found.replace(day=monthrange(found.year, found.month)[1]) for found in _near(MONTH[unit], 15, day))
+        return _keys(near)
     if unit.startswith(("year", "an")):
         return day_keys(date(day.year, 12, 31))
     return _keys(found for days in (4, 5, 6) for found in _moved(written, days - written.weekday()))
@@ -165,7 +176,7 @@ def _midnight(day: date) -> datetime:
 
 def _month(match: re.Match[str], written: datetime) -> Iterable[str]:
     """`in March`: of the year in which it is near."""
-    near = _near(MONTH[match["month"]], 15, written.date())
+    near = _near(MONTH[match["month"] or match["alone"]], 15, written.date())
     return [key for day in near for key in day_keys(day) if key.startswith(("ym:", "n:"))]
 
 
@@ -189,14 +200,19 @@ _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
         _weekday,
     ),
     (
-        re.compile(rf"\b(?P<which>{_BACK}|{_AHEAD}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b"),
+        re.compile(
+            rf"\b(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b"
+        ),
         _period,
     ),
-    (re.compile(rf"\b(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_BACK}|{_AHEAD})\b"), _period),
+    (
+        re.compile(rf"\b(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)})\b"),
+        _period,
+    ),
     (
         re.compile(
-            rf"\b(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')|week-?(?=end))"
-            r"(?P<unit>week|month|year|semaine|mois|année)?"
+            rf"\b(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')?|week-?(?=end))"
+            rf"(?P<unit>week|month|year|semaine|mois|année|{MONTHS})?"
         ),
         _end,
     ),
@@ -205,7 +221,7 @@ _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (
         re.compile(
             rf"\b(?:in|en|since|depuis|by|until|before|avant|après|after|of|de|début|fin|mid|early|late|d'ici|mi){_SEP}"
-            rf"(?P<month>{MONTHS})\b"
+            rf"(?P<month>{MONTHS})\b|\b(?P<alone>{_LONG_MONTHS})\b"
         ),
         _month,
     ),

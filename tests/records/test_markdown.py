@@ -318,6 +318,7 @@ def test_each_edit_is_made_on_the_outcome_of_the_one_before() -> None:
         (OPEN_FENCE, Edit("add", ("A", "C"), "x"), "ends in a fence or comment that is not closed"),
         (OPEN_FENCE, Edit("prepend", ("A", "B"), "```\nx"), "leaves a fence or comment open"),
         (PAGE, Edit("prepend", ("A",), "## x"), "take over the text that is there"),
+        ("# A\n\n### B\n", Edit("prepend", ("A",), "## x"), "take over those below A"),
         ("# A\n#### B\n", Edit("append", ("A",), "## x"), "would take over those below A"),
         ("# A\n#### B\n", Edit("replace", ("A",), "## x"), "would take over those below A"),
         ("# A\n    code\n", Edit("prepend", ("A",), "- x"), "would take in the lines after it"),
