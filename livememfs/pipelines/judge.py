@@ -52,7 +52,7 @@ def sources_of(inputs: Inputs, also: Iterable[str] = ()) -> Sources:
     texts += map(_name_forms, inputs.bank)
     if inputs.now is not None:
         texts.append(iso(inputs.now))
-    numbers = {inputs.number - 1, inputs.number}
+    numbers = {count - less for count in (inputs.consolidation, inputs.number) for less in (0, 1)}
     if inputs.synthesis is not None:
         texts.append(inputs.synthesis.body)
         numbers |= {inputs.synthesis.number, inputs.synthesis.number + 1}

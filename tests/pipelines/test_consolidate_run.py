@@ -14,6 +14,7 @@ from livememfs.pipelines.notes import write_note
 from livememfs.pipelines.options import RunOptions
 from livememfs.pipelines.queue import Consolidations
 from livememfs.records import keys
+from livememfs.records.ledger import Entry
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta, iso, parse_synthesis, render_synthesis
 from livememfs.store.base import IfMatch
@@ -507,3 +508,14 @@ async def test_what_is_filed_word_for_word_states_nothing_without_a_source(world
     assert (result.metrics.notes_processed, result.metrics.unsourced) == (notes, 0)
     [entry] = await world.ledger()
     assert entry.unsourced == ()
+
+
+async def test_the_number_that_the_prompt_says_has_a_source_after_digests_and_undos_too(world: World) -> None:
+    await world.seed(notes=1, meta={"consolidation_count": 4, "extra": {"livememfs_ledger": 9}})
+    await world.put(keys.ledger_key(SPACE, 9), Entry(number=9, space=SPACE, kind="digest", state="applied",
+                    committed_at=world.clock.now()).render())  # fmt: skip
+    reply = consolidation_reply({"progress.md": NEW}, synthesis="# Synthesis of consolidation #5\n\nAs run 10.\n")
+
+    result = await run(world, reply, unsourced="refuse")
+
+    assert (result.state, result.metrics.unsourced, result.metrics.ledger) == ("ok", 0, 10)
