@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from livememfs.pipelines.gather import Inputs
 from livememfs.records import keys
-from livememfs.records.facts import notes_key, run_keys
+from livememfs.records.facts import notes_keys, run_keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.markdown import Document, shown_path
 from livememfs.records.sources import Said, Sources, unsourced
@@ -60,7 +60,7 @@ def sources_of(inputs: Inputs, also: Iterable[str] = ()) -> Sources:
         note = live.note
         told = [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
         texts.append(Said("\n".join([*told, *map(str, note.extra.values())]), note.timestamp))
-    return Sources(texts, [notes_key(len(inputs.notes)), *(key for number in numbers for key in run_keys(number))])
+    return Sources(texts, [*notes_keys(len(inputs.notes)), *(key for number in numbers for key in run_keys(number))])
 
 
 def _name_forms(name: str) -> str:

@@ -24,6 +24,10 @@ _LABELLED = re.compile(
     re.I,
 )
 _NOTES = re.compile(rf"(?<![\w.,:/#-])(?P<number>[0-9]+)(?:{GAP}[^\W\d]+)?{GAP}notes?\b", re.I)
+_NUMBERED = re.compile(
+    rf"(?<!\w)notes?{GAP}(?:n[°o]\.?{GAP}?)?[0-9]{{1,4}}(?:{GAP}?(?:-|–|,|&|and|et|to|à){GAP}?[0-9]{{1,4}})*(?![\w.]?[0-9])",
+    re.I,
+)
 _RUN_NAMES = r"(?:consolidation|synth[eè]s[ei]s?|run)"
 _RUN = re.compile(
     rf"(?<![\w-])(?:{_RUN_NAMES}[ \t\u00a0:*|_]{{1,5}}(?:(?:n[°ºo]|number|numéro)\.?[ \t\u00a0:*|_]{{0,5}})?"
@@ -112,7 +116,7 @@ def _read_labelled(match: re.Match[str]) -> Fact:
 def _read_notes(match: re.Match[str]) -> Fact:
     """How many notes there are is known to whoever gives them."""
     number = number_key(match["number"])
-    return Fact(match[0], ((number,), (notes_key(int(match["number"][:9])),)), (number, bare_key(match["number"])))
+    return Fact(match[0], ((number,), (f"notes:{int(match['number'][:9])}",)), (number, bare_key(match["number"])))
 
 
 def _read_run(match: re.Match[str]) -> Fact:
@@ -126,9 +130,16 @@ def run_keys(number: int) -> tuple[str, str]:
     return f"run:{number}", f"r:{number}"
 
 
-def notes_key(count: int) -> str:
-    """That there are so many notes."""
-    return f"notes:{count}"
+def _read_numbered(match: re.Match[str]) -> Fact:
+    """`notes 1, 2 and 4` are known by the numbers under which they were given."""
+    digits = re.findall("[0-9]+", match[0])
+    numbers = tuple(map(number_key, digits))
+    return Fact(match[0], (numbers, tuple(f"note:{int(each)}" for each in digits)), numbers)
+
+
+def notes_keys(count: int) -> list[str]:
+    """That there are so many notes, numbered from 1."""
+    return [f"notes:{count}", *(f"note:{number}" for number in range(1, count + 1))]
 
 
 def _read_named(match: re.Match[str]) -> Fact:
@@ -156,6 +167,7 @@ _DAYS: tuple[_Reader, ...] = (
     (quantities.MANY, quantities.read_many),
     (_THOUSANDS, _read_thousands),
     (_NOTES, _read_notes),
+    (_NUMBERED, _read_numbered),
     (_RUN, _read_run),
     (_LABELLED, _read_labelled),
 )

@@ -92,7 +92,7 @@ def _identifier(piece: str) -> Iterator[Fact]:
     folded = piece.casefold()
     key, bare = f"i:{folded}", identifier_key(piece)
     short = [f"i:{folded[:length]}" for length in _SHORT_HASHES] if _HASH.fullmatch(folded) else []
-    readings = [(key,), (bare,)]
+    readings: list[tuple[str, ...]] = [(key,), (bare,)]
     if words := word_keys(piece):
         readings.append(words)
     mixed = tuple(f"i:{part.casefold()}" for part in parts if not part.isalpha())

@@ -35,6 +35,7 @@ _TOO_MANY_SEGMENTS = 64
 _RUN = re.compile(rf"([^\W_]+)(?:\.{_EXTENSION}\b)?")
 _HUMP = re.compile(r"[A-ZÀ-Þ]?[a-zß-ÿ]+[0-9]*|[A-ZÀ-Þ]+[0-9]*(?![a-zß-ÿ])")
 _LOOKS_LIKE_A_PATH = re.compile(rf"://|\.{_EXTENSION}\b")
+_FIGURES = re.compile(r"[vV]?[0-9]+")
 _MOST_WORDS = 12
 
 
@@ -106,7 +107,7 @@ def url(address: str) -> Fact:
 def word_keys(name: str) -> tuple[str, ...]:
     """The words of a name as keys of one reading; empty when it has none, or none but figures, or very many."""
     found = [part for run in re.findall(r"[^\W_]+", name) for part in _humps(run) or (run,)]
-    if not found or len(found) > _MOST_WORDS or any(part.isdigit() for part in found):
+    if not found or len(found) > _MOST_WORDS or any(map(_FIGURES.fullmatch, found)):
         return ()
     return tuple(dict.fromkeys(f"{WORD}{_singular(part)}" for part in found))
 
@@ -118,7 +119,7 @@ def words_in(token: str) -> tuple[str, ...]:
     """
     if "/" in token and _LOOKS_LIKE_A_PATH.search(token):
         return ()
-    runs = [run for run in _RUN.findall(token) if not run.isdigit()]
+    runs = [run for run in _RUN.findall(token) if not _FIGURES.fullmatch(run)]
     hyphened = token.casefold().strip(".,;:!?()*_")
     return tuple({_singular(word) for run in runs for word in (run, *_humps(run))} | {hyphened})
 

@@ -24,7 +24,7 @@ _KINDS: dict[str, dict[str, Fraction | int]] = {
         "d j day days jour jours": 86_400,
         "week weeks semaine semaines": 604_800,
     },
-    "mo": {"month months mois": 1, "year years yr yrs ans année années": 12},
+    "mo": {"month months mois": 1, "year years yr yrs an ans année années": 12},
     "%": {"% percent pct cent": 1},
     "eur": {"€ eur euro euros": 1, "k€": 1_000, "m€": 10**6},
     "usd": {"$ usd dollar dollars": 1, "k$": 1_000},
@@ -60,8 +60,9 @@ _NUMBER = (
     r"[0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?|[0-9]+(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:[.,][0-9]+)?"
 )
 QUANTITY = re.compile(
-    rf"(?<![\w.,:/#@$€£-])(?:(?P<low>[0-9]+(?:[.,][0-9]+)?){GAP}?(?:-|–|—|to|à){GAP}?)?(?P<number>{_NUMBER})(?:{GAP}|-)?"
-    rf"(?:(?:per|pour){GAP})?(?P<unit>[^\W\d_]{{1,14}}|[kM]?[%€£$])(?![\w/'’])"
+    rf"(?<![\w.,:/#@$€£-])(?:(?P<low>[0-9]+(?:[.,][0-9]+)?){GAP}?(?:-|–|—|to|à){GAP}?)?(?P<number>{_NUMBER})"
+    rf"(?P<many>[kKM](?={GAP}))?(?:{GAP}|-)?"
+    rf"(?:(?:per|pour){GAP})?(?P<unit>[^\W\d_]{{1,14}}|[kM]?[%€£$])(?:/[^\W\d_]{{1,12}})?(?![\w/'’])"
 )
 MONEY = re.compile(rf"(?P<unit>[$€£]){GAP}?(?P<number>{_NUMBER})(?P<many>[kKM])?(?![\w])")
 MANY = re.compile(
@@ -127,7 +128,8 @@ def read_quantity(match: re.Match[str]) -> Fact | None:
     if unit is None or len(match[0]) > 2 * _MOST_DIGITS:
         return None
     parts = [match["low"], match["number"]] if match["low"] else [match["number"]]
-    return all_of(match[0], [_with_unit(match[0], part, unit, hours=match["unit"] == "h") for part in parts])
+    times = _TIMES[match["many"].lower()] if match["many"] else 1
+    return all_of(match[0], [_with_unit(match[0], part, unit, times, hours=match["unit"] == "h") for part in parts])
 
 
 def read_money(match: re.Match[str]) -> Fact | None:

@@ -177,7 +177,7 @@ def _midnight(day: date) -> datetime:
 def _month(match: re.Match[str], written: datetime) -> Iterable[str]:
     """`in March`: of the year in which it is near."""
     near = _near(MONTH[match["month"] or match["alone"]], 15, written.date())
-    return [key for day in near for key in day_keys(day) if key.startswith(("ym:", "n:"))]
+    return [key for day in near for key in day_keys(day) if key.startswith(("ym:", "n:", "i:q", "i:t"))]
 
 
 def _hour(match: re.Match[str], _: datetime) -> Iterable[str]:

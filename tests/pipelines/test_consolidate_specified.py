@@ -62,7 +62,8 @@ REPLY: dict[str, Any] = {
     ],
     "synthesis": (
         "## Synthèse de la consolidation #4\n\n### Faits principaux\n- L'auth fonctionne\n"
-        "- Décision S3-only confirmée\n\n### Points d'attention\n- Timeout LLM à surveiller\n\n### Prochaines étapes\n- Backup system\n- Documentation"
+        "- Décision S3-only confirmée\n\n"
+        "### Points d'attention\n- Timeout LLM à surveiller\n\n### Prochaines étapes\n- Backup system\n- Documentation"
     ),
 }
 BANK = {

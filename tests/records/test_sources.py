@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.records.sources import Sources, Unsourced, facts, unsourced
+from livememfs.records.sources import Said, Sources, Unsourced, facts, is_hard, unsourced
 
 # --- what is a fact --------------------------------------------------------------------------------------------------
 
@@ -178,6 +179,141 @@ def test_what_nobody_said_is_not_found(source: str, fact: str) -> None:
     assert not Sources([source]).knows(fact)
 
 
+@pytest.mark.parametrize(
+    ("source", "fact"),
+    [
+        ("1.5 s", "1500 ms"),
+        ("2 GB", "2,000 MB"),
+        ("2 GiB", "2 GB"),
+        ("10 minutes", "600 s"),
+        ("1h30", "90 min"),
+        ("half an hour", "30 min"),
+        ("12 months", "1 an"),
+        ("$1,200", "1 200 $"),
+        ("25 %", "0.25"),
+        ("60", "60 s"),
+        ("60 s", "60"),
+        ("1e-4", "0.0001"),
+        ("three hosts", "3 hosts"),
+        ("vingt-cinq", "25"),
+        ("v2.1.0", "v2"),
+        ("v2.1.0", "version 2"),
+        ("1.2.3", "1.2"),
+        ("Python 3.11.4", "Python 3"),
+        ("Python 3.11", "python3.11"),
+        ("2.1.0", "v2.x"),
+        ("0.8.0 and rc2", "0.8.0rc2"),
+        ("ADR 12", "ADR-012"),
+        ("utf8", "UTF-8"),
+        ("node", "`Node.js`"),
+        ("the auth module", "`auth/`"),
+        ("the cache of prices", "`price_cache/`"),
+        ("S3", "S3-only"),
+        ("run.py in pipelines", "`pipelines/run.py`"),
+        ("src/Auth.py", "src/auth"),
+        ("commit 9fceb02a1b2c3d4e", "9fceb02"),
+        ("ticket 140", "#140"),
+        ("example.org/a/b", "https://example.org/a/b"),
+        ("2026-11-23", "lundi 23 nov. 2026, 23.11.26, 23/11, 11/2026, 2026-W48, le 23, the 23rd, Q4"),
+        ("du 23 au 25 novembre 2026", "2026-11-25"),
+    ],
+)
+def test_what_was_said_is_found_in_another_form(source: str, fact: str) -> None:
+    assert Sources([f"We said {source}."]).unknown(f"It is {fact}, then.") == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "fact"),
+    [
+        ("60 s", "60 min"),
+        ("2 GB", "2 MB"),
+        ("12 EUR", "$12"),
+        ("src/auth.py tests/test_cache.py", "tests/auth.py"),
+        ("the auth module", "auth.py"),
+        ("ADR 12, 13 votes", "ADR-013"),
+        ("12 tickets", "#12"),
+        ("asyncio", "asyncio2"),
+        ("2026-11-23", "2026-W49"),
+    ],
+)
+def test_what_only_looks_alike_is_not_found(source: str, fact: str) -> None:
+    assert Sources([source]).unknown(fact) == (fact,)
+
+
+def test_the_words_of_a_name_are_in_one_text() -> None:
+    assert Sources(["a cache", "of prices"]).unknown("`price_cache/`") == ("price_cache/",)
+
+
+MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("yesterday", "2026-11-22"),
+        ("avant-hier", "21/11/2026"),
+        ("tomorrow", "24 Nov 2026"),
+        ("après-demain", "mercredi 25 novembre 2026"),
+        ("last Friday", "2026-11-20"),
+        ("vendredi dernier", "20 novembre"),
+        ("on Friday", "2026-11-27"),
+        ("next Monday", "2026-11-30"),
+        ("next Friday", "2026-12-04"),
+        ("in two days", "2026-11-25"),
+        ("il y a 3 jours", "2026-11-20"),
+        ("dans quinze jours", "2026-12-07"),
+        ("a week ago", "2026-11-16"),
+        ("two hours ago", "07:30"),
+        ("la semaine prochaine", "2026-W49"),
+        ("last month", "October 2026"),
+        ("l'année prochaine", "2027"),
+        ("fin du mois", "2026-11-30"),
+        ("the end of January", "31 January 2027"),
+        ("in March", "2027-03"),
+        ("le 15", "2026-12-15"),
+        ("3 janvier", "2027-01-03"),
+        ("noon", "12:00"),
+    ],
+)
+def test_a_day_that_is_meant_is_reckoned_from_when_it_was_written(said: str, day: str) -> None:
+    sources = Sources([Said(f"It is {said}, they say.", MONDAY)])
+
+    assert sources.unknown(f"on {day}") == ()
+    assert Sources([f"It is {said}, they say."]).unknown(f"on {day}") != ()
+
+
+@pytest.mark.parametrize("said", ["yesterday", "vendredi dernier", "in two days", "3 janvier", "le 15"])
+def test_another_day_than_the_one_that_is_meant_has_no_source(said: str) -> None:
+    assert Sources([Said(said, MONDAY)]).unknown("2026-11-18") == ("2026-11-18",)
+
+
+@pytest.mark.parametrize("word", ["yesterday", "hier", "last Friday", "demain", "la semaine dernière"])
+def test_a_day_that_is_only_meant_is_no_fact(word: str) -> None:
+    assert facts(f"It was {word}.") == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "hard"),
+    [
+        ("2026-11-23", True),
+        ("23 nov.", True),
+        ("v2", True),
+        ("1.2.3", True),
+        ("#12", True),
+        ("src/a.py", True),
+        ("auth/", True),
+        ("https://example.org", True),
+        ("60 s", False),
+        ("12", False),
+        ("5/10", False),
+        ("3.5", False),
+        ("qwen3", False),
+    ],
+)
+def test_dates_versions_references_and_paths_are_hard(fact: str, hard: bool) -> None:
+    assert is_hard(fact) is hard
+
+
 @given(line=st.deferred(lambda: lines), text=st.deferred(lambda: lines))
 def test_a_fact_means_the_same_alone_as_in_its_line(line: str, text: str) -> None:
     """What a line does not know, asked for by itself, is not known either."""
@@ -342,10 +478,22 @@ def test_a_large_bank_and_many_notes_are_read_in_a_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["1 000 ", "1,", "a/", "2026-", "1-", "_1", "`", "feb ", "1:", "[", "<a", "http://a", "> ", "- "]
+    "piece",
+    ["1 000 ", "1,", "a/", "2026-", "1-", "_1", "`", "feb ", "1:", "[", "<a", "http://a", "> ", "- ", "5 to "],
 )
 def test_no_text_is_slow_to_read(piece: str) -> None:
+    _read_at_once(piece)
+
+
+@pytest.mark.parametrize(
+    "piece", ["in 3 ", "three ", "le 1 ", "end of ", "Ab 1 ", "$", "aB", "9 h ", "run : ", "twenty-", "last ", "hier "]
+)
+def test_no_note_is_slow_to_read(piece: str) -> None:
+    _read_at_once(piece)
+
+
+def _read_at_once(piece: str) -> None:
     started = time.thread_time()
-    Sources([piece * 20_000])
+    Sources([Said(piece * 20_000, MONDAY)])
 
     assert time.thread_time() - started < 4
