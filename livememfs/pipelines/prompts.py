@@ -75,8 +75,9 @@ _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
     """The request of one consolidation: rules, last synthesis, notes in order of time, bank."""
     synthesis = inputs.synthesis.body if inputs.synthesis else ""
+    today = f", on {inputs.now:%Y-%m-%d}" if inputs.now else ""  # a model that is not told guesses
     sections = [
-        f"Consolidation {inputs.consolidation} of the space {as_json(inputs.space)}.",
+        f"Consolidation {inputs.consolidation} of the space {as_json(inputs.space)}{today}.",
         section("Rules", "The rules of this bank, as one JSON string.", as_json(inputs.rules)),
         section(
             "Previous synthesis",
