@@ -60,14 +60,10 @@ class Room:
 
 
 class Joined(ABC, Generic[InputsT, PlanT]):
-    """What the requests so far have come to. `size`: characters of what a request is made from."""
+    """What the requests so far have come to."""
 
     def __init__(self, inputs: InputsT) -> None:
         self._inputs = inputs
-
-    @property
-    def size(self) -> int:
-        return 0
 
     def room(self, window: int, reply: int, prompt: Prompt[InputsT]) -> Room:
         """What the next request has room for. Raises ContextTooSmall."""
@@ -106,10 +102,6 @@ class JoinedBank(Joined[Inputs, Plan]):
         self._reasons: list[Reason] = []
         self._synthesis = inputs.synthesis
         self._text = ""
-
-    @property
-    def size(self) -> int:
-        return sum(len(file.text or "") for file in self._inputs.bank.values())
 
     def room(self, window: int, reply: int, prompt: Prompt[Inputs]) -> Room:
         """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
@@ -183,11 +175,11 @@ async def decide(
     waiting = deque(piece(number, live, live.note.body) for number, live in enumerate(inputs.notes, 1))
     window, most, tightened = settings.context_window, len(waiting), 0
     while waiting:
-        room = await aside(joined.size, partial(joined.room, window, settings.reply_tokens, prompt))
+        room = await aside(inputs.size, partial(joined.room, window, settings.reply_tokens, prompt))
         batch = _take(waiting, room.notes, max(most, 1), account)
         if not batch:
             break
-        part, count = await aside(joined.size, partial(joined.part, batch, room))
+        part, count = await aside(inputs.size, partial(joined.part, batch, room))
         waiting.extendleft(reversed(batch[count:]))
         batch = batch[:count]
         try:

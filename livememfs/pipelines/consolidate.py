@@ -60,7 +60,7 @@ class Consolidation(Work[Inputs, Plan]):
         def lines() -> tuple[Outgoing, ...]:
             return outgoing(bank, plan.bank_after(bank), plan.reasons)
 
-        return replace(plan, outgoing=await aside(sum(map(len, bank.values())), lines))
+        return replace(plan, outgoing=await aside(inputs.size, lines))
 
     def too_much(self, inputs: Inputs, plan: Plan, settings: ConsolidationSettings) -> tuple[str, ...]:
         bank = inputs.bank_texts()

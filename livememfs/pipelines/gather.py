@@ -138,6 +138,12 @@ class Inputs:
         """Which consolidation of the space this is, from 1: those of other programs count, what was undone does not."""
         return self.meta.consolidation_count + 1
 
+    @property
+    def size(self) -> int:
+        """Characters of notes and bank."""
+        bank = sum(len(file.text or "") for file in self.bank.values())
+        return bank + sum(len(live.note.body) for live in self.notes)
+
     def bank_texts(self) -> dict[str, str]:
         """The bank's texts by name, without files that are not text."""
         return {name: file.text for name, file in self.bank.items() if file.text is not None}

@@ -212,7 +212,8 @@ class _Run(Generic[InputsT, PlanT]):
         self.control.notes = len(inputs.notes)
         plan = await self._decide(inputs)
         plan = await self.work.accounted(inputs, plan)
-        why = self.work.too_much(inputs, plan, self.at.settings) if self.at.model is not None else ()
+        too_much = partial(self.work.too_much, inputs, plan, self.at.settings)
+        why = await aside(inputs.size, too_much) if self.at.model is not None else ()
         if why and not self.options.dry_run:
             return await self._hold(inputs, plan, why)
         if not self.options.dry_run:
@@ -329,9 +330,8 @@ class _Run(Generic[InputsT, PlanT]):
             raise
 
     async def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
-        size = sum(len(file.text or "") for file in inputs.bank.values())
         try:
-            return await aside(size, partial(self.work.plan, reply, inputs, self.at.settings, last=last))
+            return await aside(inputs.size, partial(self.work.plan, reply, inputs, self.at.settings, last=last))
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise
