@@ -21,8 +21,22 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
+IMPORTED = (
+    "livememfs.app.serving",
+    "livememfs.cli.daemon",
+    "livememfs.cli.main",
+    "livememfs.cli.mount",
+    "livememfs.llm.client",
+    "livememfs.recall.index",
+    "livememfs.serve.http",
+    "livememfs.store.s3",
+)
+"""What daemons are made of, those of their libraries included that they load when they need them. Not onnxruntime: what
+was forked after it was loaded does not end.
+"""
 LARGEST = 200_000
 SERVERS: list[socket.socket] = []
 """The one that is asked, while `serving` lasts."""
@@ -33,12 +47,8 @@ SERVERS: list[socket.socket] = []
 
 def serve() -> None:
     """Fork until nobody asks any more. Never returns in what was forked."""
-    import livememfs.cli.daemon
-    import livememfs.cli.main
-    import livememfs.cli.mount
-    import livememfs.recall.index
-    import livememfs.store.s3  # noqa: F401  # what takes long is imported before the fork
-
+    for name in IMPORTED:
+        import_module(name)
     gc.freeze()
     requests = socket.socket(fileno=0)
     told: dict[int, tuple[int, int]] = {}
