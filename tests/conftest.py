@@ -15,10 +15,16 @@ import hypothesis
 import pytest
 import structlog
 
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 # The same examples for the same test: what was green yesterday and was not touched is green today. Other examples, and
 # more of them, are looked for by scripts/explore, where a find stops nobody's change.
 hypothesis.settings.register_profile(
-    "livememfs", deadline=None, max_examples=60, database=None, print_blob=True, derandomize=True
+    "livememfs",
+    deadline=None,
+    max_examples=60 if LONG else 25,
+    database=None,
+    print_blob=True,
+    derandomize=True,
 )
 hypothesis.settings.register_profile(
     "explore", hypothesis.settings.get_profile("livememfs"), derandomize=False, max_examples=600
@@ -30,6 +36,23 @@ def pytest_configure() -> None:
     """What a script starts in its background ignores interrupts, and so would every command that is tested there."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+LONGEST = (
+    "test_mount_hooks_crash.py", "test_mount_command.py", "test_mount_web.py", "test_mount_scale.py",
+    "test_mount_outage.py", "test_mount_watch.py", "test_mount_search_bad_days.py", "test_mount_mcp.py",
+    "test_mount_crash.py", "test_mount_consolidate_crash.py", "test_mount_digest_crash.py", "test_mount_search.py",
+    "test_engine_contract.py", "test_merging.py", "test_crash_points.py", "test_digest_crash.py", "test_markdown.py",
+    "test_postgres.py", "test_cli_bad_days.py", "test_embed_model.py", "test_recall_corpus.py", "test_install.py",
+    "test_tree_hosts_model.py", "test_likeness.py", "test_graph.py", "test_prehook.py", "test_undo.py",
+)  # fmt: skip
+"""Files that are begun first, so that none of them goes on when all others are done."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, and else the order that they have."""
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 ALARMING = frozenset({"warning", "error", "critical", "exception"})

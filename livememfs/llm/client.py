@@ -75,6 +75,7 @@ class _Endpoint:
         self._key = api_key = api_key.strip()  # a header with the line end of a file in it is shown in the error
         self._timeout = timeout
         self._host = urlsplit(base_url).hostname or "?"
+        here = _is_loopback(self._host)
         limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT))
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
@@ -82,8 +83,12 @@ class _Endpoint:
             timeout=limits,
             max_retries=0,
             # A proxy from the environment is for the world outside, never for a server on this machine.
+            # Where nothing is encrypted, the certificates of the whole world need not be read either.
             http_client=openai.DefaultAsyncHttpxClient(
-                timeout=limits, follow_redirects=False, trust_env=not _is_loopback(self._host)
+                timeout=limits,
+                follow_redirects=False,
+                trust_env=not here,
+                verify=not here or urlsplit(base_url).scheme != "http",
             ),
         )
 

@@ -33,7 +33,8 @@ from livememfs.testing.store import Asked, Fault, FaultyStore
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
 STAMP = "livememfs-mtime"
-STORIES = 200
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
+STORIES = 200 if LONG else 50
 LARGE = bytes(100_000)
 """Kept as a file beside the database."""
 LATENCY = 0.05
@@ -106,6 +107,7 @@ def dying(moments: Moments) -> Iterator[None]:
 
     class Connection(sqlite3.Connection):
         def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            sql = sql.replace("synchronous=NORMAL", "synchronous=OFF")  # it is a process that dies, not the machine
             try:
                 if sql == "COMMIT":
                     moments.commit()
@@ -435,7 +437,7 @@ def test_a_disk_that_is_full_at_any_moment_refuses_a_step_or_takes_it(
     whole = Story(tmp_path / "whole", script).run()
     refused = 0
     for at in range(Story(tmp_path / "empty", []).run().commits + 1, whole.commits + 1):
-        for until in (at + 1, at + 12):
+        for until in (at + 1, at + 12) if LONG else ((at + 1, at + 12)[at % 2],):
             story = Story(tmp_path / f"{at}-{until}", script)
             story.run(full=range(at, until))
             refused += story.refused

@@ -91,18 +91,20 @@ def test_a_question_at_the_terminal_is_ended_by_an_interrupt(cli: Cli, project: 
 
 @pytest.mark.parametrize("cache", ["{folder}/file", "{folder}/file/below", "/proc/nothing/here"])
 @pytest.mark.parametrize("arguments", [["search", "x"], ["mount", "{folder}/mnt"]], ids=["search", "mount"])
-def test_a_cache_that_cannot_be_is_one_sentence(project: str, tmp_path: Path, cache: str, arguments: list[str]) -> None:
+def test_a_cache_that_cannot_be_is_one_sentence(
+    cli: Cli, project: str, tmp_path: Path, cache: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "mnt").mkdir()
-    place = cache.format(folder=tmp_path)
+    monkeypatch.setenv("LIVEMEMFS_CACHE", cache.format(folder=tmp_path))
+    monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "none")
 
-    ended = livememfs(*(one.format(folder=tmp_path) for one in arguments), stdout=-1, LIVEMEMFS_CACHE=place)
+    ended = cli(*(one.format(folder=tmp_path) for one in arguments))
 
-    said = ended.stderr.decode()
-    assert ended.returncode == 1
-    assert "the local state cannot be kept in" in said
-    assert "LIVEMEMFS_CACHE" in said
-    assert "Traceback" not in said
+    assert ended.code == 1
+    assert "the local state cannot be kept in" in ended.err
+    assert "LIVEMEMFS_CACHE" in ended.err
+    assert "Traceback" not in ended.err
 
 
 @pytest.mark.parametrize(

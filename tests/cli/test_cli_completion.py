@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,20 @@ from livememfs.cli.mounts import Record
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
+def script_for_bash() -> str:
+    """What a shell reads once, when it starts."""
+    path = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["livememfs", "completion", "bash"], env=path, capture_output=True, text=True, check=True
+    ).stdout
+
+
 def offered(*words: str, **env: str) -> list[str]:
     """What bash offers for the last of these words."""
     line = ["livememfs", *words]
     script = f"""
-        eval "$(livememfs completion bash)"
+        {script_for_bash()}
         COMP_WORDS=({shlex.join(line)}) COMP_CWORD={len(words)}
         $(complete -p livememfs | sed 's/.*-F \\([^ ]*\\) .*/\\1/') livememfs
         printf '%s\\n' "${{COMPREPLY[@]}}"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from livememfs.cli.main import main
+
 
 def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **environ: str) -> str:
-    """Run the command on a folder of its own; its standard output."""
+    """Run the command on a folder of its own, in this process; its standard output."""
     environment = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(home),
@@ -20,16 +26,19 @@ def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **en
         "LIVEMEMFS_CACHE": str(home / "cache"),
         **environ,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "livememfs", *arguments],
-        env=environment,
-        input=said,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == status, done.stderr
-    return done.stdout
+    stdin, stdout, stderr = (io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8") for text in (said, "", ""))
+    with (
+        patch.dict(os.environ, environment, clear=True),
+        patch("sys.stdin", stdin),
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main(arguments)
+    for stream in (stdout, stderr):
+        stream.seek(0)
+    assert (ended.value.code or 0) == status, stderr.read()
+    return stdout.read()
 
 
 @pytest.fixture(scope="module")

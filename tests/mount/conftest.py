@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import readymade
 from cloud import Bucket, Cloud, running
 from machine import SPACE, Mount, StartMount, detach, sh
 
@@ -19,6 +20,12 @@ def _fuse() -> None:
         os.close(os.open("/dev/fuse", os.O_RDWR))
     except OSError as error:
         pytest.fail(f"/dev/fuse cannot be used: {error}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _readymade() -> Iterator[None]:
+    with readymade.serving():
+        yield
 
 
 @pytest.fixture(scope="session")

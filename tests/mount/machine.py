@@ -2,6 +2,7 @@
 
 A process that waits for a file system cannot be interrupted while the file system's daemon lives, so every daemon has a
 time limit from its first moment (`timeout`) and ends with the tests (`setpriv --pdeathsig`): no test can hang for long.
+Unless LIVEMEMFS_TEST_LONG=1 they are forked from one that has imported what they need (`readymade`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import readymade
+
 SPACE = "project"
 ROOT = Path(__file__).resolve().parents[2]
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
+"""Whether to try what is long and rare, and nothing in a quicker way than users do."""
 LIMIT = 300
 READY_WITHIN = 60.0
 STOPPED_WITHIN = 40.0
@@ -112,7 +117,7 @@ class Mount:
         self.environment = clean_environment(home, LIVEMEMFS_LOG_JSON="true", **env)
         self.log_path = home / f"{path.name}.log"
         self.claims: list[str] = []
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | readymade.Process | None = None
         self.pid = 0
         path.mkdir(parents=True, exist_ok=True)
         home.mkdir(parents=True, exist_ok=True)
@@ -138,18 +143,8 @@ class Mount:
     def start(self) -> dict[str, Any]:
         """Start the daemon and wait until it serves; returns what it said. AssertionError with its log otherwise."""
         reader, writer = os.pipe()
-        limited = ["timeout", "-k", "5", str(self.limit), *ALONE, *self.before]
-        command = [sys.executable, "-m", "livememfs", "mount", "-f", "--ready-fd", str(writer)]
         with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*limited, *command, *self.options, str(self.path)],
-                env=self.environment,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log if self.stderr is None else self.stderr,
-                pass_fds=(writer,),
-            )
+            self.process = self._process(writer, log.fileno() if self.stderr is None else self.stderr)
         os.close(writer)
         readable, _, _ = select.select([reader], [], [], READY_WITHIN)
         line = os.read(reader, 65_536) if readable else b""
@@ -161,6 +156,22 @@ class Mount:
         self.pid = answer["pid"]
         RUNNING.append(self)
         return answer
+
+    def _process(self, ready: int, stderr: int) -> subprocess.Popen[bytes] | readymade.Process:
+        arguments = ["mount", "-f", *self.options, str(self.path)]
+        alike = not self.before and self.environment["PYTHONPATH"] == str(ROOT)
+        if alike and not LONG:
+            return readymade.Process(arguments, self.environment, self.limit, stderr, ready)
+        limited = ["timeout", "-k", "5", str(self.limit), *ALONE, *self.before]
+        return subprocess.Popen(
+            [*limited, sys.executable, "-m", "livememfs", *arguments, "--ready-fd", str(ready)],
+            env=self.environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            pass_fds=(ready,),
+        )
 
     def uploaded(self) -> None:
         """Wait until the bucket has what this mount has accepted. OSError when it refuses some of it."""
@@ -212,7 +223,7 @@ class Mount:
     def abandon(self) -> None:
         """Get rid of the mount and the daemon, whatever state they are in."""
         if self.process is not None:
-            self.process.kill()  # kills `timeout`; the daemon below it is told by the kernel
+            self.process.kill()  # or kills `timeout`; the daemon below it is told by the kernel
             self.process.wait(STOPPED_WITHIN)
             self.process = None
         detach(self.path)

@@ -6,17 +6,16 @@ LIVEMEMFS_TEST_LONG=1 makes it fifty times.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from cloud import Bucket
-from machine import Mount, StartMount, sh
+from machine import LONG, Mount, StartMount, sh
 
 from livememfs.testing.llm import ScriptedLLM, consolidation_reply
 
-ROUNDS = 50 if os.environ.get("LIVEMEMFS_TEST_LONG") else 6
+ROUNDS = 50 if LONG else 6
 TOUCH = "touch project/.consolidate && exec cat project/.consolidate.wait"
 
 

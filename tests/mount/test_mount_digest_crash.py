@@ -11,12 +11,12 @@ import time
 
 import pytest
 from cloud import Bucket
-from machine import StartMount, detach, sh
+from machine import LONG, StartMount, detach, sh
 
 from livememfs.testing.llm import LLMRequest, ScriptedLLM, digest_reply, remembered
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
-KILLS = 6
+KILLS = 6 if LONG else 3
 NOTES = 6
 LATEST = 0.4
 """Seconds after the reply within which the daemon dies; a run has ended by then."""

@@ -55,6 +55,7 @@ def test_another_machine_sees_the_same_tree_with_modes_and_times(
     mounted: Mount, sources: Path, second_mount: StartMount
 ) -> None:
     sh(f"cp -a {sources} project/copy", cwd=mounted.path)
+    mounted.uploaded()
 
     other = second_mount()
 
@@ -94,6 +95,7 @@ def test_git_commits_and_its_repository_is_whole(mounted: Mount, tmp_path: Path,
         "second",
         "first",
     ]
+    mounted.uploaded()
     other = second_mount()
     clone = f"git clone -q {other.path}/project/repo {tmp_path}/clone && cat {tmp_path}/clone/a"
     assert sh(clone, cwd=tmp_path, env=env).stdout == "one\nmore\n"

@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from cloud import Bucket, Cloud
-from machine import Mount, StartMount, sh
+from machine import LONG, Mount, StartMount, sh
 
 from livememfs.cache.asking import PATIENCE
 
-SILENCE = 60.0 if os.environ.get("LIVEMEMFS_TEST_LONG") else 8.0
+SILENCE = 60.0 if LONG else 8.0
 OP_TIMEOUT = 6
 AT_ONCE = 0.9 * PATIENCE
 """Seconds within which what needs no bucket is answered, on a machine that is busy with other things as well: less than

@@ -6,10 +6,10 @@ The clock jumps whenever everybody waits; while the endpoint is asked, somebody 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 import trio
-from trio.testing import MockClock
 
 from livememfs.cache.database import Database
 from livememfs.cache.inbox import InboxStatistics
@@ -26,38 +26,27 @@ from livememfs.records.observation import Observation
 from livememfs.records.session import Session, Summary
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
+from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import Fault, FaultyStore
 
+T = TypeVar("T")
 SPACE, SESSION = "alpha", "s-1"
 LONG = 10**6
 """Seconds that a call may take where a test is not about that."""
 
 
 class Unhurried(OpenAIChat):
-    """The real client, during whose calls no virtual time passes, unless `passes` says so."""
+    """The real client. Virtual time stands while an answer is worked out, and goes on over a held one."""
 
-    passes = False
+    def __init__(self, llm: ScriptedLLM, timeout: float) -> None:
+        super().__init__(llm.url, "", "scripted", timeout)
+        self._llm = llm
 
     async def chat(self, *args: Any, **named: Any) -> ChatReply:
-        failure: LiveMemError | None = None
-        async with trio.open_nursery() as nursery:
-            if not self.passes:
-                nursery.start_soon(_awake)
-            try:
-                return await super().chat(*args, **named)
-            except LiveMemError as error:
-                failure = error  # raised behind the nursery, which would put it into a group
-            finally:
-                nursery.cancel_scope.cancel()
-        assert failure is not None
-        raise failure
-
-
-async def _awake() -> None:
-    while True:
-        await trio.lowlevel.checkpoint()
+        with self._llm.asking(), virtual.outside(lambda: self._llm.is_at_work):
+            return await super().chat(*args, **named)
 
 
 class Here(ManualClock):
@@ -92,7 +81,7 @@ class World:
         self.memory = memory or MemoryStore(self.clock)
         self.store = FaultyStore(self.memory)
         self.replica = Replica(self.store, folder=folder, now_ns=lambda: int(self.clock.now().timestamp() * 1e9))
-        self.model = Unhurried(llm.url, "", "scripted", timeout) if llm is not None else None
+        self.model = Unhurried(llm, timeout) if llm is not None else None
         self.errors: list[LiveMemError] = []
         self.redacted: list[tuple[str, ...]] = []
         self.observer = Observer(
@@ -170,7 +159,13 @@ def run(main: Callable[[World], Awaitable[None]], llm: ScriptedLLM | None = None
             await world.model.aclose()
         world.replica.close()
 
-    trio.run(whole, clock=MockClock(autojump_threshold=0))
+    in_virtual_time(whole)
+
+
+def in_virtual_time(main: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    """Hours of it, which are not to be gone through in half seconds."""
+    with patch("livememfs.cache.replica.PERSIST_SECONDS", 3_600.0):
+        return virtual.run(main, *arguments)
 
 
 def accounted(found: InboxStatistics) -> bool:

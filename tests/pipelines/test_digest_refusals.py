@@ -280,7 +280,7 @@ _replies = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=5 * settings.default.max_examples)
 @given(reply=_replies)
 def test_any_reply_is_a_plan_that_is_accounted_for_or_is_refused(reply: dict[str, Any]) -> None:
     try:

@@ -13,8 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 import trio
-from observe_world import SPACE, World, accounted
-from trio.testing import MockClock
+from observe_world import SPACE, World, accounted, in_virtual_time
 
 from livememfs.pipelines.observe_ask import ObserveSettings
 from livememfs.records import keys
@@ -203,7 +202,7 @@ def test_whatever_step_the_process_dies_at_every_event_is_observed_once(tmp_path
 
     at = 1
     with ScriptedLLM(responder=observing) as llm:
-        while not trio.run(story, at, llm, clock=MockClock(autojump_threshold=0)):
+        while not in_virtual_time(story, at, llm):
             at += 1
 
     assert seen == STEPS
@@ -230,4 +229,4 @@ def test_a_process_that_dies_again_and_again_observes_every_event_once_in_the_en
             assert await lived(memory, tmp_path, llm, Fate(-1))
             await expect_everything_once(memory, tmp_path, llm, what)
 
-    trio.run(story, clock=MockClock(autojump_threshold=0))
+    in_virtual_time(story)

@@ -889,7 +889,7 @@ def test_every_index_gives_the_same_answer(shelves: tuple[Engine, ...], typed: s
     assert_same(shelves, typed, meaning=meaning)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(filters(), st.sampled_from(("", *WORDS)), st.booleans())
 def test_every_index_understands_filters_alike(
     shelves: tuple[Engine, ...], chosen: tuple[str, Any], words: str, meaning: bool
@@ -897,7 +897,6 @@ def test_every_index_understands_filters_alike(
     assert_same(shelves, f"{words} {chosen[0]}", meaning=meaning)
 
 
-@settings(max_examples=40)
 @given(st.text(max_size=60))
 def test_whatever_is_typed_is_answered_alike(shelves: tuple[Engine, ...], typed: str) -> None:
     assert_same(shelves, typed, meaning=False)

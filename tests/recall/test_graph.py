@@ -34,13 +34,15 @@ def remember(index: Index, links: Links, texts: Mapping[str, str] | None = None,
     """Memories with links, by name; the numbers of their records. Where nothing is said, the text is the name."""
     names = dict.fromkeys([*links, *(name for of in links.values() for _, name in of), *(texts or {})])
     made = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp())
+    reads = []
     for at, name in enumerate(names):
         key = f"s/memories/{name}.md"
         record = Record(
             key, key, "1", "memories", "s", "fact", "ann", name, made + 86_400 * at, 0.5, (),
             ((texts or {}).get(name, f"says {name}"),), tuple(links.get(name, ())), **given,
         )  # fmt: skip
-        index.apply((), [(key, "1", "s", [record])])
+        reads.append((key, "1", "s", [record]))
+    index.apply((), reads)
     return {stored.record.title: stored.id for stored in index.strict(ALL, 9_999)}
 
 

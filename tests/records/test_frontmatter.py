@@ -210,7 +210,7 @@ pieces = st.sampled_from(
 @example('a: {b: ["x"], b: ["y"]}\n')
 @example('a: {no: ["x"]}\n')
 @example("a: {}\n")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=8 * settings.default.max_examples)
 def test_a_short_cut_reads_what_yaml_reads(block: str) -> None:
     known = frontmatter._as_we_write(block)
 

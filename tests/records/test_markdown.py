@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -27,6 +28,7 @@ pieces = st.lists(
     ),
     max_size=14,
 ).map("".join)  # fmt: skip
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 CONTENTS = (
     "New text.",
     "- new item\n- another",
@@ -94,9 +96,9 @@ def named(edit: Edit, places: dict[tuple[str, ...], tuple[int, int, int, int]]) 
     }.get(edit.op, (body, own_end))
 
 
-def every_edit(paths: list[tuple[str, ...]]) -> Iterator[Edit]:
+def every_edit(paths: list[tuple[str, ...]], contents: Sequence[str] = CONTENTS) -> Iterator[Edit]:
     for path in paths:
-        for content in CONTENTS:
+        for content in contents:
             yield from (Edit(op, path, content) for op in ("append", "prepend", "replace"))
             yield Edit("replace", path, content, deep=True)
             yield Edit("add", (*path, "Brand new"), content)
@@ -207,9 +209,11 @@ def test_a_title_is_found_in_any_form_of_its_characters() -> None:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_what_an_edit_does_not_name_keeps_its_bytes(name: str) -> None:
+    """A text with other line ends gets a third of what is written into it, another third than the next one."""
     text = CORPUS[name]
     document = Document(text)
-    made = [check_edit(text, document, edit) for edit in every_edit(list(ranges(text)))]
+    contents = CONTENTS if LONG or ", " not in name else CONTENTS[list(CORPUS).index(name) % 3 :: 3]
+    made = [check_edit(text, document, edit) for edit in every_edit(list(ranges(text)), contents)]
 
     assert any(made)
 

@@ -68,7 +68,7 @@ memories = st.builds(
 
 
 @given(memories)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 def test_what_was_written_reads_back(memory: Memory) -> None:
     found = Memory.parse(memory.render(), path="p", collection=memory.collection)
 

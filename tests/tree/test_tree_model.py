@@ -299,7 +299,7 @@ class Machine:
         assert not any("conflict" in key for key in await self.world.bucket())
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(operations=st.lists(OPERATIONS, min_size=4, max_size=30), remembers=st.booleans())
 def test_the_tree_holds_what_a_dictionary_would_hold(
     open_world: Callable[[], AbstractAsyncContextManager[World]], operations: list[tuple[Any, ...]], remembers: bool

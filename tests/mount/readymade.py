@@ -1,0 +1,164 @@
+"""Daemons that are forked ready-made: what a mount imports takes longer than what it does, so it is imported once.
+
+Run as a program this forks a process for each request on its standard input, a socket. A request is a JSON object with
+`arguments` of the command, `environment` and `limit`, and three descriptors: the daemon's standard error, the one it
+says its readiness on, and one that is told the process's pid and later its exit status, a line each.
+
+`Process` is the tests' side of it. LIVEMEMFS_TEST_LONG=1 has `machine` start every daemon as a command instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+IMPORTED = (
+    "livememfs.app.serving",
+    "livememfs.cli.daemon",
+    "livememfs.cli.main",
+    "livememfs.cli.mount",
+    "livememfs.llm.client",
+    "livememfs.recall.index",
+    "livememfs.serve.http",
+    "livememfs.store.s3",
+)
+"""What daemons are made of, those of their libraries included that they load when they need them. Not onnxruntime: what
+was forked after it was loaded does not end.
+"""
+LARGEST = 200_000
+SERVERS: list[socket.socket] = []
+"""The one that is asked, while `serving` lasts."""
+
+
+# --- the server's side -----------------------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Fork until nobody asks any more. Never returns in what was forked."""
+    for name in IMPORTED:
+        import_module(name)
+    gc.freeze()
+    requests = socket.socket(fileno=0)
+    told: dict[int, tuple[int, int]] = {}
+    while True:
+        ready, _, _ = select.select([requests, *told], [], [])
+        for pidfd in told.keys() & set(ready):
+            pid, teller = told.pop(pidfd)
+            _, status = os.waitpid(pid, 0)
+            _tell(teller, os.waitstatus_to_exitcode(status))
+            os.close(teller)
+            os.close(pidfd)
+        if requests in ready:
+            message, descriptors, _, _ = socket.recv_fds(requests, LARGEST, 3)
+            if not message:
+                return
+            pid = os.fork()
+            if pid == 0:
+                _become(json.loads(message), *descriptors)
+            stderr, readiness, teller = descriptors
+            os.close(stderr)
+            os.close(readiness)
+            told[os.pidfd_open(pid)] = (pid, teller)
+            _tell(teller, pid)
+
+
+def _tell(teller: int, number: int) -> None:
+    with suppress(BrokenPipeError):  # the test has ended without waiting for it
+        os.write(teller, f"{number}\n".encode())
+
+
+def _become(request: dict[str, Any], stderr: int, readiness: int, teller: int) -> None:
+    """What a new process would be like: nothing of the server's is left but its modules. Ends as the command does."""
+    from livememfs.cli.main import main
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    signal.alarm(request["limit"])
+    os.setpgid(0, 0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor, place in ((nothing, 0), (nothing, 1), (stderr, 2)):
+        os.dup2(descriptor, place)
+    os.closerange(3, readiness)
+    os.closerange(readiness + 1, 4_096)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    main([*request["arguments"][:1], "--ready-fd", str(readiness), *request["arguments"][1:]])
+
+
+# --- the tests' side -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """While this lasts a `Process` can be had."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH")}
+    with subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "--", "env", "--default-signal=HUP,INT", sys.executable, __file__],
+        cwd="/",
+        stdin=theirs,
+        env={**environment, "LC_ALL": "C.UTF-8"},
+    ):
+        theirs.close()
+        SERVERS.append(ours)
+        yield
+        SERVERS.remove(ours)
+        ours.close()
+
+
+class Process:
+    """A daemon that was forked, as far as tests need what `subprocess.Popen` has."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str], limit: int, stderr: int, ready: int) -> None:
+        self._told, teller = os.pipe()
+        request = {"arguments": arguments, "environment": environment, "limit": limit}
+        socket.send_fds(SERVERS[-1], [json.dumps(request).encode()], [stderr, ready, teller])
+        os.close(teller)
+        self.args = arguments
+        self.returncode: int | None = None
+        self.pid = self._hear(None)
+
+    def _hear(self, timeout: float | None) -> int:
+        if not select.select([self._told], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        line = b""
+        while not line.endswith(b"\n"):
+            byte = os.read(self._told, 1)
+            assert byte, "what forks daemons is gone"
+            line += byte
+        return int(line)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit status. subprocess.TimeoutExpired when it does not end in time."""
+        if self.returncode is None:
+            self.returncode = self._hear(timeout)
+            os.close(self._told)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End it, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    serve()
