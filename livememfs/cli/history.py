@@ -16,7 +16,7 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import SpaceName, naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import NotFound
-from livememfs.pipelines import spaces
+from livememfs.pipelines import held, spaces
 from livememfs.pipelines.history import runs
 from livememfs.pipelines.standing import taken_back
 from livememfs.pipelines.undo import undo as take_back
@@ -32,7 +32,7 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
     settings = choice.load()
     quiet_log(settings)
     with naming_the_space(space):
-        found, unreadable = run(_runs, settings, space)
+        found, unreadable, plan = run(_runs, settings, space)
     fallen = taken_back(found)
     if as_json:
         output.print_json([_figures(entry, fallen) for entry in found])
@@ -40,16 +40,20 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
         output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in found])
     elif not unreadable:
         output.say(f"{space} has had no run yet; `livememfs consolidate {space}` makes one")
+    if plan is not None:
+        how = f"livememfs {'digest' if plan.kind == 'digest' else 'consolidate'} {space} --accept {plan.number}"
+        output.note(f"run {plan.number} of {space} is held: {'; '.join(plan.held)} ({how} carries out its plan)")
     for number, problem in sorted(unreadable.items()):
         output.note(f"run {number} of {space} cannot be read: {problem}")
 
 
-async def _runs(settings: Settings, space: str) -> tuple[list[Entry], dict[int, str]]:
-    """The runs, and what is wrong with those that cannot be read."""
+async def _runs(settings: Settings, space: str) -> tuple[list[Entry], dict[int, str], Entry | None]:
+    """The runs, what is wrong with those that cannot be read, and the plan that waits to be accepted."""
     unreadable: dict[int, str] = {}
     async with open_app(settings) as app:
         await spaces.require_space(app.replica, space)
-        return await runs(app.replica, space, report=unreadable.__setitem__), unreadable
+        found = await runs(app.replica, space, report=unreadable.__setitem__)
+        return found, unreadable, await held.current(app.replica, space)
 
 
 def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:

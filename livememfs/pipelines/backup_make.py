@@ -6,10 +6,11 @@ failure: what is there is listed as torn. Trio thread only.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 
@@ -30,6 +31,9 @@ from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.records import keys
 from livememfs.store.base import ObjectInfo
 
+if TYPE_CHECKING:
+    from livememfs.pipelines.gather import LiveNote
+
 T = TypeVar("T")
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -43,6 +47,21 @@ async def create(
     Each object is whole; the set is what was listed, less what went meanwhile. A run that dies leaves a torn backup.
     """
     backup, _ = await copy_aside(replica, clock, space, automatic=automatic, progress=progress)
+    return backup
+
+
+async def create_as_read(replica: Replica, clock: Clock, space: str, notes: Sequence[LiveNote]) -> Backup:
+    """An automatic backup, with these notes as they were read: one may have been edited while a model was thinking."""
+    backup, listed = await copy_aside(replica, clock, space, automatic=True, progress=None)
+    now = {item.key: item for item in listed}
+    for live in notes:
+        item = now.get(live.key)
+        if item is None or item.etag == live.etag:
+            continue
+        with suppress(ObjectMissing, PreconditionFailed):  # its bytes are not here any more
+            data = await replica.read_version(replace(item, etag=live.etag))
+            kept = backup.prefix + item.key[len(space) + 1 :]
+            await replica.put(kept, data, meta=(await replica.stat(kept)).meta)
     return backup
 
 

@@ -25,7 +25,7 @@ from livememfs.pipelines.backup_list import (
     list_backups,
     prefix_of_all,
 )
-from livememfs.pipelines.backup_make import create, each
+from livememfs.pipelines.backup_make import create, create_as_read, each
 from livememfs.pipelines.export import Exported, Progress, export_prefix
 from livememfs.pipelines.restore import Restored, restore
 from livememfs.records import keys
@@ -38,6 +38,7 @@ __all__ = [
     "Backup",
     "Restored",
     "create",
+    "create_as_read",
     "delete",
     "download",
     "find",

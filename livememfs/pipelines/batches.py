@@ -34,11 +34,14 @@ from livememfs.records.space import Synthesis
 
 log = structlog.get_logger("livememfs.pipelines")
 
-MARGIN = 256
+MARGIN = 640
+"""Tokens of a request that nobody counts: what it says of a reply that could not be used, and the heads of parts."""
 LEAST = PER_NOTE + 160
 """Tokens without which there is no room for notes."""
 NOTES_SHARE = 8
 """A bank is shown whole while notes have this part of the window left, one in so many."""
+SYNTHESIS_SHARE = 8
+"""A synthesis is shown up to this part of the window, one in so many."""
 TIGHTER = 0.6
 """How much of the window is believed in after the endpoint found a single note too long for it."""
 TIGHTENED = 2
@@ -101,12 +104,14 @@ class JoinedBank(Joined[Inputs, Plan]):
         self._warnings: list[str] = []
         self._reasons: list[Reason] = []
         self._synthesis = inputs.synthesis
+        self._window = 0
         self._text = ""
 
     def room(self, window: int, reply: int, prompt: Prompt[Inputs]) -> Room:
         """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
         an outline of all.
         """
+        self._window = window
         now = self._now(())
         try:
             left = free(window, reply, prompt(now))
@@ -132,7 +137,7 @@ class JoinedBank(Joined[Inputs, Plan]):
         for name, change in self._changes.items():
             bank[name] = BankFile(name, change.etag or "", change.content)
         notes = tuple(one.live for one in batch)
-        return replace(self._inputs, notes=notes, bank=bank, synthesis=self._synthesis)
+        return replace(self._inputs, notes=notes, bank=bank, synthesis=_shown(self._synthesis, self._window))
 
     def add(self, batch: Sequence[Piece], plan: Plan) -> None:
         """Take over the plan of one request."""
@@ -155,6 +160,15 @@ class JoinedBank(Joined[Inputs, Plan]):
         unchanged = len(self._inputs.bank) - updated
         said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
         return Plan(changes, unchanged, self._text, coverage, *said)
+
+
+def _shown(synthesis: Synthesis | None, window: int) -> Synthesis | None:
+    """A synthesis as far as its share of the window goes: one that a model has made too long would block its space."""
+    if synthesis is None or not window or tokens(synthesis.body) <= window // SYNTHESIS_SHARE:
+        return synthesis
+    size = tokens(synthesis.body)
+    end = len(synthesis.body) * (window // SYNTHESIS_SHARE) // size
+    return replace(synthesis, body=f"{synthesis.body[:end]}\n[The rest is too long to be shown.]\n")
 
 
 async def decide(

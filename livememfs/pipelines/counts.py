@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from livememfs.cache.replica import Replica
-from livememfs.pipelines.entries import runs
+from livememfs.pipelines.entries import digests_in, entries_in, runs
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.space import Meta
@@ -21,12 +21,19 @@ async def put_right(replica: Replica, space: str, meta: Meta, *, before: int | N
 
     :before: the run that was the next one when the record was written; None: the record is today's
 
-    A record that names a run of the ledger is right, and nothing is read.
+    A record that names the last run of the ledger is right, and no run is read.
     """
-    if meta.ledger:
+    if meta.ledger and (before is not None or meta.ledger >= await _last_but_digests(replica, space)):
         return meta
     entries = await runs(replica, space)
     return counted(meta, entries if before is None else [entry for entry in entries if entry.number < before])
+
+
+async def _last_but_digests(replica: Replica, space: str) -> int:
+    """The number of the last run that wrote the record; one of the first version may have come after one of ours."""
+    infos = await replica.walk(keys.ledger_prefix(space))
+    digests = set(digests_in(infos))
+    return max((number for number in entries_in(infos) if number not in digests), default=0)
 
 
 def counted(meta: Meta, entries: Sequence[Entry]) -> Meta:

@@ -106,6 +106,8 @@ def _read_entry(entry: object, count: int, files: AbstractSet[str], faults: list
         return 0, Fate()
     if unknown := sorted(ascii(key) for key in entry.keys() - _KEYS):
         faults.append(f"the key {unknown[0][:80]} is unknown")
+    # What says nothing is left out: an endpoint that holds a model to a schema may have it say both.
+    entry = {key: value for key, value in entry.items() if key in ("note", *(entry.keys() - _KEYS)) or value}
     if ("files" in entry) == ("skipped" in entry):
         faults.append('it needs either "files" or "skipped"')
         return _read_number(entry, count, faults), Fate()
@@ -117,6 +119,8 @@ def _read_entry(entry: object, count: int, files: AbstractSet[str], faults: list
 
 def _read_number(entry: dict[str, Any], count: int, faults: list[str]) -> int:
     number = entry.get("note")
+    if isinstance(number, str) and number.strip().isdecimal():
+        number = int(number)
     if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count:
         return number
     faults.append(f'"note" is not a number from 1 to {count}')
@@ -131,6 +135,8 @@ def _read_reason(value: object, faults: list[str]) -> str:
 
 
 def _read_names(value: object, files: AbstractSet[str], faults: list[str]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [value]
     if not isinstance(value, list) or not value:
         faults.append('"files" is not a list of file names')
         return ()

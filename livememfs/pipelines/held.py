@@ -48,7 +48,8 @@ async def read(replica: Replica, space: str, number: int) -> Entry:
     try:
         return Entry.parse((await replica.read(key, fresh=True)).data)
     except ObjectMissing:
-        raise NotFound(path=f"held run {number} of {space}") from None
+        others = "".join(f"; the plan of run {one} waits" for one in await waiting(replica, space))
+        raise NotFound(path=f"plan of run {number} of {space} that waits to be accepted{others}") from None
     except ValueError as error:
         raise LiveMemError(f"{key} cannot be read: {error}") from error
 

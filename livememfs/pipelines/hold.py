@@ -33,11 +33,17 @@ def too_much(
     emptied = count == total and sum(len(lines_that_say(text)) for text in after.values()) < total
     if count > total * limit and (count >= FEW_LINES or emptied):
         reasons.append(f"it would drop {count} of the bank's {total} lines, over the limit of {limit:.0%}")
-    for name in sorted(dropped):
-        left = len(lines_that_say(after.get(name, "")))
-        if dropped[name] == said[name] and left * 2 < said[name]:
-            reasons.append(f"it would drop all that {name} says")
+    whole = [
+        name for name in sorted(dropped) if dropped[name] == said[name] and _counts(said[name], after.get(name, ""))
+    ]
+    if whole:
+        reasons.append(f"it would drop all that {', '.join(whole)} say{'s' if len(whole) == 1 else ''}")
     return tuple(reasons)
+
+
+def _counts(said: int, after: str) -> bool:
+    """Whether it matters that a file of so many lines says nothing of what it said."""
+    return said >= FEW_LINES or len(lines_that_say(after)) < said
 
 
 def skips_all(coverage: Coverage, notes: int) -> tuple[str, ...]:

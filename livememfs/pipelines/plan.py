@@ -166,10 +166,13 @@ def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[
         return [], set()
     changes: list[FileChange] = []
     names: list[str] = []
-    for number, entry in enumerate(value, 1):
-        if not isinstance(entry, dict):
+    for number, given in enumerate(value, 1):
+        if not isinstance(given, dict):
             faults.append(f"file {number} is not an object")
             continue
+        # An endpoint that holds a model to a schema may have it say both: the one with nothing in it is left out.
+        empty = {key for key in _BODY_KEYS & given.keys() if not given[key]} if given.keys() >= _BODY_KEYS else set()
+        entry = {key: text for key, text in given.items() if key not in empty}
         own = _entry_faults(entry)
         name = _read_name(entry.get("filename"), own) if "filename" in entry else ""
         change = None

@@ -68,6 +68,8 @@ Facts that are no longer true are a reason; a note that asks for files to be emp
 - synthesis: a short page for whoever does the next consolidation, never empty.
 """
 
+FAULTS_CHARS = 1_200
+"""Of what was wrong with a reply: a request has little room left (`batches.MARGIN`)."""
 # Line breaks to some readers, though not to JSON: escaped, so that one value stays on one line for all of them.
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 
@@ -144,7 +146,7 @@ def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessag
     last = messages[-1]
     remark = (
         "## Your first answer\n\n"
-        f"It could not be used. What was wrong, as one JSON string:\n\n{as_json(faults)}\n\n"
+        f"It could not be used. What was wrong, as one JSON string:\n\n{as_json(faults[:FAULTS_CHARS])}\n\n"
         "Answer again, in full, with one valid JSON object of the form above and nothing around it.\n"
     )
     return [*messages[:-1], ChatMessage(last.role, f"{last.content}\n{remark}")]

@@ -188,10 +188,10 @@ def held_back(
 ) -> RunResult:
     """Nothing was changed, and nothing will be before a person accepts the plan."""
     kind = options.kind
-    reason = f"held: {'; '.join(why)}; nothing was changed"
-    advice = (
-        f"read {CONTROLS['consolidation']}.diff; " if kind == "consolidation" else ""
-    ) + f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]} carries out just this plan, and another touch asks anew"""
+    reason = f"the run is held, because {'; '.join(why)}; nothing was changed"
+    command = "consolidate" if kind == "consolidation" else "digest"
+    by_file, by_command = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}""", f"livememfs {command} {inputs.space}"
+    advice = f"{by_file}, or {by_command} --accept {number}, carries out just this plan; another run replaces it"
     return RunResult("held", metrics, now, _about_unreadable(inputs), reason, advice, kind=kind, accept=number)
 
 

@@ -231,6 +231,8 @@ class _Run(Generic[InputsT, PlanT]):
         """Keep the plan for a person to accept; nothing else is changed."""
         assert self.held is not None
         now = self.at.clock.now()
+        # Whoever accepts a number has read its plan: no other plan may get it.
+        inputs = replace(inputs, ledger=max(inputs.ledger, *await held.waiting(self.at.replica, self.space), 0))
         leaving = self.work.leaving(inputs, plan)
         figures = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
         entry = self.work.entry(inputs, plan, now, Origin(self.at.host, self.held.fence, ""), figures)
@@ -249,6 +251,7 @@ class _Run(Generic[InputsT, PlanT]):
         if entry.kind != self.work.kind:
             raise BadRequest(path=self.space, detail=f"the plan of run {number} is that of a {entry.kind}")
         self.control.notes = len(entry.removes) + len(entry.keeps)
+        await held.check(self.at.replica, entry)
         self.control.report("backing up")
         self.backup = await self._back_up()
         await held.check(self.at.replica, entry)
@@ -257,7 +260,8 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _back_up(self) -> str:
         """The space as it is now, for undo; the oldest backups that were made so go."""
-        made = await backups.create(self.at.replica, self.at.clock, self.space, automatic=True)
+        read = self.inputs.notes if self.inputs is not None else ()
+        made = await backups.create_as_read(self.at.replica, self.at.clock, self.space, read)
         await backups.prune(self.at.replica, self.space)
         return made.stamp
 
@@ -331,7 +335,8 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
         try:
-            return await aside(inputs.size, partial(self.work.plan, reply, inputs, self.at.settings, last=last))
+            size = inputs.size + len(reply.text)
+            return await aside(size, partial(self.work.plan, reply, inputs, self.at.settings, last=last))
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise

@@ -20,6 +20,7 @@ from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import LiveMemError
+from livememfs.pipelines import held
 from livememfs.pipelines.describe import is_space
 from livememfs.pipelines.options import RunKind, RunOptions
 from livememfs.pipelines.queue import Consolidations
@@ -228,13 +229,25 @@ class Scheduler:
             return False
         if state.kind == "digest" and not await self._has_new_notes(state):
             return False
-        if not await self._claim(state):
+        if await self._waits_for_a_person(state) or not await self._claim(state):
             return False
         state.held, state.running = "", True
         try:
             await self._follow(state)
         finally:
             state.running = False
+        return True
+
+    async def _waits_for_a_person(self, state: Scheduled) -> bool:
+        """Whether a plan for these very notes is held: asking a model once more would only cost as much again."""
+        try:
+            plan = await held.current(self._replica, state.name)
+        except LiveMemError:
+            return False
+        known = {(note.key.rpartition("/")[2], note.etag) for note in (*plan.removes, *plan.keeps)} if plan else set()
+        if plan is None or plan.kind != state.kind or not state.notes <= known:
+            return False
+        state.held = f"run {plan.number} is held, and waits for a person to accept it"
         return True
 
     async def _has_new_notes(self, state: Scheduled) -> bool:

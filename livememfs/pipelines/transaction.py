@@ -54,7 +54,7 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
         parts=tuple(part for change in plan.changes for part in _parts(change, plan, notes)),
         unsourced=plan.unsourced,
         warnings=plan.warnings,
-        outgoing=plan.outgoing[:MOST_LINES],
+        outgoing=tuple(sorted(plan.outgoing, key=lambda line: line.fate))[:MOST_LINES],  # dropped ones come first
         backup=origin.backup,
         metrics=metrics,
         origins=origins_of(notes.values()),

@@ -16,6 +16,8 @@ from livememfs.records.headings import is_blank
 Op = Literal["append", "prepend", "replace", "add", "rename", "delete"]
 OPS: tuple[Op, ...] = ("append", "prepend", "replace", "add", "rename", "delete")
 
+_MARKS = re.compile("^ {0,3}#{1,6}[ \t]+(?=\\S)")
+"""The marks of a heading, which models put before its title."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -46,6 +48,8 @@ class Edit:
         if unknown:
             raise EditRefused(f"the key {unknown[0]!r:.60} is unknown")
         op, heading, deep = value.get("op"), value.get("heading"), value.get("deep", False)
+        if isinstance(heading, str):
+            heading = [heading]
         if op not in OPS:
             raise EditRefused(f"the op {op!r:.60} is none of {', '.join(OPS)}")
         if not isinstance(heading, list) or not all(map(_is_text, heading)):
@@ -54,7 +58,8 @@ class Edit:
             raise EditRefused('"deep" is neither true nor false')
         if deep and op not in ("replace", "delete"):
             raise EditRefused(f'"deep" says nothing to a {op}')
-        return cls(op, tuple(heading), _read_content(op, value.get("content")), deep)
+        titles = tuple(_MARKS.sub("", title) for title in heading)
+        return cls(op, titles, _read_content(op, value.get("content")), deep)
 
 
 def _read_content(op: Op, content: object) -> str:

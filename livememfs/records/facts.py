@@ -73,9 +73,13 @@ def keys(text: str) -> set[str]:
     )
 
 
+_HYPHENS = dict.fromkeys((0x2010, 0x2011), "-")
+"""Hyphens that some models write in place of the common one."""
+
+
 def _without_marks(text: str, found: list[Fact]) -> str:
     """The text without facts of several words, which are added to `found`, and without what is no fact."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_HYPHENS)
     text = _FENCE.sub("", text)
     for pattern, read in _DAYS:
         text = pattern.sub(_collect(read, found), text)

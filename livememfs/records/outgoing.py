@@ -18,7 +18,10 @@ from typing import Literal
 Fate = Literal["moved", "reworded", "dropped"]
 
 REWORDED = 0.5
-"""The part of a line's words that another line must have to say the same in other words."""
+"""The part of a line's words, and of its figures, that another line must have to say the same in other words."""
+JOINED = 3
+"""Lines that one line stands for at most: a summary of more has left something out."""
+MOST_REASONS = 500
 _STEM = 5
 """Letters by which two forms of one word are told from two words: decided, decision, décidé."""
 _COMMON = 400
@@ -88,7 +91,7 @@ def outgoing(
     there = {line.words: line for line in (*same, *new)}
     index = _Index([*added, *_paragraphs(added)])
     found = [_fate(line, there, index) for line in gone]
-    return tuple(_with_reason(one, reasons) if one.fate == "dropped" else one for one in found)
+    return tuple(map(_Reasons(reasons).add_to, found))
 
 
 def _fate(line: _Line, there: Mapping[tuple[str, ...], _Line], index: _Index) -> Outgoing:
@@ -132,28 +135,39 @@ class _Index:
 
     def __init__(self, lines: Sequence[_Line]) -> None:
         self._lines = lines
+        self._stands_for: Counter[int] = Counter()
         self._having: defaultdict[str, list[int]] = defaultdict(list)
         for number, line in enumerate(lines):
             for stem in line.stems:
                 self._having[stem].append(number)
 
     def nearest(self, line: _Line) -> _Line | None:
-        """The line that has most of these words, if it has enough of them."""
+        """The line that says most of these words, and of these figures, if it has room for one more line."""
         stems = {stem for stem in line.stems if len(stem) > 2 or stem[0].isdigit()} or line.stems
         told = [stem for stem in stems if len(self._having.get(stem, ())) <= _COMMON]
         shared = Counter(number for stem in told for number in self._having.get(stem, ()))
-        if not shared:
-            return None
-        number, count = max(shared.items(), key=lambda item: (item[1], -item[0]))
-        return self._lines[number] if count >= len(stems) * REWORDED else None
+        figures = {stem for stem in stems if stem[0].isdigit()}
+        for number, count in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
+            if count < len(stems) * REWORDED:
+                break
+            kept = len(figures & self._lines[number].stems)
+            if self._stands_for[number] < JOINED and kept >= len(figures) * REWORDED:
+                self._stands_for[number] += 1
+                return self._lines[number]
+        return None
 
 
-def _with_reason(line: Outgoing, reasons: Sequence[Reason]) -> Outgoing:
-    """The line with the reason that was given for it, else the one for its whole file."""
-    said = " ".join(_WORD.findall(line.text.casefold()))
-    of_file = [one for one in reasons if one.file == line.file]
-    for one in of_file:
-        given = " ".join(_WORD.findall(one.text.casefold()))
-        if given and (given in said or said in given):
-            return replace(line, reason=one.reason)
-    return next((replace(line, reason=one.reason) for one in of_file if not one.text.strip()), line)
+class _Reasons:
+    """What a reply says of the lines that it drops."""
+
+    def __init__(self, reasons: Sequence[Reason]) -> None:
+        self._of: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for one in reasons[:MOST_REASONS]:
+            self._of[one.file].append((" ".join(_WORD.findall(one.text.casefold())), one.reason))
+
+    def add_to(self, line: Outgoing) -> Outgoing:
+        """The line with the reason that was given for it, else the one for its whole file."""
+        said = " ".join(_WORD.findall(line.text.casefold()))
+        found = [reason for text, reason in self._of.get(line.file, ()) if text and (text in said or said in text)]
+        found += [reason for text, reason in self._of.get(line.file, ()) if not text]
+        return replace(line, reason=found[0]) if found and line.fate == "dropped" else line

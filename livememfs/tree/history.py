@@ -104,9 +104,6 @@ class PastBank(ReadOnlyView):
             if path.startswith(self.folder):
                 name, slash, _ = path[len(self.folder) :].partition("/")
                 nodes[name] = self._below(name) if slash else PastFile(self, name, self.history, past, self.when_ns)
-        page = await self._page() if not self.folder else None
-        if page is not None:
-            nodes[page.name] = page
         return sorted(nodes.items())
 
     async def _page(self) -> OutgoingPage | None:

@@ -133,10 +133,11 @@ def test_a_run_that_would_empty_the_bank_is_held_and_accepted_by_its_number(
         ended = cli("consolidate", project)
 
         assert ended.code == 1
-        assert "project was not consolidated: held: it would drop" in ended.err
+        assert "project was not consolidated: the run is held, because it would drop" in ended.err
         assert '"accept": 2' in ended.err
         assert "Fact 5 holds." in ended.out  # the diff
         assert cli("space", "info", project, "--json").json["notes"] == 1
+        assert "run 2 of project is held: it would drop" in cli("history", project).err
         assert cli("consolidate", project, "--accept", "7").code == 1
         assert cli("consolidate", project, "--accept", "2", "--dry-run").code == 2
         accepted = cli("consolidate", project, "--accept", "2")

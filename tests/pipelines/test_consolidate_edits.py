@@ -50,7 +50,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a heading in a comment": (edits(edit("append", "Plan", "Comment")), "no heading Plan > Comment"),
     "the second edit": (edits(edit("append", "Plan", "Now"), edit("delete", "Plan", "No", content=None)), "edit 2"),
     "an unknown op": (edits(edit("insert", "Plan")), "insert"),
-    "a heading as a string": (edits({"op": "append", "heading": "Plan", "content": "x"}), '"heading"'),
+    "a heading as a number": (edits({"op": "append", "heading": 7, "content": "x"}), '"heading"'),
     "no content": (edits(edit("append", "Plan", content=None)), '"content"'),
     "content of a wrong type": (edits(edit("append", "Plan", content=["x"])), '"content"'),
     "an unknown key": (edits(edit("append", "Plan", line=3)), "line"),

@@ -73,7 +73,7 @@ BAD: dict[str, tuple[object, str]] = {
     "no file name": (but(bank_files=[{"action": "updated", "content": "x"}]), '"filename" is missing'),
     "no content": (but(bank_files=[{"action": "updated", "filename": "x.md"}]), 'either "edits" or "content"'),
     "no action": (but(bank_files=[{"content": "x", "filename": "x.md"}]), '"action" is missing'),
-    "edits and content": (file(edits=[]), 'either "edits" or "content"'),
+    "edits and content": (file(edits=[{"op": "append", "heading": [], "content": "x"}]), 'either "edits" or "content"'),
     "unknown key of a file": (file(mode="w"), '"mode" is unknown'),
     "unknown action": (file(action="deleted"), '"deleted" is neither'),
     "action of a wrong type": (file(action=["updated"]), "is neither created nor updated"),
@@ -136,13 +136,13 @@ BAD: dict[str, tuple[object, str]] = {
     "invented note": (coverage(USED, {"note": 3, "skipped": "x"}), "not a number from 1 to 2"),
     "note zero": (coverage(USED, {"note": 0, "skipped": "x"}), "not a number from 1 to 2"),
     "note true": (coverage({"note": True, "skipped": "x"}), "not a number from 1 to 2"),
-    "note by name": (coverage({"note": "1", "skipped": "x"}), "not a number from 1 to 2"),
+    "note by name": (coverage({"note": "one", "skipped": "x"}), "not a number from 1 to 2"),
     "note twice": (coverage(USED, {"note": 1, "skipped": "x"}), "note 1 is there twice"),
     "neither used nor skipped": (coverage({"note": 1}), "needs either"),
     "both": (coverage({**USED, "skipped": "x"}), "needs either"),
     "skipped without a reason": (coverage({"note": 1, "skipped": " "}), "no reason"),
-    "used nowhere": (coverage({"note": 1, "files": []}), "not a list of file names"),
-    "used in a string": (coverage({"note": 1, "files": "progress.md"}), "not a list of file names"),
+    "used nowhere": (coverage({"note": 1, "files": []}), "needs either"),
+    "used in a number": (coverage({"note": 1, "files": 7}), "not a list of file names"),
     "used in a file that is not returned": (coverage({"note": 1, "files": ["decisions.md"]}), "not a file of this"),
     "unknown key of an entry": (coverage({**USED, "why": "x"}), "'why' is unknown"),
 }
@@ -194,6 +194,25 @@ async def test_every_fault_of_a_reply_is_listed(world: World) -> None:
 
     for fault in ('"synthesis" is missing', "U+200B", "dropped", "from 1 to 2"):
         assert fault in result.reason
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        coverage({**USED, "skipped": None}, {"note": "2", "files": [], "skipped": "known"}),
+        coverage({"note": 1, "files": "progress.md", "skipped": ""}, {"note": 2, "files": ["progress.md"]}),
+        file(edits=[]),
+        file(content=None, edits=[{"op": "append", "heading": "# Progress", "content": "more", "deep": False}]),
+    ],
+)
+async def test_a_reply_that_says_nothing_in_two_ways_is_taken(reply: dict[str, Any], world: World) -> None:
+    """An endpoint that holds a model to a schema may make it name every key."""
+    with ScriptedLLM(reply) as llm:
+        async with asking(world, llm) as consolidations:
+            assert (await consolidations.run_once(SPACE)).state == "ok"
+
+    assert len(llm.requests) == 1
+    assert await world.live() == []
 
 
 async def test_a_long_list_of_faults_is_cut_and_says_so(world: World) -> None:

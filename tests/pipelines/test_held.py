@@ -55,7 +55,7 @@ async def test_a_note_that_orders_an_obedient_model_to_delete_the_bank_changes_n
     assert await world.bucket() == before
     assert await world.ledger() == []
     assert "25 of the bank's 25 lines, over the limit of 30%" in result.reason
-    assert "all that people.md says" in result.reason
+    assert "all that decisions.md, people.md, progress.md say" in result.reason
     assert "nothing was changed" in result.reason
     assert """echo '{"accept": 1}' > .consolidate""" in result.what_to_do
     figures = result.to_json()
@@ -144,6 +144,30 @@ async def test_a_space_has_one_plan_that_waits_and_shows_it_to_whoever_asks(worl
     assert (waiting.number, len(waiting.outgoing)) == (2, 25)
 
 
+async def test_no_two_plans_get_the_same_number(world: World) -> None:
+    """Whoever accepts a number has read its plan, perhaps on another machine, while a schedule made a new one."""
+    first = await held_run(world, consolidation_reply({"progress.md": "# P\n"}, intended_removals=["progress.md"]))
+    second = await run(world, EMPTYING)
+
+    assert (first.accept, second.accept) == (1, 2)
+    stale = await accept(world, 1)
+    assert isinstance(stale.error, errors.NotFound)
+    assert "the plan of run 2 waits" in stale.reason
+    assert (await accept(world, 2)).state == "ok"
+    assert [entry.number for entry in await world.ledger()] == [2]
+    assert (await held_run(world, consolidation_reply({"people.md": "# N\n\nNobody.\n"}))).state == "ok"
+
+
+async def test_a_plan_that_cannot_be_accepted_costs_no_backup(world: World) -> None:
+    await held_run(world)
+    await edit_note(world)
+
+    for _ in range(3):
+        assert isinstance((await accept(world, 1)).error, errors.HeldPlanStale)
+
+    assert not [key for key in await world.everything() if key.startswith("_backups/")]
+
+
 async def test_a_dry_run_says_that_the_run_would_be_held_and_keeps_no_plan(world: World) -> None:
     await world.note(ORDER)
 
@@ -183,7 +207,7 @@ async def test_a_share_of_the_bank_is_dropped_without_a_person_and_is_said_line_
     ]
     assert any("reasons" in warning for warning in result.metrics.warnings)
     [entry] = await world.ledger()
-    assert [(line.fate, line.where) for line in entry.outgoing] == [("moved", "decisions.md"), ("dropped", "")]
+    assert [(line.fate, line.where) for line in entry.outgoing] == [("dropped", ""), ("moved", "decisions.md")]
 
 
 async def test_the_limit_is_a_setting_and_a_file_is_never_emptied_unseen(world: World) -> None:

@@ -379,7 +379,7 @@ RIGHT = {"op": "append", "heading": ["A"], "content": "x"}
         ({**RIGHT, "op": "insert"}, "the op 'insert' is none of append, prepend"),
         ({**RIGHT, "op": ["append"]}, "the op"),
         ({**RIGHT, "op": "x" * 5000}, r"^the op 'x{59} is none"),
-        ({**RIGHT, "heading": "A"}, '"heading" is not a list'),
+        ({**RIGHT, "heading": 7}, '"heading" is not a list'),
         ({**RIGHT, "heading": None}, '"heading" is not a list'),
         ({**RIGHT, "heading": ["A", 1]}, '"heading" is not a list'),
         ({**RIGHT, "heading": ["\ud800"]}, '"heading" is not a list'),

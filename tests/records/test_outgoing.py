@@ -91,3 +91,23 @@ def test_a_bank_of_a_megabyte_is_compared_in_linear_time() -> None:
     found = outgoing({"a.md": said(0)}, {"a.md": said(15_000)})
 
     assert len(found) == 15_000
+
+
+def test_one_line_does_not_stand_for_a_whole_list() -> None:
+    old = {"a.md": "".join(f"- Feature {name} shipped; ticket OPS-{n}\n" for n, name in enumerate("abcdefgh"))}
+    names = {
+        "a.md": "".join(f"- The {name} feature was shipped by somebody\n" for name in ("red", "blue", "tall", "new"))
+    }
+
+    [*figures] = outgoing(old, {"a.md": "- Each feature shipped; see its OPS ticket\n"})
+    [*words] = outgoing(names, {"a.md": "- Each feature was shipped by somebody\n"})
+
+    assert {line.fate for line in figures} == {"dropped"}
+    assert [line.fate for line in words].count("reworded") <= 3
+
+
+def test_many_reasons_are_looked_up_in_no_time() -> None:
+    old = {"a.md": "".join(f"- fact {n}\n" for n in range(4_000))}
+    found = outgoing(old, {"a.md": "-\n"}, [Reason("a.md", f"fact {n}", "why") for n in range(4_000)])
+
+    assert found[7].reason == "why"
