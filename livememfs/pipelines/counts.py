@@ -58,6 +58,6 @@ def counted(meta: Meta, entries: Sequence[Entry]) -> Meta:
 def _names_its_run(run: Entry) -> bool:
     record = next((write.content for write in run.writes if write.key == keys.META), None)
     try:
-        return record is not None and Meta.parse(record.encode()).ledger > 0
+        return record is not None and Meta.parse(record.encode()).ledger == run.number
     except ValueError:
         return False

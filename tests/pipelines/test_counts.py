@@ -218,6 +218,21 @@ async def test_a_bucket_of_the_first_version_is_put_right_by_the_first_run(
     assert (await meta(world)).ledger == made.number + 1
 
 
+async def test_a_run_of_the_first_version_between_two_of_ours_is_put_right_by_the_next(world: World) -> None:
+    await consolidate(world, FILES)
+    record = await meta(world)
+    await world.put(keys.ledger_key(SPACE, 2), entry(world, 2, "digest").render())
+    await world.put(keys.stored_key(SPACE, 2), b"")
+    record = replace(record, consolidation_count=3)  # it keeps our field, and writes its own number
+    await world.put(keys.ledger_key(SPACE, 3), entry(world, 3, "consolidation", record).render())
+    await world.put(META, record.render())
+
+    await world.note("One more.")
+    made = await consolidate(world, {"new.md": "# New\n\nOne more.\n"})
+
+    assert ((await meta(world)).consolidation_count, made.number) == (3, 4)
+
+
 async def test_an_undo_of_a_run_of_the_first_version_puts_its_record_right(world: World) -> None:
     await first_version(world, "digest", "consolidation", "digest", "consolidation")
     copied = f"{keys.backup_prefix(SPACE, '2026-01-01T00-00-00')}_meta.json"

@@ -13,6 +13,7 @@ from livememfs.pipelines.coverage import Coverage, Fate
 from livememfs.pipelines.excerpt import excerpt
 from livememfs.pipelines.gather import LiveNote
 from livememfs.pipelines.pieces import Account, piece
+from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.records.size import tokens
 from livememfs.testing.clock import START
@@ -233,3 +234,17 @@ async def test_a_line_too_long_for_any_request_is_said_to_be_too_long_with_the_l
     assert "not accounted for" not in partial.reason
     assert isinstance(none.error, errors.NotesTooLong)
     assert len(await world.live()) == 1
+
+
+async def test_a_synthesis_that_a_model_made_too_long_does_not_block_its_space() -> None:
+    world = World()
+    await world.seed(notes=1)
+    await world.put(keys.synthesis_key(SPACE), FILLER * 600)
+
+    with ScriptedLLM(consolidation_reply({"a.md": "# A\n\nThis is note 1.\n"})) as llm:
+        async with asking(world, llm, context_window=WINDOW) as consolidations:
+            assert (await consolidations.run_once(SPACE)).state == "ok"
+
+    [request] = llm.requests
+    assert "too long to be shown" in request.section("Previous synthesis")
+    assert tokens(request.text) + request.body["max_tokens"] <= WINDOW

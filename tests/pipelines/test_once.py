@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import trio
-from consolidation_world import SPACE, World
+from consolidation_world import SPACE, World, asking, until_asked
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -35,6 +35,7 @@ from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing import virtual
+from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 from livememfs.testing.store import Fault, FaultyStore
 
 TEXT = "We keep the notes in S3."
@@ -668,3 +669,21 @@ async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() 
 
     # Notes without ids, and copies with the metadata of another one as other tools make them, are notes of their own.
     assert [live.key[-4] for live in taken.notes] == ["1", "2", "3", "4"]
+
+
+async def test_a_note_that_is_edited_while_the_model_thinks_comes_back_with_what_is_new_in_it() -> None:
+    world = World()
+    await world.seed(notes=1)
+    [key] = await world.live()
+    reply = consolidation_reply({"progress.md": "# Progress\n\nThis is note 1.\n"})
+    with ScriptedLLM(Scripted(json.dumps(reply), hold=True)) as llm:
+        async with asking(world, llm) as runs:
+            ticket = runs.touch(SPACE)
+            await until_asked(llm)
+            await world.put(key, await world.get(key) + f"\n{MORE}\n".encode())
+            llm.release()
+            [*_, result] = [value async for value in runs.wait(SPACE, ticket)]
+
+    assert "edited meanwhile" in result["message"]
+    [live] = (await gather(world.replica, SPACE, Choice(max_notes=10, now=world.clock.now()))).notes
+    assert (live.taken_by, live.new) == (1, f"{MORE}\n")

@@ -19,6 +19,7 @@ from livememfs.pipelines import spaces
 from livememfs.pipelines.schedule_memory import Memory
 from livememfs.pipelines.triggers import Next, Waiting, next_run
 from livememfs.records import keys
+from livememfs.records.ledger import Entry, NoteEntry
 from livememfs.records.schedule import Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book, Past
 from livememfs.store.base import list_all
@@ -621,3 +622,24 @@ async def test_hours_are_served_on_whatever_becomes_of_the_book(what: str, autoj
             await t.sleep(86_400)
 
         assert 5 <= len(t.model.runs) - 1 <= 6
+
+
+async def test_notes_whose_plan_is_held_start_no_run_on_any_host_until_there_are_others(autojump_clock: Clock) -> None:
+    async with town() as t:
+        for _ in range(3):
+            await t.world.note("from before")
+        notes = [
+            info for info in await t.world.replica.walk(keys.live_prefix(SPACE)) if not info.key.endswith(keys.KEEP)
+        ]
+        removes = tuple(NoteEntry(info.key, info.etag, "", "", "", "") for info in notes)
+        plan = Entry(number=1, space=SPACE, state="held", committed_at=t.world.clock.now(), removes=removes)
+        await t.world.put(keys.held_key(SPACE, 1), plan.render())
+
+        host = await t.host(after_notes=1, cooldown=0)
+        await t.later(3_600)
+        assert t.model.runs == []
+        assert "run 1 is held" in host.state()["held_back_by"]
+
+        await host.note()
+        await t.later(120)
+        assert t.model.runs == [SPACE]
