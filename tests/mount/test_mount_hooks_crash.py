@@ -5,6 +5,7 @@ a hook was answered is observed once, and each prompt is written down once.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -30,6 +31,7 @@ from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 __all__ = ["proxy"]  # a fixture
 
 SESSION = "crashing"
+TROUBLES = ["lose?writes=3", "latency?seconds=0.1", "slowdown?fraction=0.4&when=after&seed=7"]
 KILLS, EVENTS = 3, 5
 AT_ONCE = 0.05
 """Seconds without an event after which they are observed, where the observer is to be caught at it."""
@@ -268,7 +270,7 @@ def uploaded(bucket: Bucket) -> set[str]:
     return {item["Key"] for item in found}
 
 
-@pytest.mark.parametrize("trouble", ["latency?seconds=0.1", "lose?writes=3", "slowdown?fraction=0.4&when=after&seed=7"])
+@pytest.mark.parametrize("trouble", TROUBLES if os.environ.get("LIVEMEMFS_TEST_LONG") else TROUBLES[:1])
 def test_killed_in_the_middle_of_uploads_every_event_is_observed_once(
     start_mount: StartMount, bucket: Bucket, proxy: Proxy, trouble: str
 ) -> None:

@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 from cloud import Bucket, Cloud
 from machine import Mount, StartMount, detach, sh
 
-ROUNDS = 100 if os.environ.get("LIVEMEMFS_TEST_LONG") else 5
+ROUNDS = 100 if os.environ.get("LIVEMEMFS_TEST_LONG") else 3
 MISHAPS = ("answer lost", "killed before", "killed after", "late", "silent")
 ACTIONS = ("consolidates", "digests", "deletes", "edits", "renames")
 T = TypeVar("T")

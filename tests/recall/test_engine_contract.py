@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,6 +28,7 @@ from livememfs.records.memory import Memory
 from livememfs.testing.embed import hashed
 
 ALL = Restriction()
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 MODEL = "hashed"
 DIM = 64
 DAY = 86_400
@@ -161,7 +163,7 @@ def weight_of(record: Record, uses: dict[str, Use]) -> float:
     return whole.effective(now, uses=use.times, last_use=last if use.times else None)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 if LONG else 2))
 def test_the_foremost_memories_are_those_that_their_weights_say_after_any_changes(opener: Open, seed: int) -> None:
     chance, index = random.Random(seed), opener()
     there: dict[str, Record] = {}

@@ -17,7 +17,7 @@ from livememfs.recall.index import Index
 from livememfs.recall.lexical import Asked, Restriction
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
-KILLS = 50 if os.environ.get("LIVEMEMFS_TEST_LONG") else 12
+KILLS = 50 if os.environ.get("LIVEMEMFS_TEST_LONG") else 6
 STARTED_WITHIN = 30.0
 ALL = Restriction(fields=(("space", ("alpha",)),))
 
