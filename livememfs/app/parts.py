@@ -18,7 +18,7 @@ import trio
 from livememfs import private
 from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
-from livememfs.config import Settings
+from livememfs.config import Settings, default_store
 from livememfs.errors import SettingsError
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.recall.inject import Limits
@@ -67,7 +67,7 @@ def _bucket(settings: Settings) -> Store:
 def _folder(settings: Settings, clock: Clock) -> Store:
     from livememfs.store.directory import DirectoryStore
 
-    if not settings.store:  # one that the user named may be shared on purpose
+    if settings.store_path == default_store():  # any other may be shared on purpose
         with suppress(OSError):  # opening it says why
             private.folder(settings.store_path, top=settings.store_path.parent)
     return DirectoryStore(settings.store_path, clock)
