@@ -96,9 +96,10 @@ def check(path: Path, *, top: Path | None = None) -> None:
                 _check_owner(one, status)
 
 
-def others_can_list(path: Path) -> bool:
-    """Whether other users of this machine can look into a folder. Raises OSError."""
-    return bool(path.stat().st_mode & _OTHERS)
+def is_open(path: Path) -> bool:
+    """Whether any user of this machine can use a folder and come to it. Raises OSError."""
+    real = path.resolve()
+    return bool(real.stat().st_mode & stat.S_IRWXO) and all(one.stat().st_mode & stat.S_IXOTH for one in real.parents)
 
 
 def _between(path: Path, top: Path | None) -> list[Path]:
