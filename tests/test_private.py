@@ -158,6 +158,19 @@ def test_a_bucket_folder_that_is_a_link_is_refused_before_anything_is_looked_for
         cache_folder(tmp_path, "b")
 
 
+def test_a_folder_for_caches_that_is_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner could put another in the place of a bucket's folder. One of root's is fine, as /var/tmp is."""
+    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
+    monkeypatch.setattr(private, "_ROOT", -1)
+    with pytest.raises(NotPrivate, match=f"{tmp_path.name}: it belongs"):
+        cache_folder(tmp_path, "b")
+    assert list(tmp_path.iterdir()) == []
+
+    monkeypatch.undo()
+    monkeypatch.setattr(private, "_ROOT", os.geteuid())
+    assert cache_folder(tmp_path, "b").is_dir()
+
+
 def test_a_file_of_another_user_in_the_local_state_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who could write into a folder with wide modes may have left it there."""
     folder = cache_folder(tmp_path, "b")

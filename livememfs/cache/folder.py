@@ -26,7 +26,7 @@ def cache_folder(below: Path, label: str) -> Path:
     """
     stem = blake2b(label.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     folders = [below / (stem if number == 1 else f"{stem}-{number}") for number in range(1, MOUNTS + 1)]
-    for folder in filter(os.path.lexists, folders):
+    for folder in (folders[0], *filter(os.path.lexists, folders)):
         private.check(folder, top=below)
     free = [folder for folder in folders if not _in_use(folder)]
     if not free:

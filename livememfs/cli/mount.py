@@ -169,7 +169,6 @@ def _open_log(path: Path) -> Path:
     log_file = mounts.log_path(path)
     try:
         private.folder(log_file.parent, top=mounts.state())
-        private.narrow_inside(log_file.parent)
         if log_file.exists() and log_file.stat().st_size > LARGEST_LOG:
             log_file.replace(log_file.with_suffix(".old"))
         log_file.touch(mode=private.FILE)
