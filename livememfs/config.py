@@ -229,7 +229,7 @@ class Settings(BaseModel):
     @property
     def store_path(self) -> Path:
         """The folder used as the bucket when no S3 bucket is set."""
-        return Path(self.store).expanduser() if self.store else platformdirs.user_data_path("livememfs") / "store"
+        return Path(self.store).expanduser() if self.store else default_store()
 
     @property
     def cache_path(self) -> Path:
@@ -282,6 +282,11 @@ def user_name() -> str:
 def environment() -> dict[str, str]:
     """The process's environment, copied once."""
     return dict(os.environ)
+
+
+def default_store() -> Path:
+    """The folder that is the bucket when nobody names one."""
+    return platformdirs.user_data_path("livememfs") / "store"
 
 
 def file_of(environ: Mapping[str, str], explicit: Path | None = None) -> tuple[Path, bool]:

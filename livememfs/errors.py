@@ -82,6 +82,14 @@ class CacheUnusable(LiveMemError):
     what_to_do = "let this user write there, or set LIVEMEMFS_CACHE to another folder"
 
 
+class NotPrivate(LiveMemError):
+    """Another user owns the place where memory is to be kept, or a symbolic link stands there; it is left alone."""
+
+    message = "memory is not kept in {path}: {detail}"
+    what_to_do = "move it away, or name another folder (LIVEMEMFS_CACHE, LIVEMEMFS_STORE, XDG_STATE_HOME)"
+    errno = _errno.EPERM
+
+
 class CannotInstall(LiveMemError):
     """A file of a project cannot be changed as installing or uninstalling would have to; no file was changed."""
 

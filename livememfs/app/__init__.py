@@ -22,6 +22,7 @@ from livememfs.app.parts import (
     INDEX,
     TOLD,
     consolidation_settings,
+    local_state,
     open_embedder,
     open_engine,
     open_model,
@@ -30,7 +31,6 @@ from livememfs.app.parts import (
     prehook_settings,
     usable_host,
 )
-from livememfs.cache.folder import cache_folder
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import the_one
@@ -121,11 +121,11 @@ async def open_app(
     try:
         async with trio.open_nursery() as nursery:
             errors = ErrorLog(clock)
-            folder = cache_folder(settings.cache_path, store.label) if mountpoint is not None else None
+            folder = local_state(settings, store.label) if mountpoint is not None else None
             stays = serving or mountpoint is not None
             replica = _open_replica(settings, store, clock, errors, folder, watching=stays)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
-            index = (folder or cache_folder(settings.cache_path, store.label)) / INDEX
+            index = (folder or local_state(settings, store.label)) / INDEX
             recall = Recall(
                 replica,
                 clock,

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
+from livememfs import private
 from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
-from livememfs.config import Settings
+from livememfs.config import Settings, default_store
 from livememfs.errors import SettingsError
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.recall.inject import Limits
@@ -66,7 +67,18 @@ def _bucket(settings: Settings) -> Store:
 def _folder(settings: Settings, clock: Clock) -> Store:
     from livememfs.store.directory import DirectoryStore
 
+    if settings.store_path == default_store():  # any other may be shared on purpose
+        with suppress(OSError):  # opening it says why
+            private.folder(settings.store_path, top=settings.store_path.parent)
     return DirectoryStore(settings.store_path, clock)
+
+
+def local_state(settings: Settings, label: str) -> Path:
+    """The folder for the local state of the bucket that `label` names. CacheInUse, CacheUnusable, NotPrivate."""
+    if not settings.cache:
+        with suppress(OSError):  # choosing one in it says why
+            private.folder(settings.cache_path, top=settings.cache_path.parent)
+    return cache_folder(settings.cache_path, label)
 
 
 def open_model(settings: Settings) -> OpenAIChat | None:
@@ -141,7 +153,7 @@ def _postgres_extra() -> Iterator[None]:
 
 def index_folder(settings: Settings) -> Path:
     """The folder of the search index that no mount uses now. Raises CacheInUse, and what the store fails with."""
-    return cache_folder(settings.cache_path, open_store(settings, SystemClock()).label) / INDEX
+    return local_state(settings, open_store(settings, SystemClock()).label) / INDEX
 
 
 def vectors_name(settings: Settings) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from livememfs import private
 from livememfs.errors import NoSpace
 
 if TYPE_CHECKING:
@@ -253,9 +254,9 @@ class Blobs:
 def _write(folder: Path, data: bytes) -> str:
     name = uuid4().hex
     path = folder / name
-    folder.mkdir(parents=True, exist_ok=True)
+    private.make(folder)
     try:
-        with path.open("xb") as file:
+        with open(path, "xb", opener=private.opener) as file:
             file.write(data)
     except OSError:
         path.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from livememfs import private
 from livememfs.errors import CacheInUse, LiveMemError, NoSpace
 
 RESERVE_BYTES = 4 << 20
@@ -156,8 +157,9 @@ class Database:
     def _open(self) -> sqlite3.Connection:
         path: str | Path = ":memory:"
         if self.folder is not None:
-            (self.folder / "contents").mkdir(exist_ok=True)
+            private.make(self.folder / "contents")
             path = self.folder / "state.db"
+            private.begin(path)
         db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_MS / 1000, cached_statements=256)
         try:
             # A commit is in the system's hands when it returns, and so survives kill -9; `sync` makes it survive the
@@ -183,7 +185,7 @@ class Database:
         try:
             return path.read_text().strip()
         except FileNotFoundError:
-            path.write_text(uuid4().hex[:8] + "\n")
+            private.write_text(path, uuid4().hex[:8] + "\n")
             return path.read_text().strip()
 
     @contextmanager
@@ -290,7 +292,7 @@ class Database:
         mark = self.folder / RUNNING
         found = mark.exists()
         with suppress(OSError):  # a full disk: then the next process has one question to ask in vain
-            mark.touch()
+            mark.touch(private.FILE)
         return found
 
     def close(self) -> None:
@@ -322,7 +324,7 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 def _locked(folder: Path) -> int:
     """Make the folder ours. CacheInUse when it is another process's."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private.make(folder)
     handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,8 @@
 """Where the local state of a bucket is.
 
 Owns the choice among the folders of one bucket: the first is any mount's, a second mount on the same machine takes the
-next. A folder that a crash left with something to upload goes first. Trio thread only, before anything else runs.
+next. A folder that a crash left with something to upload goes first. It is for this user alone, and so made if it was
+not. Trio thread only, before anything else runs.
 """
 
 from __future__ import annotations
@@ -12,25 +13,33 @@ import sqlite3
 from hashlib import blake2b
 from pathlib import Path
 
+from livememfs import private
 from livememfs.errors import CacheInUse, CacheUnusable
 
 MOUNTS = 16
 
 
 def cache_folder(below: Path, label: str) -> Path:
-    """The folder for the bucket that `label` names, made if need be. CacheInUse when all are taken, CacheUnusable."""
+    """The folder for the bucket that `label` names, made if need be.
+
+    Raises CacheInUse when all are taken, CacheUnusable, NotPrivate.
+    """
     stem = blake2b(label.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     folders = [below / (stem if number == 1 else f"{stem}-{number}") for number in range(1, MOUNTS + 1)]
+    for folder in (folders[0], *filter(os.path.lexists, folders)):
+        private.check(folder, top=below)
     free = [folder for folder in folders if not _in_use(folder)]
     if not free:
         raise CacheInUse(path=folders[0])
+    chosen = next((folder for folder in free if _has_waiting(folder)), free[0])
     try:
-        free[0].mkdir(parents=True, exist_ok=True)
+        private.folder(chosen)
+        private.narrow_inside(chosen)
     except OSError as error:
         raise CacheUnusable(path=below, detail=error.strerror) from None
-    if not os.access(free[0], os.W_OK | os.X_OK):
-        raise CacheUnusable(path=free[0], detail="it cannot be written to")
-    return next((folder for folder in free if _has_waiting(folder)), free[0])
+    if not os.access(chosen, os.W_OK | os.X_OK):
+        raise CacheUnusable(path=chosen, detail="it cannot be written to")
+    return chosen
 
 
 def _in_use(folder: Path) -> bool:

@@ -59,6 +59,7 @@ def _environment(root: Path) -> dict[str, str]:
     return kept | {
         "PATH": f"{root / 'bin'}:{kept.get('PATH', '/usr/bin:/bin')}",
         "XDG_CONFIG_HOME": str(root / "config"),
+        "XDG_CACHE_HOME": str(root / "cache"),
         "XDG_STATE_HOME": str(root / "state"),
         "XDG_DATA_HOME": str(root / "data"),
         "LIVEMEMFS_STORE": str(root / "store"),

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from livememfs import config, log
+from livememfs import config, log, private
 from livememfs.cli import mounts, output
 from livememfs.cli.common import AllowHost, Choice, JsonFlag, command, expanded, run
 from livememfs.cli.notify import ServiceManager
@@ -168,10 +168,10 @@ def _background(choice: Choice, more: dict[str, Any], path: Path, served: Served
 def _open_log(path: Path) -> Path:
     log_file = mounts.log_path(path)
     try:
-        log_file.parent.mkdir(parents=True, exist_ok=True)
+        private.folder(log_file.parent, top=mounts.state())
         if log_file.exists() and log_file.stat().st_size > LARGEST_LOG:
             log_file.replace(log_file.with_suffix(".old"))
-        log_file.touch(mode=0o600)
+        log_file.touch(mode=private.FILE)
     except OSError as error:
         raise MountError(f"cannot write the log {log_file}: {error.strerror}") from None
     return log_file

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
+from livememfs import private
 from livememfs.fuse.mounted import MOUNTINFO, mount_points
 
 _MOUNTINFO = MOUNTINFO
@@ -57,9 +58,9 @@ class Record:
 
     def write(self) -> None:
         """Keep it, whole or not at all."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        private.folder(self.path.parent, top=state())
         draft = self.path.with_suffix(f".{self.pid}")
-        draft.write_text(json.dumps(asdict(self)))
+        private.write_text(draft, json.dumps(asdict(self)))
         draft.replace(self.path)
 
     def forget(self) -> None:
@@ -84,14 +85,14 @@ class Record:
 
     def serving(self, url: str) -> None:
         """Tell people where that is."""
-        self.path.with_suffix(".url").write_text(url)
+        private.write_text(self.path.with_suffix(".url"), url)
 
     def draining(self, left: int) -> None:
         """Tell whoever waits for the end how much is left. Whoever never served, or lost its place, says nothing."""
         if find(Path(self.mountpoint)) != self:
             return
         with contextlib.suppress(OSError):  # it is only for a progress bar
-            self.path.with_suffix(".left").write_text(str(left))
+            private.write_text(self.path.with_suffix(".left"), str(left))
 
     def ended(self, problem: str) -> None:
         """Take leave: nothing stays of a good end, the reason stays of a bad one.
@@ -108,9 +109,14 @@ class Record:
             self.forget()
 
 
+def state() -> Path:
+    """Where records, sockets and logs are, each in a folder of their own."""
+    return platformdirs.user_state_path("livememfs")
+
+
 def folder() -> Path:
     """Where the records are."""
-    return platformdirs.user_state_path("livememfs") / "mounts"
+    return state() / "mounts"
 
 
 def log_path(mountpoint: Path) -> Path:

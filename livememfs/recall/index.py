@@ -24,6 +24,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from livememfs import private
 from livememfs.errors import CacheInUse, LiveMemError
 from livememfs.recall import snapshot
 from livememfs.recall.columns import Columns
@@ -58,7 +59,7 @@ class Index:
         self.redone = 0
         self._writing = threading.RLock()
         self._near = threading.Lock()
-        folder.mkdir(parents=True, exist_ok=True)
+        private.make(folder)
         self._lock = _locked(folder)
         try:
             self.table = self._open_table()
@@ -140,7 +141,7 @@ class Index:
         self.table.remember(_MARK, mark)
         self.table.remember("text", "0")
         found = Lexical(folder)
-        (folder / _MARK).write_text(mark)
+        private.write_text(folder / _MARK, mark)
         return found
 
     def _catch_up(self) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import tantivy
 
+from livememfs import private
 from livememfs.errors import LiveMemError, NoSpace
 from livememfs.recall.words import LANGUAGES, STOP_WORDS, Language, analyser, placed, spelt_out, terms
 
@@ -86,7 +87,7 @@ class Lexical:
         self._schema = _schema()
         self._lock = threading.Lock()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private.make(folder)
             self._index = tantivy.Index(self._schema, str(folder))
             for language in LANGUAGES:
                 self._index.register_tokenizer(language, analyser(language))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from livememfs import private
 from livememfs.errors import NoSpace
 from livememfs.recall.lexical import Damaged
 
@@ -69,6 +70,8 @@ class RecordFile:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
+        if path is not None:
+            private.begin(path)
         self._local = threading.local()
         # A thread's connection goes with the thread.
         self._open: weakref.WeakSet[_Connection] = weakref.WeakSet()

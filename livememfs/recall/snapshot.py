@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from livememfs import private
 from livememfs.recall.lexical import Damaged
 
 FORM = "livememfs index 1"
@@ -31,7 +32,7 @@ def write(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
     head = json.dumps({"form": FORM, "facts": facts, "arrays": laid_out}).encode() + b"\n"
     fresh = path.with_name(path.name + ".new")
     try:
-        with open(fresh, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with open(fresh, "wb", opener=private.opener) as file:
             file.write(head)
             for array in arrays.values():
                 for part in array if array.ndim > 1 and not array.flags.c_contiguous else (array,):

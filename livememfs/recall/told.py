@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from livememfs import private
+
 KEPT_SECONDS = 30 * 86_400
 """For so long a session may pause."""
 MOST_SESSIONS = 2_000
@@ -80,6 +82,8 @@ class ToldFile:
     def _db(self) -> sqlite3.Connection:
         """The file, opened by the first turn: most mounts have none."""
         if self._opened is None:
+            if self._path is not None:
+                private.begin(self._path)
             db = sqlite3.connect(self._path or ":memory:", isolation_level=None, timeout=1.0, check_same_thread=False)
             try:
                 for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", _SCHEMA):

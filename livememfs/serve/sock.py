@@ -21,6 +21,7 @@ from typing import Any
 import structlog
 import trio
 
+from livememfs import private
 from livememfs.errors import LiveMemError, MountError
 
 log = structlog.get_logger("livememfs.serve")
@@ -57,7 +58,7 @@ async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[Non
 
 def _listener(path: Path) -> trio.SocketListener:
     _remove(path)  # of a daemon that is no more: a mount point has one
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private.make(path.parent)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     old = os.umask(0o177)
     try:

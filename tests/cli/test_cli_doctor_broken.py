@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -135,6 +136,23 @@ def test_a_cache_that_cannot_be_written_to(tmp_path: Path) -> None:
     )
 
 
+def test_a_link_where_the_cache_belongs(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that the user named may be a link of theirs."""
+    (tmp_path / "cache/livememfs").mkdir(parents=True)
+    (tmp_path / "cache/livememfs/buckets").symlink_to(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LIVEMEMFS_CACHE", raising=False)
+
+    ended = cli("doctor", "--json")
+
+    assert advice(ended, "fail", "permissions").startswith("move it away, or name another folder (LIVEMEMFS_CACHE, ")
+    assert "buckets: it is a symbolic link" in ended.out
+    assert cli("space", "list").code == 1
+
+    monkeypatch.setenv("LIVEMEMFS_CACHE", str(tmp_path / "cache/livememfs/buckets"))
+    assert cli("doctor", "--json").code == cli("space", "list").code == 0
+
+
 @pytest.mark.parametrize(("size", "verdict"), [("8m", "fail"), ("64m", "warn")])
 def test_a_disk_that_is_full_or_nearly(tmp_path: Path, size: str, verdict: str) -> None:
     (tmp_path / "small").mkdir()
@@ -209,6 +227,37 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
 
     assert f"let this user write to {folder}" in said
     assert "S3_" not in said
+
+
+@pytest.mark.parametrize(
+    ("mode", "home", "warns"), [(0o755, 0o755, True), (0o770, 0o755, False), (0o755, 0o750, False)]
+)
+def test_a_folder_that_every_user_can_look_into(cli: Cli, mode: int, home: int, warns: bool) -> None:
+    """One that the user named is left as it is; a team may share it, and a home may keep everybody out of it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name, "team")
+        folder.mkdir()
+        folder.chmod(mode)
+        Path(name).chmod(home)
+
+        ended = cli("doctor", "--json", "--store", str(folder))
+
+        assert folder.stat().st_mode & 0o777 == mode
+        if warns:
+            assert (
+                advice(ended, "warn", "store, others") == f"chmod 700 {folder}, or 770 to share it with a group alone"
+            )
+        else:
+            assert "store, others" not in ended.out
+
+
+def test_a_default_store_that_is_another_users(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "share/livememfs").mkdir(parents=True)
+    (tmp_path / "share/livememfs/store").symlink_to(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.delenv("LIVEMEMFS_STORE")
+
+    assert "LIVEMEMFS_STORE" in advice(cli("doctor", "--json"), "fail", "store")
 
 
 S3 = Callable[..., None]

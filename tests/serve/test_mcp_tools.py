@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from livememfs.app import App
 from livememfs.cache.changes import Change
+from livememfs.config import Settings
 from livememfs.errors import BadRequest
 from livememfs.pipelines import spaces
 from livememfs.records import keys
@@ -428,3 +430,21 @@ async def test_half_a_character_is_refused_in_words(app: App, tool: str, given: 
     with pytest.raises(BadRequest, match="half of a character"):
         await chosen.call(Call(app.tree, app.tokens), given)
     assert await content_of(app) == before
+
+
+async def test_a_link_in_the_folder_leads_no_tool_out_of_it(
+    app: App, open_client: OpenClient, settings: Settings, tmp_path: Path
+) -> None:
+    """`alpha/bank/e` leads to what looks like /etc, as a writer of the folder may put it there."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text("root:x:0:0")
+    (tmp_path / "etc/passwd.md").write_text("root:x:0:0")
+    bank = settings.store_path / SPACE / "bank"
+    bank.mkdir(exist_ok=True)
+    (bank / "e").symlink_to(tmp_path / "etc")
+    (bank / "f.md").symlink_to(tmp_path / "etc/passwd.md")
+    async with open_client() as client:
+        for name in ("e/passwd", "e/passwd.md", "f.md"):
+            assert "there is no" in await client.refused("bank_read", space_id=SPACE, filename=name)
+        assert (await client.call("bank_read_all", space_id=SPACE))["files"] == []
+        assert "root:x" not in str(await client.raw("space_export", space_id=SPACE))

@@ -20,10 +20,11 @@ import livememfs
 from livememfs.errors import Denied, NoSpace, ObjectMissing, StoreError, Unreachable
 from livememfs.store.base import IfAbsent, IfMatch, list_all
 from livememfs.store.directory import DirectoryStore
-from livememfs.store.folder import sidecar, versions, walk
+from livememfs.store.folder import sidecar, walk
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.files import Files
 from livememfs.store.folder.layout import HIDDEN, Layout
+from livememfs.store.folder.place import Place
 from livememfs.store.folder.walk import Entries
 from livememfs.store.listing import Request
 from livememfs.testing.clock import ManualClock
@@ -150,7 +151,7 @@ async def test_an_object_moves_to_its_plain_place_once_that_is_free(root: Path, 
 
     assert (root / "a/b").read_bytes() == b"3"
     assert await keys_in(folder) == ["a/b"]
-    assert not list(Layout(root).odd_folder.iterdir())
+    assert not Layout(root).odd_folder.names()
 
 
 async def test_versions_of_an_object_have_strictly_later_dates(folder: DirectoryStore) -> None:
@@ -184,7 +185,7 @@ async def test_metadata_outlives_the_store(root: Path, folder: DirectoryStore) -
 async def test_a_damaged_side_file_costs_the_metadata_alone(root: Path, damage: bytes) -> None:
     store = DirectoryStore(root, disk=QUICK)
     info = await store.put("a", b"1", meta={"m": "1"})
-    Layout(root).side("a").write_bytes(damage)
+    Path(Layout(root).side("a")).write_bytes(damage)
     await store.aclose()
     again = DirectoryStore(root, disk=QUICK)
     found = await again.get("a")
@@ -195,7 +196,7 @@ async def test_a_damaged_side_file_costs_the_metadata_alone(root: Path, damage: 
 
 async def test_side_files_can_be_read_by_people(root: Path, folder: DirectoryStore) -> None:
     await folder.put("a/b", b"1", meta={"m": "1"})
-    side = json.loads(Layout(root).side("a/b").read_text())
+    side = json.loads(Layout(root).side("a/b").read() or b"")
 
     assert side["key"] == "a/b"
     assert side["versions"][0]["meta"] == {"m": "1"}
@@ -215,7 +216,7 @@ async def test_a_folder_shows_when_anything_in_it_is_an_object_and_its_names_are
     (root / "s/linked/y").symlink_to(root / "s/flat")
     read: list[str] = []
 
-    def entries_of(self: Entries, where: Path, stem: str) -> list[str]:
+    def entries_of(self: Entries, where: Place, stem: str) -> list[str]:
         read.append(stem)
         return walk._sorted_entries(where, stem)
 
@@ -254,7 +255,7 @@ class FailingDisk(Disk):
         super().__init__(fsync=False)
         self.number = number
 
-    def write_new(self, path: Path, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: Place, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
         raise OSError(self.number, os.strerror(self.number), str(path))
 
 
@@ -333,7 +334,7 @@ async def test_a_disk_that_refuses_one_object_names_the_object_and_the_folder(ro
 
 
 async def test_the_temp_files_of_a_dead_store_are_swept_and_those_of_a_living_one_kept(root: Path) -> None:
-    temp = Layout(root).temp_folder
+    temp = Path(Layout(root).temp_folder)
     living = DirectoryStore(root, disk=QUICK)
     (kept,) = temp.iterdir()
     (kept / "half").write_bytes(b"being written")
@@ -369,25 +370,25 @@ class CrashingDisk(Disk):
         if self.left < 0:
             raise Crash
 
-    def write_new(self, path: Path, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: Place, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
         if self.left == 0:
-            path.write_bytes(data[: len(data) // 2])
+            Path(path).write_bytes(data[: len(data) // 2])
         self._step()
         return super().write_new(path, data, modified_ns=modified_ns)
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Place, target: Place) -> None:
         self._step()
         super().replace(source, target)
 
-    def unlink(self, path: Path, *, lasting: bool) -> None:
+    def unlink(self, path: Place, *, lasting: bool) -> None:
         self._step()
         super().unlink(path, lasting=lasting)
 
-    def make_folder(self, path: Path, *, below: Path) -> None:
+    def make_folder(self, path: Place, *, below: Place) -> None:
         self._step()
         super().make_folder(path, below=below)
 
-    def remove_folder(self, path: Path) -> bool:
+    def remove_folder(self, path: Place) -> bool:
         self._step()
         return super().remove_folder(path)
 
@@ -491,7 +492,7 @@ async def test_a_crash_at_any_step_leaves_the_old_or_the_new_object(tmp_path: Pa
 
         store = DirectoryStore(root, disk=QUICK)
         seen.append(await _state(store))
-        assert list(Layout(root).temp_folder.rglob("*/*")) == [], "the rests are swept"
+        assert list(Path(Layout(root).temp_folder).rglob("*/*")) == [], "the rests are swept"
         await _goes_on(store)
         await store.aclose()
         if not crashed:
@@ -617,11 +618,11 @@ class PruningDisk(Disk):
 
     pruned = False
 
-    def make_folder(self, path: Path, *, below: Path) -> None:
+    def make_folder(self, path: Place, *, below: Place) -> None:
         super().make_folder(path, below=below)
         if path.name == "b" and not self.pruned:
             self.pruned = True
-            path.rmdir()
+            path.remove_folder()
 
 
 async def test_a_folder_that_goes_before_the_file_comes_is_made_again(root: Path) -> None:
@@ -661,7 +662,7 @@ async def test_a_reader_overtaken_by_two_writes_takes_the_newest(
     await folder.put("a", b"0", meta={"n": "0"})
     reader = DirectoryStore(folder.root, disk=QUICK)
 
-    def read_late(path: Path) -> sidecar.SideFile | None:
+    def read_late(path: Place) -> sidecar.SideFile | None:
         monkeypatch.undo()
         for data in (b"1", b"2"):
             folder._files.put("a", data, {"n": data.decode()}, None)
@@ -684,14 +685,14 @@ async def test_a_reader_meets_an_object_that_moves_to_its_plain_place(
     await folder.delete("a")
     odd = Layout(folder.root).odd("a/b")
 
-    def open_late(path: Path) -> int | None:
+    def open_late(path: Place) -> int | None:
         if path == odd and odd.exists():
             monkeypatch.undo()
             folder._files.put("a/b", b"2", None, None)
         return real_open(path)
 
-    real_open = versions._open_regular
-    monkeypatch.setattr(versions, "_open_regular", open_late)
+    real_open = Place.open_regular
+    monkeypatch.setattr(Place, "open_regular", open_late)
 
     assert (await folder.get("a/b")).data == b"2"
     assert not odd.exists()
@@ -699,7 +700,7 @@ async def test_a_reader_meets_an_object_that_moves_to_its_plain_place(
 
 def test_a_vanished_root_is_not_made_again(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        QUICK.make_folder(tmp_path / "root/a/b", below=tmp_path / "root")
+        QUICK.make_folder(Place(str(tmp_path), "root/a/b"), below=Place(str(tmp_path), "root"))
 
     assert list(tmp_path.iterdir()) == []
 
@@ -708,10 +709,10 @@ def test_the_names_of_a_large_folder_are_kept_until_one_comes_or_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walk, "KEPT_FROM", 2)
-    scanned: list[Path] = []
+    scanned: list[Place] = []
     scan = walk._sorted_entries
 
-    def counted(folder: Path, stem: str) -> list[str]:
+    def counted(folder: Place, stem: str) -> list[str]:
         scanned.append(folder)
         return scan(folder, stem)
 
@@ -719,17 +720,18 @@ def test_the_names_of_a_large_folder_are_kept_until_one_comes_or_goes(
     for name in "ab":
         (tmp_path / name).touch()
     entries = Entries()
-    entries.of(tmp_path, "x/")
-    assert entries.of(tmp_path, "x/") == ["x/a", "x/b"]
+    here = Place(str(tmp_path))
+    entries.of(here, "x/")
+    assert entries.of(here, "x/") == ["x/a", "x/b"]
     assert len(scanned) == 2, "a folder that has just changed may change again in the same moment"
 
     long_ago = time.time_ns() - 2 * walk.SETTLED_NS
     os.utime(tmp_path, ns=(long_ago, long_ago))
-    assert [entries.of(tmp_path, "x/") for _ in range(5)] == [["x/a", "x/b"]] * 5
+    assert [entries.of(here, "x/") for _ in range(5)] == [["x/a", "x/b"]] * 5
     assert len(scanned) == 3
     (tmp_path / "c").touch()
-    assert entries.of(tmp_path, "x/") == ["x/a", "x/b", "x/c"]
-    assert entries.of(tmp_path / "gone", "y/") == []
+    assert entries.of(here, "x/") == ["x/a", "x/b", "x/c"]
+    assert entries.of(here / "gone", "y/") == []
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 1_000])

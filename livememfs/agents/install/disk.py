@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from livememfs import private
 from livememfs.errors import CannotInstall
 
 _ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -75,7 +76,7 @@ def carry_out(changes: Sequence[Change], emptied: Iterable[Path] = ()) -> None:
     made: list[Path] = []
     try:
         for change in changes:
-            _make_directories(change.path.parent, made)
+            _make_directories(change, made)
             done.append(change)  # before it is written: an interrupt may come right behind that
             _put(change, change.after, statuses[change.path])
     except BaseException as error:
@@ -105,10 +106,10 @@ def _check_writable(path: Path) -> None:
         raise CannotInstall(path=path, detail="it is read-only", advice="chmod u+w it, or leave it out")
 
 
-def _make_directories(path: Path, made: list[Path]) -> None:
-    for directory in reversed([path, *path.parents]):
+def _make_directories(change: Change, made: list[Path]) -> None:
+    for directory in reversed(change.path.parents):
         if not directory.exists():
-            directory.mkdir()
+            directory.mkdir(private.FOLDER if change.private else 0o777)
             made.append(directory)
 
 
@@ -119,7 +120,7 @@ def _put(change: Change, data: bytes | None, status: os.stat_result | None) -> N
         path.unlink(missing_ok=True)
         return
     draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")
-    mode = 0o600 if change.private else 0o666  # the umask takes its part from a new file
+    mode = private.FILE if change.private else 0o666  # the umask takes its part from a new file
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             if status is not None:

@@ -13,12 +13,13 @@ import stat
 import sys
 from pathlib import Path
 
-from livememfs import config
+from livememfs import config, private
 from livememfs.cache.replica import DISK_RESERVE
 from livememfs.cli import mounts, output
 from livememfs.cli.checks import Check
 from livememfs.cli.unit import service_environment
 from livememfs.config import Settings
+from livememfs.errors import NotPrivate
 
 NEARLY_FULL = 8 * DISK_RESERVE
 OLDEST_PYTHON = (3, 11)
@@ -97,9 +98,14 @@ def _allow_other(settings: Settings | None, path: Path | None = None) -> Check:
 
 
 def _own_folders(settings: Settings | None) -> Check:
-    """Whether a mount could keep its local state, its record and its log."""
+    """Whether a mount could keep its local state, its record and its log, and nobody else prepared their places."""
     folders = [mounts.folder(), mounts.log_path(Path("/x")).parent, *([settings.cache_path] if settings else [])]
     for folder in folders:
+        is_named = settings is not None and settings.cache and folder == settings.cache_path
+        try:
+            private.check(folder / "bucket" if is_named else folder, top=folder if is_named else folder.parent)
+        except NotPrivate as error:
+            return Check("permissions", "fail", str(error), error.advice())
         there = _nearest(folder)
         if not there.is_dir():
             return Check(

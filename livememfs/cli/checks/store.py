@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import trio
 
+from livememfs import private
 from livememfs.app.parts import open_store
 from livememfs.cache.watcher import CLOCK_SKEW
 from livememfs.cli import output
@@ -17,7 +18,7 @@ from livememfs.cli.checks import Check, attempt
 from livememfs.cli.daemon import check_store
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
-from livememfs.errors import BucketMissing, Denied, LiveMemError, Unreachable
+from livememfs.errors import BucketMissing, Denied, LiveMemError, NotPrivate, Unreachable
 from livememfs.store.base import Store
 from livememfs.store.capabilities import PREFIX, Capabilities, probe
 
@@ -40,14 +41,25 @@ async def checks(settings: Settings) -> list[Check]:
         )
         if reached is not None:
             return [_refused_for_time(reached)]
-        return [Check("store", "ok", opened.label), *await _writing(opened, settings)]
+        return [Check("store", "ok", opened.label), *_others(settings), *await _writing(opened, settings)]
     finally:
         await opened.aclose()
+
+
+def _others(settings: Settings) -> list[Check]:
+    """Whether everybody on this machine can read the memory: in a folder that the user named, its modes say so."""
+    folder = settings.store_path.absolute()
+    if settings.s3_bucket_name or not private.is_open(folder):
+        return []
+    advice = f"chmod 700 {folder}, or 770 to share it with a group alone"
+    return [Check("store, others", "warn", f"every user of this machine can look into {folder}", advice)]
 
 
 def _advice(error: LiveMemError, settings: Settings) -> str:
     """What to do about a store that cannot be used, by the settings that lead to it."""
     folder = settings.store_path
+    if isinstance(error, NotPrivate):
+        return error.advice()
     if not settings.s3_bucket_name:
         return f"let this user write to {folder}, or name another folder with --store or LIVEMEMFS_STORE"
     if isinstance(error, BucketMissing):

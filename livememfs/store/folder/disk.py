@@ -8,7 +8,9 @@ changes files.
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from contextlib import suppress
+
+from livememfs.store.folder.place import Place
 
 
 class Disk:
@@ -20,9 +22,9 @@ class Disk:
     def __init__(self, *, fsync: bool = True) -> None:
         self._fsync = fsync
 
-    def write_new(self, path: Path, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: Place, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
         """Create `path` with these bytes, synced; its stat once it is complete. Raises FileExistsError."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        descriptor = path.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             left = memoryview(data)
             while left:
@@ -35,52 +37,44 @@ class Disk:
         finally:
             os.close(descriptor)
 
-    def replace(self, source: Path, target: Path) -> None:
+    def replace(self, source: Place, target: Place) -> None:
         """Give a complete file its name, in one step, over whatever file had it."""
         source.replace(target)
         self._sync_folder(target.parent)
 
-    def unlink(self, path: Path, *, lasting: bool) -> None:
+    def unlink(self, path: Place, *, lasting: bool) -> None:
         """Remove a file; one that is gone is fine. `lasting`: a power cut must not bring it back."""
-        path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            path.unlink()
         if lasting:
             self._sync_folder(path.parent)
 
-    def make_folder(self, path: Path, *, below: Path) -> None:
+    def make_folder(self, path: Place, *, below: Place) -> None:
         """Create a folder and its missing parents, but never `below` itself: a root that vanished stays gone.
 
-        Raises NotADirectoryError or FileExistsError where a file is in the way, FileNotFoundError without `below`.
+        Raises FileExistsError where a file or a link is in the way, FileNotFoundError without `below`.
         """
-        if path.is_dir():
+        if path.is_folder():
             return
         if path == below:
             raise FileNotFoundError(f"{path} is gone")
         self.make_folder(path.parent, below=below)
-        try:
-            path.mkdir()
-        except FileExistsError:
-            if not path.is_dir():
-                raise
+        path.make_folder()
         self._sync_folder(path.parent)
 
-    def remove_folder(self, path: Path) -> bool:
+    def remove_folder(self, path: Place) -> bool:
         """Remove a folder if it is empty; whether it is gone."""
         try:
-            path.rmdir()
+            path.remove_folder()
         except FileNotFoundError:
             return True
         except OSError:
             return False
         return True
 
-    def _sync_folder(self, path: Path) -> None:
+    def _sync_folder(self, path: Place) -> None:
         if not self._fsync:
             return
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return  # removed as empty by another writer: its own removal is what has to last
-        try:
+        # One that was removed as empty by another writer: its own removal is what has to last.
+        with suppress(FileNotFoundError), path.opened() as descriptor:
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from livememfs import private
 from livememfs.clock import Clock
 from livememfs.errors import Denied, NameTooLong, NoSpace, ObjectMissing, PreconditionFailed, StoreError, Unreachable
 from livememfs.store.base import (
@@ -37,6 +37,7 @@ from livememfs.store.folder import sidecar
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.layout import Layout
 from livememfs.store.folder.locks import claim_folder, held
+from livememfs.store.folder.place import Place
 from livememfs.store.folder.sidecar import Identity, Version
 from livememfs.store.folder.versions import Found, Versions
 from livememfs.store.folder.walk import Entries, Merged, Walk
@@ -56,14 +57,15 @@ class Files:
         self._odd_keys: dict[str, str] = {}
         self._entries = Entries()
         with self._errors("", "open"):
-            for folder in (self._layout.odd_folder, self._layout.meta_folder, self._layout.lock_folder):
-                folder.mkdir(parents=True, exist_ok=True)
+            private.make(root)
+            for folder in self._layout.own_folders:
+                folder.make_folder()
             self._temp, self._claim = self._claim_temp_folder()
 
     def close(self) -> None:
         """Remove the temp folder and let go of its lock. Twice is fine."""
         if self._claim is not None:
-            shutil.rmtree(self._temp, ignore_errors=True)
+            self._temp.remove_tree()
             os.close(self._claim)
             self._claim = None
 
@@ -149,7 +151,7 @@ class Files:
         self._disk.write_new(temp, sidecar.render(key, versions))
         self._disk.replace(temp, side)
 
-    def _name(self, temp: Path, key: str) -> Path:
+    def _name(self, temp: Place, key: str) -> Place:
         """Commit: put the content where it belongs, on the plain path if it can be. The path."""
         plain = self._layout.plain(key)
         if plain is not None and self._name_plain(temp, plain):
@@ -158,7 +160,7 @@ class Files:
         self._disk.replace(temp, odd)
         return odd
 
-    def _name_plain(self, temp: Path, plain: Path) -> bool:
+    def _name_plain(self, temp: Place, plain: Place) -> bool:
         """Whether the plain path could be used: not when a folder has it, or a file stands where a parent would."""
         for _ in range(_ROUNDS):
             try:
@@ -178,39 +180,40 @@ class Files:
                 return False
         raise StoreError("its folder is removed again and again", key=str(plain))
 
-    def _drop_twin(self, key: str, path: Path) -> None:
+    def _drop_twin(self, key: str, path: Place) -> None:
         """Remove an older odd form of an object that lies at `path`."""
         odd = self._layout.odd(key)
         if path != odd and odd.exists():
             self._disk.unlink(odd, lasting=True)
 
-    def _prune(self, folder: Path) -> None:
+    def _prune(self, folder: Place) -> None:
         """Remove folders that hold nothing any more: a bucket has none of those."""
         while folder not in (self._layout.root, self._layout.odd_folder) and self._disk.remove_folder(folder):
             folder = folder.parent
 
     def _list_odd(self) -> list[str]:
         """The keys of the odd objects, in order. A file name is a digest of its key, so what it stands for is final."""
-        names = [path.name for path in self._layout.odd_folder.iterdir()]
+        names = self._layout.odd_folder.names()
         for name in names:
             if name not in self._odd_keys and (side := sidecar.read(self._layout.side_of_odd(name))):
                 self._odd_keys[name] = side.key
         return sorted(self._odd_keys[name] for name in names if name in self._odd_keys)
 
-    def _new_temp(self) -> Path:
+    def _new_temp(self) -> Place:
         return self._temp / uuid4().hex
 
-    def _claim_temp_folder(self) -> tuple[Path, int | None]:
+    def _claim_temp_folder(self) -> tuple[Place, int | None]:
         """A temp folder of our own, after removing those of stores that are no more (the kernel dropped their lock)."""
         folder = self._layout.temp_folder
         with held(self._layout.lock_folder / "open"):
-            folder.mkdir(exist_ok=True)
-            for left in folder.iterdir():
-                if (descriptor := claim_folder(left)) is not None:
-                    shutil.rmtree(left, ignore_errors=True)
+            for left in map(folder.__truediv__, folder.names()):
+                if not left.is_folder():
+                    left.unlink()
+                elif (descriptor := claim_folder(left)) is not None:
+                    left.remove_tree()
                     os.close(descriptor)
             mine = folder / uuid4().hex
-            mine.mkdir()
+            mine.make_folder()
             return mine, claim_folder(mine)
 
     def _missing(self, key: str) -> ObjectMissing:
@@ -219,7 +222,7 @@ class Files:
 
     def _check_root(self) -> None:
         """A folder that was unmounted or moved is out of reach, not empty: its objects must not look deleted."""
-        if not self._layout.odd_folder.is_dir():
+        if not self._layout.odd_folder.is_folder():
             raise Unreachable("the folder is gone", endpoint=self._layout.root, advice=self._advice("bring back {}"))
 
     def _advice(self, step: str) -> str:
@@ -241,7 +244,7 @@ class Files:
                     raise Denied(said, key=what, advice=self._advice("let this user write to {}")) from error
                 case errno.ENAMETOOLONG:
                     raise NameTooLong(said, path=what) from error
-                case errno.ENOENT if not self._layout.odd_folder.is_dir():
+                case errno.ENOENT if not self._layout.odd_folder.is_folder():
                     raise Unreachable(said, endpoint=root, advice=self._advice("see that {} can be made")) from error
                 case errno.ENOTDIR | errno.EEXIST if not key:
                     raise StoreError(said, key=what, advice=self._advice("see that {} is a folder")) from error

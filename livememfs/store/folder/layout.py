@@ -14,6 +14,8 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+from livememfs.store.folder.place import Place
+
 HIDDEN = ".livememfs-store"
 MAX_PART_BYTES = 255
 STRIPES = 64
@@ -23,14 +25,15 @@ class Layout:
     """Paths below one root."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        self.hidden = root / HIDDEN
+        self.root = Place(str(root))
+        self.hidden = self.root / HIDDEN
         self.odd_folder = self.hidden / "odd"
         self.meta_folder = self.hidden / "meta"
         self.temp_folder = self.hidden / "tmp"
         self.lock_folder = self.hidden / "locks"
+        self.own_folders = (self.hidden, self.odd_folder, self.meta_folder, self.temp_folder, self.lock_folder)
 
-    def plain(self, key: str) -> Path | None:
+    def plain(self, key: str) -> Place | None:
         """The path a person would look for, or None for a key that is no path: empty, `.` or `..` parts (so also a
         trailing slash), parts over 255 bytes, NUL, or a start in the store's own tree.
         """
@@ -39,20 +42,20 @@ class Layout:
             return None
         return self.root / key
 
-    def odd(self, key: str) -> Path:
+    def odd(self, key: str) -> Place:
         """The path for the same object when the plain one is impossible or taken by a folder."""
         return self.odd_folder / _digest(key)
 
-    def side(self, key: str) -> Path:
+    def side(self, key: str) -> Place:
         """The path of what is remembered about the object."""
         digest = _digest(key)
         return self.meta_folder / digest[:2] / digest
 
-    def side_of_odd(self, name: str) -> Path:
+    def side_of_odd(self, name: str) -> Place:
         """The same, by the file name of an odd object."""
         return self.meta_folder / name[:2] / name
 
-    def lock(self, key: str) -> Path:
+    def lock(self, key: str) -> Place:
         """The lock file of the key's stripe."""
         return self.lock_folder / f"{int(_digest(key)[:8], 16) % STRIPES:02x}"
 

@@ -10,14 +10,15 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from livememfs.store.folder.place import Place
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Place) -> Iterator[None]:
     """Hold an exclusive lock on a lock file for the block. The file is created and never removed."""
     # Each call opens the file anew: flock belongs to the open file, so this also keeps two threads apart.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    descriptor = path.open(os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -25,9 +26,9 @@ def held(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def claim_folder(path: Path) -> int | None:
+def claim_folder(path: Place) -> int | None:
     """Lock a folder without waiting: a descriptor that holds it until closed, None when somebody else has it."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = path.open(os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -15,8 +15,9 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from livememfs.store.folder.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,12 @@ def render(key: str, versions: Iterable[Version]) -> bytes:
     return json.dumps({"key": key, "versions": described}, indent=1).encode()
 
 
-def read(path: Path) -> SideFile | None:
+def read(path: Place) -> SideFile | None:
     """What a side file says; None when there is none or it cannot be understood (it can always be done without)."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(path.read() or b"")
         return SideFile(str(found["key"]), tuple(map(_version, found["versions"])))
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -10,16 +10,15 @@ and ctime.
 from __future__ import annotations
 
 import os
-import stat as stat_bits
 import time
 from dataclasses import dataclass
 from hashlib import md5
-from pathlib import Path
 
 from livememfs.errors import StoreError
 from livememfs.store.base import ObjectInfo
 from livememfs.store.folder import sidecar
 from livememfs.store.folder.layout import Layout
+from livememfs.store.folder.place import Place
 from livememfs.store.folder.sidecar import Identity, Version
 
 _CHUNK = 1 << 20
@@ -35,7 +34,7 @@ Fingerprint = tuple[Identity, int]
 class Found:
     """An object's present content file and what is known about it. `data` is None where only figures were asked for."""
 
-    path: Path
+    path: Place
     version: Version
     data: bytes | None = None
 
@@ -68,15 +67,15 @@ class Versions:
                 return found
         raise StoreError("it is being changed all the time", key=key)
 
-    def _open(self, key: str) -> tuple[Path, int] | None:
+    def _open(self, key: str) -> tuple[Place, int] | None:
         """The content file, open. The plain path is tried last again: a write may just have moved it there from odd."""
         plain, odd = self._layout.plain(key), self._layout.odd(key)
         for path in (plain, odd, plain):
-            if path is not None and (descriptor := _open_regular(path)) is not None:
+            if path is not None and (descriptor := path.open_regular()) is not None:
                 return path, descriptor
         return None
 
-    def _look(self, key: str, path: Path, descriptor: int, *, content: bool) -> Found | None:
+    def _look(self, key: str, path: Place, descriptor: int, *, content: bool) -> Found | None:
         """What the open file is, or None when it changed under our eyes."""
         before = _fingerprint(os.fstat(descriptor))
         version = self._remembered(key, before)
@@ -102,27 +101,13 @@ class Versions:
         return version
 
 
-def _open_regular(path: Path) -> int | None:
-    """A descriptor of a regular file, None for anything else or nothing; never waits for a pipe's other end."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError as error:
-        if isinstance(error, PermissionError):
-            raise
-        return None
-    if stat_bits.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
 def _fingerprint(stat: os.stat_result) -> Fingerprint:
     return Identity.of(stat), stat.st_ctime_ns
 
 
-def _fingerprint_at(path: Path) -> Fingerprint | None:
+def _fingerprint_at(path: Place) -> Fingerprint | None:
     try:
-        return _fingerprint(path.lstat())
+        return _fingerprint(path.stat())
     except OSError:
         return None
 

@@ -13,10 +13,10 @@ import time
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
 
 from livememfs.store.base import MAX_KEY_BYTES
 from livememfs.store.folder.layout import HIDDEN, Layout
+from livememfs.store.folder.place import Place
 from livememfs.store.listing import SortedKeys, after_prefix
 
 KEPT_FROM = 2_000
@@ -46,7 +46,7 @@ class Walk:
         """Whole folders below the bound are left unopened."""
         self._bound = bound
 
-    def _below(self, folder: Path, stem: str) -> Iterator[str]:
+    def _below(self, folder: Place, stem: str) -> Iterator[str]:
         entries = self._entries.of(folder, stem)
         # The one before the bound may be the folder that it lies in.
         for at in range(max(bisect_left(entries, self._bound) - 1, 0), len(entries)):
@@ -56,9 +56,9 @@ class Walk:
                     yield path
             elif after_prefix(path) > self._bound and path.startswith(self._prefix[: len(path)]):
                 if self._folded and path.startswith(self._prefix) and path >= self._bound:
-                    yield from _first_found(self._layout.root / path, path)
+                    yield from _first_found(self._layout.root / path[:-1], path)
                 else:
-                    yield from self._below(self._layout.root / path, path)
+                    yield from self._below(self._layout.root / path[:-1], path)
 
 
 class Entries:
@@ -67,10 +67,10 @@ class Entries:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Path, str], tuple[int, list[str]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Place, str], tuple[int, list[str]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, folder: Path, stem: str) -> list[str]:
+    def of(self, folder: Place, stem: str) -> list[str]:
         """Files and folders of one folder as keys in order; a folder ends in a slash, as the keys below it continue."""
         changed = _changed(folder)
         with self._lock:
@@ -87,7 +87,7 @@ class Entries:
         return entries
 
 
-def _changed(folder: Path) -> int:
+def _changed(folder: Place) -> int:
     """When a name came to a folder or went from it; 0 when it is not there."""
     try:
         return folder.stat().st_mtime_ns
@@ -117,10 +117,10 @@ class Merged:
             source.skip_to(bound)
 
 
-def _first_found(folder: Path, stem: str) -> list[str]:
+def _first_found(folder: Place, stem: str) -> list[str]:
     """Any key in a folder or below, in a list; none where there is none. A million names need not be read for that."""
     try:
-        with os.scandir(folder) as entries:
+        with folder.opened() as descriptor, os.scandir(descriptor) as entries:
             inner = []
             for found in filter(None, (_as_key(entry, stem) for entry in entries)):
                 if not found.endswith("/"):
@@ -128,12 +128,12 @@ def _first_found(folder: Path, stem: str) -> list[str]:
                 inner.append(found)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return next(filter(None, (_first_found(folder / path[len(stem) :], path) for path in inner)), [])
+    return next(filter(None, (_first_found(folder / path[len(stem) : -1], path) for path in inner)), [])
 
 
-def _sorted_entries(folder: Path, stem: str) -> list[str]:
+def _sorted_entries(folder: Place, stem: str) -> list[str]:
     try:
-        with os.scandir(folder) as entries:
+        with folder.opened() as descriptor, os.scandir(descriptor) as entries:
             return sorted(filter(None, (_as_key(entry, stem) for entry in entries)))
     except (FileNotFoundError, NotADirectoryError):
         return []  # never there, or removed while the walk came to it
