@@ -1,21 +1,31 @@
-"""Many things side by side, one failure out.
+"""Many things side by side, one failure out; and tasks that nobody awaits, whose failure takes nothing with it.
 
 Owns the manners of our nurseries: whoever awaits learns of a failure as itself, never as a group that no `except` below
-would match. Refuses to swallow anything. Trio thread only.
+would match. What nobody awaits is started again, counted and shown (`Background`). Refuses to swallow anything. Trio
+thread only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
+import structlog
 import trio
 
 from livememfs.errors import LiveMemError
 
+log = structlog.get_logger("livememfs.background")
+
 T = TypeVar("T")
 
 AT_ONCE = 8
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a task that failed is started again; twice as long each time."""
+WELL = 60.0
+"""Seconds for which a task must have gone on before its failure is past."""
 
 
 LARGE = 1 << 16
@@ -63,3 +73,128 @@ def the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+# --- tasks that nobody awaits ----------------------------------------------------------------------------------
+
+
+class Starts(Protocol):
+    """What starts tasks, as a nursery does."""
+
+    def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Have it run beside us."""
+
+
+@dataclass(frozen=True)
+class BackgroundStatistics:
+    """Failures since the start, by the name of the task; tasks that have not gone well for a while since."""
+
+    failures: Mapping[str, int]
+    failing: int
+
+
+@dataclass
+class _Task:
+    failures: int = 0
+    reason: str = ""
+    well_at: float = float("-inf")
+
+
+@dataclass
+class Background:
+    """The tasks of one process that nobody awaits. `tell(name, reason)` hears of each failure that is a new one."""
+
+    tell: Callable[[str, str], None] = lambda *_: None
+    _tasks: dict[str, _Task] = field(default_factory=dict)
+
+    async def keep(
+        self,
+        name: str,
+        work: Callable[..., Awaitable[Any]],
+        *,
+        task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Run `work` to its end; while it fails, again, after a pause. With a `task_status`, `work` gets one as well,
+        and what it fails with before it says that it has started is raised.
+        """
+        pause, once = FIRST_PAUSE, _Once(task_status)
+        starts = task_status is not trio.TASK_STATUS_IGNORED
+        run = partial(work, task_status=once) if starts else work
+        while True:
+            begun = trio.current_time()
+            try:
+                await run()
+                return
+            except BaseException as raised:
+                if starts and not once.told:
+                    raise
+                pause = FIRST_PAUSE if trio.current_time() - begun >= WELL else pause
+                self._take_note(name, raised, pause)
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def once(self, name: str, work: Callable[[], Awaitable[Any]]) -> None:
+        """Run `work` once, whatever becomes of it."""
+        try:
+            await work()
+        except BaseException as raised:
+            self._take_note(name, raised, 0.0)
+
+    def beside(self, nursery: trio.Nursery, name: str) -> Starts:
+        """What starts tasks in a nursery that none of them ends."""
+        return _Beside(self, nursery, name)
+
+    def _take_note(self, name: str, raised: BaseException, pause: float) -> None:
+        """A task has ended before its time. What tells it to end, and ends everything, is raised again."""
+        failure, rest = raised, None
+        if isinstance(raised, BaseExceptionGroup):
+            failed, rest = raised.split(Exception)
+            failure = the_one(failed) if failed is not None else raised
+        if not isinstance(failure, Exception):
+            raise raised
+        self._failed(name, failure, pause)
+        if rest is not None:
+            raise rest
+
+    def _failed(self, name: str, error: Exception, pause: float) -> None:
+        task, now = self._tasks.setdefault(name, _Task()), trio.current_time()
+        explained = isinstance(error, LiveMemError)
+        reason = str(error) if explained else f"internal error: {type(error).__name__}; see the log"
+        is_news = now >= task.well_at or reason != task.reason
+        task.failures, task.reason, task.well_at = task.failures + 1, reason, now + pause + WELL
+        if is_news:
+            log.error("a background task failed", task=name, reason=reason, exc_info=None if explained else error)
+            self.tell(name, reason)
+
+    def failing(self) -> dict[str, str]:
+        """Why tasks failed that have not gone well for a while since, by their names."""
+        now = trio.current_time()
+        return {name: task.reason for name, task in sorted(self._tasks.items()) if now < task.well_at}
+
+    def statistics(self) -> BackgroundStatistics:
+        """Counters, cheap."""
+        failures = {name: task.failures for name, task in self._tasks.items()}
+        return BackgroundStatistics(failures, len(self.failing()))
+
+
+@dataclass(frozen=True)
+class _Beside:
+    background: Background
+    nursery: trio.Nursery
+    name: str
+
+    def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        self.nursery.start_soon(self.background.once, self.name, partial(work, *args))
+
+
+@dataclass
+class _Once:
+    """A task that is started again has told its starter already."""
+
+    status: trio.TaskStatus[Any]
+    told: bool = False
+
+    def started(self, value: Any = None) -> None:
+        if not self.told:
+            self.told = True
+            self.status.started(value)

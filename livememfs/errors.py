@@ -256,6 +256,20 @@ class Unusable(LiveMemError):
     errno = _errno.EINVAL
 
 
+class ObjectUnreadable(LiveMemError):
+    """A record in the bucket that is not what its key says."""
+
+    message = "{path} cannot be read: {detail}"
+    what_to_do = "look at that object in the bucket: put back a version that can be read, or remove it"
+
+
+class TaskFailed(LiveMemError):
+    """Something that livememfs does by itself, and that is started again."""
+
+    message = "{task}: {detail}"
+    what_to_do = "it is started again by itself; where it goes on failing, unmount, mount again and report it"
+
+
 class BeingWritten(LiveMemError):
     """A file that somebody has open for writing, or that was never closed with content."""
 

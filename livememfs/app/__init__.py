@@ -6,7 +6,7 @@ then. The only module that knows every layer; everything below gets what it need
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -32,10 +32,11 @@ from livememfs.app.parts import (
     usable_host,
 )
 from livememfs.cache.replica import Replica
+from livememfs.cache.unread import Unread
 from livememfs.clock import Clock, SystemClock
-from livememfs.concurrency import the_one
+from livememfs.concurrency import Background, Starts, the_one
 from livememfs.config import Settings, user_name
-from livememfs.errors import LiveMemError, NoSpace, RunFailed
+from livememfs.errors import LiveMemError, NoSpace, ObjectUnreadable, RunFailed, TaskFailed
 from livememfs.pipelines.expiry import Expiry
 from livememfs.pipelines.gate import Gate
 from livememfs.pipelines.merging import Merging
@@ -61,6 +62,8 @@ from livememfs.tree.writer import agent_of
 if TYPE_CHECKING:
     from livememfs.llm.client import OpenAIChat
 
+Keep = Callable[[str, Callable[[], Awaitable[None]]], None]
+"""Starts a task that is started again when it fails, by its name."""
 SHOWN_UNSAVED = 5
 DRAFT_SECONDS = 1.0
 """How much of what is written to an open file a crash may take."""
@@ -90,6 +93,7 @@ class App:
     agents: Agents
     tokens: Tokens
     gate: Gate
+    background: Background
     keeps_state: bool
     """Whether there is a local state that outlives the process: then it is a mount's."""
     scheduler: Scheduler | None = None
@@ -121,9 +125,14 @@ async def open_app(
     try:
         async with trio.open_nursery() as nursery:
             errors = ErrorLog(clock)
+            background = Background(partial(_task_failed, errors))
+
+            def keep(name: str, work: Callable[[], Awaitable[None]]) -> None:
+                nursery.start_soon(background.keep, name, work)
+
             folder = local_state(settings, store.label) if mountpoint is not None else None
             stays = serving or mountpoint is not None
-            replica = _open_replica(settings, store, clock, errors, folder, watching=stays)
+            replica = _open_replica(settings, store, clock, errors, folder, background, watching=stays)
             rejected = RejectedReplies(clock, folder / REJECTED if folder is not None else None)
             index = (folder or local_state(settings, store.label)) / INDEX
             recall = Recall(
@@ -133,27 +142,23 @@ async def open_app(
                 lambda: open_embedder(settings),
                 share=settings.share_vectors,
                 recent_days=settings.search_recent_days,
+                background=background,
             )
             told = ToldFile(index.with_name(TOLD))
             uses = Uses(replica, clock, f"{usable_host(settings.host_name)}-{replica.identity}", recall.used)
             prehook = Prehook(recall, clock, told, prehook_settings(settings), used=uses.count)
-            agents = agents_of(settings, clock, observing, mountpoint, replica, errors, prehook)
-            parts = replica, errors, rejected, prehook, uses, recall, agents
-            app = _assemble(settings, clock, store, model, nursery, mountpoint, *parts)
+            agents = agents_of(settings, clock, observing, mountpoint, replica, errors, prehook, background)
+            parts = replica, errors, rejected, prehook, uses, recall, agents, background
+            runs = background.beside(nursery, "runs")
+            app = _assemble(settings, clock, store, model, runs, mountpoint, *parts)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
             replica.subscribe(recall.heard)
-            nursery.start_soon(_keep_drafts, app.tree)
+            keep("drafts", partial(_keep_drafts, app.tree))
             if stays:
-                await _stay(app, nursery, rejected, has_index=index.is_dir())
+                await _stay(app, keep, rejected, has_index=index.is_dir())
             if mountpoint is not None:
-                nursery.start_soon(app.agents.observer.run)
-                rules = RuleFiles(mountpoint, agents.pages.page, partial(errors.record, "rule file"))
-                replica.subscribe(rules.heard)
-                nursery.start_soon(rules.run)
-            if app.scheduler is not None:
-                replica.subscribe(app.scheduler.heard)
-                nursery.start_soon(app.scheduler.run)
+                _look_after_agents(app, keep, mountpoint)
             yield app
             if on_drain is not None:
                 nursery.start_soon(_report, replica, on_drain)
@@ -174,19 +179,19 @@ async def open_app(
     _complain(refused, replica)
 
 
-async def _stay(app: App, nursery: trio.Nursery, rejected: RejectedReplies, *, has_index: bool) -> None:
+async def _stay(app: App, keep: Keep, rejected: RejectedReplies, *, has_index: bool) -> None:
     """What a process that stays does by itself, mounted or not. NotSignedIn with a token that is not good."""
     if app.settings.token:
         await app.gate.enter(app.settings.token)
-        nursery.start_soon(app.gate.run)
-    _look_after_memories(app, nursery, has_index=has_index)
+        keep("token", app.gate.run)
+    _look_after_memories(app, keep, has_index=has_index)
     app.replica.subscribe(app.consolidations.heard)
-    nursery.start_soon(_recover, app)
-    nursery.start_soon(_forget, rejected)
-    nursery.start_soon(app.tokens.run)
+    keep("recovery", partial(_recover, app))
+    keep("rejected replies", partial(_forget, rejected))
+    keep("tokens", app.tokens.run)
 
 
-def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) -> None:
+def _look_after_memories(app: App, keep: Keep, *, has_index: bool) -> None:
     """What is done with memories unasked: remove what has ended, merge what says the same, count uses, and be
     ready for the first message of an agent.
     """
@@ -194,19 +199,46 @@ def _look_after_memories(app: App, nursery: trio.Nursery, *, has_index: bool) ->
     app.replica.subscribe(app.merging.heard)
     app.recall.on_opened(app.merging.opened)
     app.recall.on_opened(app.uses.opened)
-    for work in (app.expiry.run, app.merging.run, app.uses.run):
-        nursery.start_soon(work)
+    keep("expiry", app.expiry.run)
+    keep("merging", app.merging.run)
+    keep("uses", app.uses.run)
     if has_index:
-        nursery.start_soon(app.recall.warm)
+        keep("search", app.recall.warm)
+
+
+def _look_after_agents(app: App, keep: Keep, mountpoint: Path) -> None:
+    """What only a mount does: observe agents, tell them what is known, and run by the schedule."""
+    rules = RuleFiles(mountpoint, app.agents.pages.page, partial(app.errors.record, "rule file"))
+    app.replica.subscribe(rules.heard)
+    keep("observer", app.agents.observer.run)
+    keep("rule files", rules.run)
+    if app.scheduler is not None:
+        app.replica.subscribe(app.scheduler.heard)
+        keep("schedule", app.scheduler.run)
+
+
+def _task_failed(errors: ErrorLog, name: str, reason: str) -> None:
+    """Have `errors.ndjson` say that a background task failed."""
+    errors.record("background", "", TaskFailed(reason, task=name))
 
 
 def _open_replica(
-    settings: Settings, store: Store, clock: Clock, errors: ErrorLog, folder: Path | None, *, watching: bool
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    errors: ErrorLog,
+    folder: Path | None,
+    background: Background,
+    *,
+    watching: bool,
 ) -> Replica:
     """The view of the bucket, with its state in `folder` (None: in memory). CacheInUse."""
 
     def conflict(key: str, copy: str) -> None:
         errors.conflict(key, copy, "changed by another host meanwhile")
+
+    def unreadable(key: str, reason: str) -> None:
+        errors.record("read", key, ObjectUnreadable(reason, path=key))
 
     local = folder is not None
     return Replica(
@@ -220,6 +252,8 @@ def _open_replica(
         on_conflict=conflict,
         announce=usable_host(settings.host_name) if local else f"{usable_host(settings.host_name)}-commands",
         poll_interval=settings.poll_interval if watching else None,
+        unread=Unread(unreadable),
+        background=background,
     )
 
 
@@ -244,7 +278,7 @@ def _assemble(
     clock: Clock,
     store: Store,
     model: OpenAIChat | None,
-    nursery: trio.Nursery,
+    nursery: Starts,
     mountpoint: Path | None,
     replica: Replica,
     errors: ErrorLog,
@@ -253,6 +287,7 @@ def _assemble(
     uses: Uses,
     recall: Recall,
     agents: Agents,
+    background: Background,
 ) -> App:
     def run_failed(space: str, result: RunResult) -> None:
         told = with_refused_replies(context, consolidations.status(space, result.kind))
@@ -308,7 +343,7 @@ def _assemble(
     )
     scheduler = _scheduler(settings, context) if mountpoint is not None else None
     merging = Merging(replica, clock, recall, settings.memory_alike)
-    kept = recall, expiry, prehook, merging, uses, agents, tokens, gate
+    kept = recall, expiry, prehook, merging, uses, agents, tokens, gate, background
     app = App(
         settings, clock, store, replica, consolidations, Root(context), errors, *kept, mountpoint is not None, scheduler
     )
@@ -342,9 +377,11 @@ def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
     """What `status.json` shows: one word first, then who, then every figure there is."""
     replica = app.replica.statistics()
     tree = app.tree.statistics()
+    failing = app.background.failing()
     return {
-        "state": "degraded" if replica.last_error else "ok",
+        "state": "degraded" if replica.last_error or failing else "ok",
         "last_error": replica.last_error,
+        "failing_tasks": failing,
         "store": app.store.label,
         "model": app.settings.llmaas_model or "built-in filing",
         "host": app.settings.host_name,
@@ -376,6 +413,8 @@ def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
             "hooks": app.agents.hooks.statistics(),
             "context": app.agents.pages.statistics(),
             "errors": asdict(app.errors.statistics()),
+            "unread": asdict(app.replica.unread.statistics()),
+            "background": asdict(app.background.statistics()),
             "rejected": asdict(app.tree.context.rejected.statistics()),
             "changes": asdict(app.replica.changes.statistics()),
             **{name: figures() for name, figures in app.served.items()},

@@ -24,6 +24,7 @@ from livememfs.records.keys import SESSIONS
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
+    from livememfs.concurrency import Background
     from livememfs.llm.client import OpenAIChat
     from livememfs.recall.prehook import Prehook
     from livememfs.tree.errorlog import ErrorLog
@@ -51,6 +52,7 @@ def agents_of(
     replica: Replica,
     errors: ErrorLog,
     prehook: Prehook,
+    background: Background,
 ) -> Agents:
     """What looks after the agents of a bucket. `model` None: nobody is asked; `mountpoint` None: without a mount."""
 
@@ -65,7 +67,9 @@ def agents_of(
         errors.record("hook", path, error)
 
     parking = Parking(replica, usable_host(settings.host_name))
-    observer = Observer(replica, clock, model, observe_settings(settings), failed=failed, parking=parking)
+    observer = Observer(
+        replica, clock, model, observe_settings(settings), failed=failed, parking=parking, background=background
+    )
     capture = Capture(
         replica.inbox, clock, capture_settings(settings, mountpoint), woken=observer.wake, redacted=redacted
     )

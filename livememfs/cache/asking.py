@@ -12,12 +12,15 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+import structlog
 import trio
 
 from livememfs.errors import BucketMissing, Denied, LiveMemError, Throttled, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+log = structlog.get_logger("livememfs.cache")
 
 T = TypeVar("T")
 
@@ -124,13 +127,15 @@ class Asking:
         if self._nursery is None:
             await ask()
             return True
-        done, failures = trio.Event(), list[LiveMemError]()
+        done, failures = trio.Event(), list[Exception]()
 
         async def go_on() -> None:
             try:
                 await ask()
-            except LiveMemError as error:
+            except Exception as error:  # it is whoever asked who hears of it, not everybody who has asked something
                 failures.append(error)
+                if not isinstance(error, LiveMemError):
+                    log.exception("a question to the store failed")
             finally:
                 done.set()
 

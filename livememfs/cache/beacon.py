@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import structlog
@@ -20,6 +20,7 @@ import trio
 from livememfs.cache.upkeep import Upkeep
 from livememfs.errors import LiveMemError
 from livememfs.records import keys
+from livememfs.records.foreign import build, read_object
 from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cache")
@@ -43,14 +44,11 @@ class Announcement:
     recent: tuple[tuple[int, str], ...]
 
     @classmethod
-    def parse(cls, data: bytes) -> Announcement | None:
-        """None for anything that is no beacon."""
-        try:
-            value = json.loads(data)
-            recent = tuple((int(number), str(key)) for number, key in value["recent"])
-            return cls(str(value["epoch"]), int(value["seq"]), recent)
-        except (ValueError, KeyError, TypeError):
-            return None
+    def parse(cls, data: bytes) -> Announcement:
+        """Raises Unreadable for anything that is no beacon."""
+        value = read_object(data)
+        found = build(cls, {**value, "number": value.get("seq")})
+        return replace(found, recent=found.recent[-REMEMBERED:])
 
     def all(self) -> list[str] | None:
         """All keys that this process ever changed; None when some of them cannot be told any more."""

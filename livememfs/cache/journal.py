@@ -391,6 +391,11 @@ class Journal:
                     self._store(op)
         self._wake()
 
+    def land(self) -> None:
+        """Nobody sends any more: what was on its way waits again. NoSpace, as for `again`."""
+        for op in list(self._flying.values()):
+            self.again(op, 0.0)
+
     def _swallow(self, op: Operation, later: Operation) -> None:
         """A later operation of the key takes the place of one that did not get through."""
         with self._database.atomic():

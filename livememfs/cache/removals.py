@@ -12,10 +12,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from livememfs.cache.unread import Unread
 from livememfs.errors import ConflictRetry, LiveMemError, ObjectMissing, Throttled, Unreachable
 from livememfs.records import keys
+from livememfs.records.foreign import build, read_object
 from livememfs.records.ledger import Entry
 from livememfs.store.base import OP_META, list_all
 
@@ -60,12 +62,8 @@ class Taken:
 
     @classmethod
     def parse(cls, data: bytes) -> Taken:
-        """The reverse. Of what is not a trace, one that fits nothing."""
-        try:
-            found: Any = json.loads(data.decode())
-            return cls(frozenset(map(str, found["ids"])), str(found["sha256"]))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return cls(frozenset())
+        """The reverse. Raises Unreadable."""
+        return build(cls, read_object(data))
 
 
 @dataclass
@@ -73,6 +71,7 @@ class Removals:
     """What is known of the removals in one bucket. Entries never change, so each is read once in a process."""
 
     store: Store
+    unread: Unread = field(default_factory=Unread)
     _entries: dict[tuple[str, str], Mapping[str, Taken]] = field(default_factory=dict)
 
     async def has_taken(self, key: str, own: str, earlier: Sequence[str], sha256: str, since_ns: int) -> bool:
@@ -97,7 +96,7 @@ class Removals:
     async def trace(self, key: str) -> Taken | None:
         """What a removal by hand has left of a note; None: nothing. Raises what the store fails with."""
         try:
-            return Taken.parse((await self.store.get(keys.removed_key(key))).data)
+            return self.unread.read(await self.store.get(keys.removed_key(key)), Taken.parse)
         except ObjectMissing:
             return None
 
@@ -126,8 +125,9 @@ class Removals:
         known = self._entries.get((info.key, info.etag))
         if known is None:
             try:
-                known = taken_in(Entry.parse((await self.store.get(info.key)).data))
-            except (ObjectMissing, ValueError):
+                entry = self.unread.read(await self.store.get(info.key), Entry.parse)
+                known = taken_in(entry) if entry is not None else {}
+            except ObjectMissing:
                 known = {}
             while len(self._entries) >= REMEMBERED:
                 del self._entries[next(iter(self._entries))]

@@ -34,10 +34,11 @@ from livememfs.cache.journal import Journal
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
 from livememfs.cache.readahead import Readahead
+from livememfs.cache.unread import Unread
 from livememfs.cache.upkeep import Upkeep
 from livememfs.cache.uploader import Uploader
 from livememfs.cache.watcher import Watcher
-from livememfs.concurrency import AT_ONCE, for_each
+from livememfs.concurrency import AT_ONCE, Background, for_each
 from livememfs.records.note import Order
 from livememfs.store.base import (
     Condition,
@@ -72,7 +73,7 @@ class Replica(Names):
 
     `on_conflict(key, copy)` hears of versions of ours that had to go beside another host's. `announce` names this
     process to other hosts, empty leaves them to find out; `poll_interval` None watches nobody. `run` must be running
-    for anything accepted to reach the bucket.
+    for anything accepted to reach the bucket. `unread` keeps what cannot be read, `background` the tasks.
     """
 
     def __init__(
@@ -88,7 +89,11 @@ class Replica(Names):
         on_conflict: Callable[[str, str], None] | None = None,
         announce: str = "",
         poll_interval: float | None = None,
+        unread: Unread | None = None,
+        background: Background | None = None,
     ) -> None:
+        self.unread = unread or Unread()
+        self._background = background or Background()
         self._database = Database(folder)
         self.identity = self._database.identity
         """What tells this local state from all others; the same for the process that takes it over after a crash."""
@@ -101,14 +106,14 @@ class Replica(Names):
         self.inbox = Inbox(self._database)
         self.order = Order()
         super().__init__(store, self.journal, self.catalog, listing_ttl)
-        self.uploader = Uploader(store, self.journal, self.blobs, self, host=host)
+        self.uploader = Uploader(store, self.journal, self.blobs, self, host=host, unread=self.unread)
         self._on_conflict = on_conflict
         self._on_upload: list[Callable[[str, bool], None]] = []
         self.readahead = Readahead(self._bring, self.has)
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
         self.beacon = Beacon(store, name, lambda key: self.now(key) is not None, self.upkeep)
-        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon)
+        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self._background)
         if announce:
             self.subscribe_uploads(self.beacon.changed)
         if poll_interval is not None:
@@ -120,11 +125,14 @@ class Replica(Names):
         """Upload, and keep on the disk what was read, until cancelled."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.asking.run)
-            nursery.start_soon(self.uploader.run)
-            nursery.start_soon(self._persist_now_and_then)
-            nursery.start_soon(self.beacon.run)
-            nursery.start_soon(self.watcher.run)
-            nursery.start_soon(self.readahead.run)
+            for name, work in (
+                ("upload", self.uploader.run),
+                ("cache", self._persist_now_and_then),
+                ("beacon", self.beacon.run),
+                ("watch", self.watcher.run),
+                ("read ahead", self.readahead.run),
+            ):
+                nursery.start_soon(self._background.keep, name, work)
             task_status.started()
 
     async def _persist_now_and_then(self) -> None:

@@ -20,6 +20,7 @@ import trio
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
 from livememfs.cache.operation import ANY, FREE, Operation
 from livememfs.cache.removals import MADE_META, SHA_META, Removals, ids_of, makers_of, with_makers
+from livememfs.cache.unread import Unread
 from livememfs.errors import (
     ConditionsUnsupported,
     ConflictRetry,
@@ -91,14 +92,21 @@ class Uploader:
     """Sends the operations of one journal. `host` names this machine in conflict copies."""
 
     def __init__(
-        self, store: Store, journal: Journal, blobs: Blobs, outcomes: Outcomes, *, host: str = "localhost"
+        self,
+        store: Store,
+        journal: Journal,
+        blobs: Blobs,
+        outcomes: Outcomes,
+        *,
+        host: str = "localhost",
+        unread: Unread | None = None,
     ) -> None:
         self._store = store
         self._journal = journal
         self._blobs = blobs
         self._outcomes = outcomes
         self._host = host
-        self._removals = Removals(store)
+        self._removals = Removals(store, unread or Unread())
         self._conditions = True
         self._attempts = self._failures = self._conflicts = self._in_a_row = 0
         self._closed_until = float("-inf")
@@ -107,6 +115,7 @@ class Uploader:
 
     async def run(self) -> None:
         """Send for ever. While the store does not answer, one operation at a time finds out whether it does again."""
+        self._journal.land()
         async with trio.open_nursery() as nursery:
             while True:
                 changed = self._journal.changed

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,9 +19,10 @@ import trio
 
 from livememfs.cache.beacon import Announcement
 from livememfs.cache.levels import split_key
-from livememfs.concurrency import for_each
+from livememfs.concurrency import Background, for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.records import keys
+from livememfs.records.foreign import RECORD_BYTES
 from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ class WatcherStatistics:
 class Watcher:
     """Watches the spaces in use. `interval` is in seconds; `beacon` is our own, not to be listened to."""
 
-    def __init__(self, replica: Replica, interval: float, beacon: Beacon) -> None:
+    def __init__(self, replica: Replica, interval: float, beacon: Beacon, background: Background) -> None:
+        self._background = background
         self._replica = replica
         self._interval = interval
         self._beacon = beacon
@@ -169,7 +172,7 @@ class Watcher:
                         state.due = now + self._pause(state, now)
                         if state.looking is not None or self._replica.asking.is_listing(f"{space}/"):
                             continue  # whoever waits for names should not have to share the line with us
-                        nursery.start_soon(self._look_around, space, state)
+                        nursery.start_soon(self._background.once, "watch", partial(self._look_around, space, state))
                 self._woken = trio.Event()
                 with trio.move_on_at(min((state.due for state in self._spaces.values()), default=float("inf"))):
                     await self._woken.wait()
@@ -260,7 +263,7 @@ class Watcher:
         read: dict[str, Announcement | None] = {}
 
         async def listen(info: ObjectInfo) -> None:
-            read[info.key] = await self._read(info.key)
+            read[info.key] = await self._read(info)
 
         chosen = moved[:BEACONS_READ_FIRST] if first else moved
         await for_each(chosen, listen)
@@ -282,12 +285,17 @@ class Watcher:
         for info in moved:  # only now: what failed half-way is read again
             state.beacons[info.key] = info.etag
 
-    async def _read(self, key: str) -> Announcement | None:
+    async def _read(self, info: ObjectInfo) -> Announcement | None:
+        """A beacon. None for what is gone, and for what is none: that is not even fetched when it is too large."""
         replica = self._replica
+        if info.size > RECORD_BYTES:
+            replica.unread.note(info.key, info.etag, f"it has {info.size:,} bytes")
+            return None
         try:
-            return Announcement.parse((await replica.asking.call(lambda: replica.store.get(key))).data)
+            found = await replica.asking.call(lambda: replica.store.get(info.key))
         except ObjectMissing:
             return None
+        return replica.unread.read(found, Announcement.parse)
 
     async def _look_at(self, changed: set[str]) -> None:
         """Find out what became of objects, level by level. Levels that nobody looked at need nothing."""

@@ -143,9 +143,10 @@ async def _serve(
     settings, url = app.settings, ""
     async with trio.open_nursery() as nursery:
         await nursery.start(_end_by_signal, nursery.cancel_scope)
-        await nursery.start(sock.listen, record.socket, partial(_speak, app))
+        listen = partial(sock.listen, record.socket, partial(_speak, app))
+        await nursery.start(app.background.keep, "socket", listen)
         if served.address is not None:
-            url = await nursery.start(_web, app, served)
+            url = await nursery.start(app.background.keep, "web", partial(_web, app, served))
         await fuse_mount.serve(
             app.tree,
             mountpoint,

@@ -18,7 +18,7 @@ import structlog
 from livememfs.cache.removals import ids_of
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
-from livememfs.errors import LiveMemError, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.errors import NotFound, NotText, ObjectMissing, ObjectUnreadable, PreconditionFailed
 from livememfs.pipelines.counts import put_right
 from livememfs.pipelines.excerpt import Excerpt
 from livememfs.pipelines.objects import put_new, wait_for_notes
@@ -178,7 +178,7 @@ async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:
     try:
         return Meta.parse(found.data), found.info.etag
     except ValueError as error:
-        raise LiveMemError(f"{key} cannot be read: {error}") from error
+        raise ObjectUnreadable(error, path=key) from error
 
 
 async def _read_rules(replica: Replica, space: str, *, seal: bool) -> str:

@@ -13,9 +13,10 @@ from contextlib import suppress
 from hashlib import blake2b
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import HeldPlanStale, LiveMemError, NotFound, ObjectMissing
+from livememfs.errors import HeldPlanStale, LiveMemError, NotFound, ObjectMissing, ObjectUnreadable
 from livememfs.pipelines.ledger import numbers
 from livememfs.records import keys
+from livememfs.records.foreign import Unreadable
 from livememfs.records.ledger import Entry
 
 SUFFIX = ".held"
@@ -50,8 +51,8 @@ async def read(replica: Replica, space: str, number: int) -> Entry:
     except ObjectMissing:
         others = "".join(f"; the plan of run {one} waits" for one in await waiting(replica, space))
         raise NotFound(path=f"plan of run {number} of {space} that waits to be accepted{others}") from None
-    except ValueError as error:
-        raise LiveMemError(f"{key} cannot be read: {error}") from error
+    except Unreadable as error:
+        raise ObjectUnreadable(error, path=key) from error
 
 
 async def current(replica: Replica, space: str) -> Entry | None:

@@ -23,6 +23,7 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.concurrency import Starts
 from livememfs.errors import (
     ConditionsUnsupported,
     ConflictRetry,
@@ -32,7 +33,8 @@ from livememfs.errors import (
     PreconditionFailed,
 )
 from livememfs.records import keys
-from livememfs.records.times import iso, parse_iso
+from livememfs.records.foreign import Unreadable, build, moment, read_object
+from livememfs.records.times import iso
 from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -53,17 +55,17 @@ class _Record:
 
     holder: str
     fence: int
-    released: bool
-    expires_at: str
+    released: bool = False
+    expires_at: str = ""
 
     @classmethod
     def parse(cls, data: bytes) -> _Record:
-        """Whatever cannot be read is a lease that nobody holds, with the number 0."""
-        try:
-            found = json.loads(data)
-            return cls(str(found["holder"]), int(found["fence"]), bool(found.get("released")), str(found["expires_at"]))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return cls("", 0, True, "")
+        """Raises Unreadable."""
+        return build(cls, read_object(data))
+
+
+_UNKNOWN = _Record("", 0)
+"""What cannot be read may be somebody's: it is taken over like a dead host's, when nothing has changed for a while."""
 
 
 class Held:
@@ -135,7 +137,7 @@ class Held:
 class Leases:
     """The leases of one process. `holder` is its alone; the same after a restart that proves the former dead."""
 
-    def __init__(self, replica: Replica, clock: Clock, holder: str, nursery: trio.Nursery) -> None:
+    def __init__(self, replica: Replica, clock: Clock, holder: str, nursery: Starts) -> None:
         self._replica = replica
         self._nursery = nursery
         self._clock = clock
@@ -202,7 +204,7 @@ class Leases:
             found = await replica.asking.call(lambda: replica.store.get(key))
         except ObjectMissing:
             return None, ""
-        return _Record.parse(found.data), found.info.etag
+        return replica.unread.read(found, _Record.parse) or _UNKNOWN, found.info.etag
 
     async def etag_of(self, space: str, fence: int) -> str:
         """The version of the lease that we hold under this number. PreconditionFailed when it is another's."""
@@ -246,8 +248,7 @@ class LeaseStatistics:
 
 def expires(data: bytes) -> str:
     """When a lease ends by its holder's clock, for people to read; empty when nobody holds it."""
-    record = _Record.parse(data)
-    with suppress(ValueError):
-        parse_iso(record.expires_at)
-        return "" if record.released else record.expires_at
+    with suppress(Unreadable):
+        record = _Record.parse(data)
+        return "" if record.released or moment(record.expires_at) is None else record.expires_at
     return ""

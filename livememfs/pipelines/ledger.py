@@ -21,6 +21,7 @@ from livememfs.errors import (
     LeaseLost,
     LiveMemError,
     ObjectMissing,
+    ObjectUnreadable,
     PreconditionFailed,
     Throttled,
     Unreachable,
@@ -28,6 +29,7 @@ from livememfs.errors import (
 from livememfs.pipelines.objects import put_new
 from livememfs.pipelines.storing import are_stored, store
 from livememfs.records import keys
+from livememfs.records.foreign import Unreadable
 from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.space import Meta
 from livememfs.store.base import IfMatch, StoredObject
@@ -67,8 +69,8 @@ async def read(replica: Replica, space: str, number: int) -> Entry:
 def _parse(found: StoredObject) -> Entry:
     try:
         return Entry.parse(found.data)
-    except ValueError as error:
-        raise LiveMemError(f"{found.info.key} cannot be read: {error}") from error
+    except Unreadable as error:
+        raise ObjectUnreadable(error, path=found.info.key) from error
 
 
 async def newest(replica: Replica, space: str) -> Entry | None:

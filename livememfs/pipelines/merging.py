@@ -112,10 +112,12 @@ class Merging:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Compare what was written, until cancelled or stopped."""
+        """Compare what was written, until cancelled or stopped. May be run again when it has failed."""
         self._ended = trio.Event()
         try:
-            with self._running:
+            if self._running.cancel_called:
+                return
+            with trio.CancelScope() as self._running:
                 while True:
                     await self._work.wait()
                     while self._waiting:

@@ -19,6 +19,7 @@ import trio
 
 from livememfs import errors
 from livememfs.cache.inbox import InboxStatistics, Queued, Spent
+from livememfs.concurrency import Background
 from livememfs.pipelines import observe_builtin
 from livememfs.pipelines.observe_ask import WRONG, Asking, ObserveSettings
 from livememfs.pipelines.observe_due import Due
@@ -27,6 +28,7 @@ from livememfs.pipelines.observe_prompt import SHOWN_CHARACTERS, Known
 from livememfs.pipelines.observe_reply import Reply
 from livememfs.records import keys
 from livememfs.records.event import Event
+from livememfs.records.foreign import Unreadable
 from livememfs.records.session import Meter, Session, last_prompts
 
 if TYPE_CHECKING:
@@ -78,7 +80,9 @@ class Observer:
         *,
         failed: Callable[[str, errors.LiveMemError], None] = lambda *_: None,
         parking: Parking | None = None,
+        background: Background | None = None,
     ) -> None:
+        self._background = background or Background()
         self._replica, self._inbox, self._clock = replica, replica.inbox, clock
         self.settings, self._failed = settings or ObserveSettings(), failed
         self._parking = parking
@@ -125,7 +129,7 @@ class Observer:
         self._replica.subscribe_uploads(self.uploaded)
         try:
             with self._scope:
-                await self._run()
+                await self._background.keep("observer", self._run)
         finally:
             self._ended.set()
 
@@ -208,7 +212,7 @@ class Observer:
         for one in queued:
             try:
                 found.append((one, Event.from_json(one.line)))
-            except (KeyError, TypeError, ValueError):
+            except Unreadable:
                 self._inbox.fail([one], "it cannot be read")
         return found
 

@@ -17,18 +17,29 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from livememfs.errors import ConditionsUnsupported, LiveMemError, ObjectMissing, PreconditionFailed
+from livememfs.errors import ConditionsUnsupported, InvalidName, LiveMemError, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.records.event import Event
+from livememfs.records.event import Event, storable
+from livememfs.records.foreign import Unreadable, build, read_object
+from livememfs.records.names import check_space_name
 from livememfs.store.base import IfMatch
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
+    from livememfs.store.base import StoredObject
 
 log = structlog.get_logger("livememfs.pipelines")
 
 AGAIN_SECONDS = 30.0
 ELSEWHERE = "observed from another local state of this machine"
+
+
+@dataclass(frozen=True)
+class _Parked:
+    """A line: an event, as it stood in the local state, and the space that it belongs to."""
+
+    space: str
+    event: str
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ class Parking:
             # Before the removal: were its answer lost, the missing object would say that another state has them.
             self._inbox.park("")
         else:
-            added, unread = self._added(key, found.data)
+            added, unread = self._added(found)
             if unread and not await self._keep(key, unread):
                 return
         await self._remove(key, found.info.etag, added)
@@ -120,20 +131,21 @@ class Parking:
             await self._replica.put(kept, unread)
         return kept != key
 
-    def _added(self, key: str, data: bytes) -> tuple[list[tuple[str, str, str]], bytes]:
+    def _added(self, found: StoredObject) -> tuple[list[tuple[str, str, str]], bytes]:
         """Accept the events of an object, those that are not known; which they were, and the lines that are none."""
         added, unread = [], []
-        for line in filter(None, data.split(b"\n")):  # a text has more ends of lines than a file
+        for line in filter(None, found.data.split(b"\n")):  # a text has more ends of lines than a file
             try:
-                value = json.loads(line.decode("utf-8", "replace"))
-                space, event = str(value["space"]), Event.from_json(value["event"])
-            except (ValueError, TypeError, KeyError):
-                log.warning("an event of an earlier mount cannot be read", key=key)
+                parked = build(_Parked, storable(read_object(line)))
+                check_space_name(parked.space)
+                event = Event.from_json(parked.event)
+            except (Unreadable, InvalidName) as error:
+                self._replica.unread.note(found.info.key, found.info.etag, f"an event in it is none: {error}")
                 unread.append(line + b"\n")
                 continue
             at = int(event.at.timestamp())
-            if self._inbox.add(space, event.session, event.id, event.kind, value["event"], at=at):
-                added.append((space, event.session, event.id))
+            if self._inbox.add(parked.space, event.session, event.id, event.kind, parked.event, at=at):
+                added.append((parked.space, event.session, event.id))
         return added, b"".join(unread)
 
     def leave(self) -> None:

@@ -20,6 +20,7 @@ import trio
 from livememfs.cache.changes import Change
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
+from livememfs.concurrency import Starts
 from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
 from livememfs.pipelines.consolidate import Consolidation
@@ -70,7 +71,7 @@ class Consolidations:
         model: ChatModel | None,
         settings: ConsolidationSettings | None = None,
         *,
-        nursery: trio.Nursery,
+        nursery: Starts,
         host: str = "",
         on_rejected: Callable[[str, str, str], None] = lambda *_: None,
         on_failed: Callable[[str, RunResult], None] = lambda *_: None,

@@ -21,9 +21,9 @@ from livememfs.concurrency import for_each
 from livememfs.errors import (
     AlreadyExists,
     ConditionsUnsupported,
-    LiveMemError,
     NotEmpty,
     ObjectMissing,
+    ObjectUnreadable,
     PreconditionFailed,
 )
 from livememfs.pipelines.backup_list import META_BACKUP, Backup, content_of, find, is_content, record_of
@@ -194,7 +194,7 @@ async def _remove_others(
     kept = {f"{target}/{name}" for name in (*wanted, keys.RULES)}
     others = [item for item in before if item.key not in kept and keys.parse(item.key).kind != "keep"]
     removed = 0
-    removals = Removals(replica.store)
+    removals = Removals(replica.store, replica.unread)
 
     async def remove(item: ObjectInfo) -> None:
         nonlocal removed
@@ -216,7 +216,7 @@ async def _record_of(replica: Replica, backup: Backup, target: str) -> tuple[Sto
         return found, Meta.parse(found.data)
     except ValueError as error:
         if target != backup.space:
-            raise LiveMemError(f"{found.info.key} cannot be read: {error}") from error
+            raise ObjectUnreadable(error, path=found.info.key) from error
     return found, None
 
 

@@ -99,7 +99,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Start what is due, until `stop`."""
-        known = False
+        known, self._at_rest = False, trio.Event()
         try:
             while not self._stopping:
                 self._woken, self._idle = trio.Event(), trio.CancelScope()

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
-from livememfs.errors import LiveMemError, NotText, ObjectMissing
+from livememfs.errors import LiveMemError, NotText, ObjectMissing, ObjectUnreadable
 from livememfs.pipelines.backup_list import Backup, content_of, list_backups
 from livememfs.pipelines.restore import OF_ONE_VERSION
 from livememfs.pipelines.transaction import FIRST_LINE_CHARS
@@ -203,7 +203,7 @@ def parsed_meta(found: StoredObject) -> Meta:
     try:
         return Meta.parse(found.data)
     except ValueError as error:
-        raise LiveMemError(f"{found.info.key} cannot be read: {error}") from error
+        raise ObjectUnreadable(error, path=found.info.key) from error
 
 
 def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:

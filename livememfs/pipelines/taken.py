@@ -31,7 +31,7 @@ from livememfs.pipelines.standing import taken_back
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.note import Note
-from livememfs.store.base import ObjectInfo
+from livememfs.store.base import ObjectInfo, StoredObject
 
 if TYPE_CHECKING:
     from livememfs.pipelines.gather import LiveNote
@@ -172,7 +172,8 @@ async def _is_late(
     if trace is None or not _is_soon(live, trace.modified_ns):
         return False
     data = await content(replica, trace)
-    return data is not None and live.op in Taken.parse(data).ids
+    taken = replica.unread.read(StoredObject(trace, data), Taken.parse) if data is not None else None
+    return taken is not None and live.op in taken.ids
 
 
 def _is_soon(live: LiveNote, taken_ns: int) -> bool:

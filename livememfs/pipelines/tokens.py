@@ -28,9 +28,9 @@ from livememfs.errors import (
     LiveMemError,
     NotFound,
     ObjectMissing,
+    ObjectUnreadable,
     PreconditionFailed,
     TimedOut,
-    Unusable,
 )
 from livememfs.pipelines.lease import Leases
 from livememfs.records import keys
@@ -124,7 +124,7 @@ class Tokens:
         return trio.current_time() - self._known_at
 
     async def _read(self) -> tuple[Registry, str]:
-        """The bucket's registry and its version, empty for none. Unusable when it cannot be understood."""
+        """The bucket's registry and its version, empty for none. ObjectUnreadable when it cannot be understood."""
         asked = trio.current_time()
         key = keys.tokens_key()
         self._reads += 1
@@ -134,7 +134,7 @@ class Tokens:
         except ObjectMissing:
             registry, etag = Registry(), ""
         except ValueError as error:
-            raise Unusable(path=key, detail=str(error)) from error
+            raise ObjectUnreadable(error, path=key) from error
         self._known, self._known_at = registry, asked
         return registry, etag
 

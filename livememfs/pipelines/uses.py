@@ -1,6 +1,6 @@
 """How often memories were used, on this machine and on all others: nothing is written when one is read.
 
-Owns `{space}/_index/uses/{host}.json`, one object a host, written now and then and at the end. A use is that a memory
+Owns `{space}/_index/_uses/{host}.json`, one object a host, written now and then and at the end. A use is that a memory
 was told to an agent, or its file was read. A crash costs the last minute of counts. Refuses to change any memory:
 what it weighs follows from the counts when it is looked at (`Memory.effective`). Trio thread only.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 
 import structlog
 import trio
@@ -22,6 +23,7 @@ from livememfs.clock import Clock
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.pipelines.memories import id_of
 from livememfs.records import keys
+from livememfs.records.foreign import read_object, typed
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -33,6 +35,8 @@ READ_SECONDS = 600.0
 """How often the counts of others are read, of spaces in use."""
 MOST_KEPT = 20_000
 """Memories of one space that counts are kept of, those used last."""
+MOST_USES = 1_000_000_000
+"""Of one memory by one host: no true count is larger, and sums of these can be reckoned with."""
 Count = tuple[int, int]
 """How often, and when last in seconds since 1970."""
 
@@ -124,7 +128,7 @@ class Uses:
         level = await self._replica.listing(keys.uses_prefix(space))
         for key in [info.key for name, info in level.objects.items() if name.endswith(".json")]:
             with suppress(ObjectMissing):
-                found[key] = _parsed((await self._replica.read(key)).data)
+                found[key] = self._replica.unread.read(await self._replica.read(key), _parsed) or {}
                 self._counts["read"] += 1
         return found
 
@@ -162,13 +166,12 @@ class Uses:
 
 
 def _parsed(data: bytes) -> dict[str, Count]:
-    """Counts as they are written; none for what is none. A moment that cannot be is none."""
-    try:
-        value = json.loads(data)
-        counts = {str(name): (max(int(times), 0), int(last)) for name, (times, last) in value.items()}
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-        return {}
-    return {name: (times, last if 0 <= last < _NO_MOMENT else 0) for name, (times, last) in counts.items()}
+    """Counts as they are written. A moment that cannot be is none. Raises Unreadable."""
+    counts = typed(dict[str, Count], read_object(data))
+    kept = islice(counts.items(), MOST_KEPT)
+    return {
+        name: (min(max(times, 0), MOST_USES), last if 0 <= last < _NO_MOMENT else 0) for name, (times, last) in kept
+    }
 
 
 def _added(one: dict[str, Count], other: dict[str, Count]) -> dict[str, Count]:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from livememfs.errors import LiveMemError
 from livememfs.recall.record import DIGEST_BYTES, divided
+from livememfs.records.foreign import Unreadable, read_object, take
 
 FORMAT = 1
 SUFFIX = ".vec"
@@ -53,10 +53,10 @@ def parse(name: str, data: bytes, model: str) -> tuple[list[bytes], NDArray[np.i
         raise BadSegment("its bytes are not those it was named for", path=name)
     head, newline, body = data[:_HEADER_BYTES].partition(b"\n")
     try:
-        header: Any = json.loads(head) if newline else None
-        form, dim, count = (int(header[field]) for field in ("format", "dim", "count"))
-        named = header["model"]
-    except (ValueError, KeyError, TypeError):
+        header = read_object(head if newline else b"")
+        form, dim, count = (take(header, field, int) for field in ("format", "dim", "count"))
+        named = take(header, "model", str)
+    except Unreadable:
         raise BadSegment("it has no header", path=name) from None
     body = data[len(head) + 1 :]
     fits = 0 < dim <= _MOST_DIM and 0 < count <= MOST_ROWS and len(body) == count * (DIGEST_BYTES + dim)

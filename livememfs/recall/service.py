@@ -18,6 +18,7 @@ import structlog
 import trio
 
 from livememfs.clock import Clock
+from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
 from livememfs.recall.query import Query, parse
 from livememfs.records import keys
@@ -107,7 +108,9 @@ class Recall:
         share: bool = False,
         recent_days: int = 0,
         patience: Patience = Patience(),
+        background: Background | None = None,
     ) -> None:
+        self._background = background or Background()
         self._replica, self._clock, self._open_engine = replica, clock, open_engine
         self._recent_days, self._patience = recent_days, patience
         self._open_embedder = open_embedder
@@ -365,10 +368,10 @@ class Recall:
             self._nursery.start_soon(self._ask_for_figures, self._index)
         if self._share and isinstance(self._index, Index):
             self._sharing = Sharing(self._replica, self._clock, self._index, self._complete)
-            self._nursery.start_soon(self._sharing.run)
+            self._nursery.start_soon(self._background.keep, "vectors", self._sharing.run)
         self._feeder = Feeder(self._replica, self._index, self._sharing)
-        self._nursery.start_soon(self._feeder.run)
-        self._nursery.start_soon(self._load, self._feeder)
+        self._nursery.start_soon(self._background.keep, "index", self._feeder.run)
+        self._nursery.start_soon(self._background.keep, "meanings", partial(self._load, self._feeder))
 
     def _complete(self, space: str) -> bool:
         return self._feeder is not None and self._feeder.complete(space)

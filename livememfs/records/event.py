@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from livememfs.records.times import iso, parse_iso
+from livememfs.records.foreign import build, read_json
+from livememfs.records.times import iso
 
 Kind = Literal["start", "prompt", "tool", "stop"]
 
@@ -23,6 +24,7 @@ STORED_CHARACTERS = 16_000
 """Kept of what a tool was given, and of what it gave."""
 HEAD, TAIL = 0.6, 0.3
 """The shares of a long field that are kept of its beginning and of its end (claude-mem, lessons)."""
+LINE_BYTES = 1 << 20
 DEEPEST = 200
 TOO_DEEP = "[... nested too deep ...]"
 READS = frozenset({"Read", "NotebookRead", "View", "read_file", "beforeReadFile"})
@@ -71,11 +73,10 @@ class Event:
     @classmethod
     def from_json(cls, line: str) -> Event:
         """The event of a line that `to_json` gave, of a newer version as well: fields that are unknown here are left
-        out. KeyError, TypeError, ValueError for any other.
+        out. Raises Unreadable for any other.
         """
-        value = json.loads(line)
-        at, known = parse_iso(str(value["at"])), {one.name for one in fields(cls)}
-        return cls(**{**{name: one for name, one in value.items() if name in known}, "at": at})
+        data = line.encode("utf-8", "replace")
+        return build(cls, storable(read_json(data, most=LINE_BYTES, deepest=2 * DEEPEST)))
 
     def files(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The files it read and those it changed, as far as what the tool was given says so; relative to the project

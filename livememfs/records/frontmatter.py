@@ -95,7 +95,7 @@ def _value(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else {math.inf: ".inf", -math.inf: "-.inf"}.get(value, ".nan")
+        return repr(value) if math.isfinite(value) else _quoted(repr(value))
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if isinstance(value, Mapping):
@@ -221,8 +221,10 @@ def _refuse_tag(_loader: _Loader, node: yaml.Node) -> object:
     raise FrontMatterError(f"the tag {node.tag} is not taken")
 
 
-def _read_float(text: str) -> float:
-    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+def _read_float(text: str) -> float | str:
+    """A number. One beyond all bounds stays what was written: whoever reckons with it would come to grief."""
+    value = float(text)
+    return value if math.isfinite(value) else text
 
 
 _add_scalar("null", "~|null|Null|NULL", "~nN", lambda _text: None)
@@ -231,7 +233,7 @@ _add_scalar("bool", "true|True|TRUE|false|False|FALSE", "tTfF", lambda text: tex
 _add_scalar("int", "[-+]?(?:0|[1-9][0-9]{0,299})", "-+0123456789", int)
 _add_scalar(
     "float",  # an exponent needs its sign: 12345678e9 is somebody's hash
-    r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|[-+]?[0-9]+[eE][-+][0-9]+|[-+]?\.inf|\.nan",
+    r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|[-+]?[0-9]+[eE][-+][0-9]+",
     "-+0123456789.",
     _read_float,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Literal
 
@@ -59,7 +60,6 @@ Kind = Literal[
     "other",
 ]
 
-_SINGLE: dict[str, Kind] = {META: "meta", RULES: "rules", SYNTHESIS: "synthesis"}
 _NOTE_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([^/\x00-\x1f]+)_([^_/\x00-\x1f]+)_([0-9A-Fa-f]{8})\.md")
 UNTIL = "_until_"
 """In the name of a memory, before its end."""
@@ -365,6 +365,87 @@ class ParsedKey:
 _FOLDER_OF: dict[Kind, str] = {"note": LIVE, "live-other": LIVE, "bank": BANK, "ledger": LEDGER, "index": INDEX}
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One rule of the grammar.
+
+    :shown:   the key as docs/bucket.md writes it
+    :kind:    of a key that fits
+    :form:    fits the part of the key after the space; of keys that begin with `_`, after that
+    :example: a key of the space `{space}`
+    """
+
+    shown: str
+    kind: Kind
+    form: str
+    example: str
+
+    def fits(self, rest: str) -> bool:
+        """Whether a key is of this place."""
+        found = _form(self.form).fullmatch(rest) is not None
+        return found and (self.kind != "observation" or MemoryName.parse(rest.partition("/")[2]) is not None)
+
+
+_form = cache(partial(re.compile, flags=re.DOTALL))
+
+
+def _in(folder: str, shown: str, kind: Kind, form: str, example: str) -> Place:
+    return Place(f"<space>/{folder}/{shown}", kind, f"{re.escape(folder)}/{form}", f"{{space}}/{folder}/{example}")
+
+
+def _collection(folder: str) -> tuple[Place, Place]:
+    shown = f"<space>/{folder}/" + ("" if folder == MEMORIES else "...")
+    old = Place("<space>/memories/.history/", "memory-old", rf"{folder}/\.history/.+", _OLD.format(folder=folder))
+    name = f"{{space}}/{folder}/20260220T140000_fact_d4d8560b.md"
+    return old, Place(shown, "memory", rf"{folder}/[^./][^/]*\.md", name)
+
+
+_OLD = "{{space}}/{folder}/.history/20260220T140000_fact_d4d8560b/20260221T140000.000000Z.md"
+PLACES: tuple[Place, ...] = (
+    Place("<space>/_meta.json", "meta", r"_meta\.json", "{space}/_meta.json"),
+    Place("<space>/_rules.md", "rules", r"_rules\.md", "{space}/_rules.md"),
+    Place("<space>/_synthesis.md", "synthesis", r"_synthesis\.md", "{space}/_synthesis.md"),
+    _in(LIVE, ".keep", "keep", r"(?:.*/)?\.keep", ".keep"),
+    _in(LIVE, "<note>.md", "note", r"[^./][^/]*\.md", "20260220T140000_claude_todo_d4d8560b.md"),
+    Place("<space>/<anything else>", "live-other", "live/.+", "{space}/live/picture.png"),
+    _in(BANK, ".keep", "keep", r"(?:.*/)?\.keep", ".keep"),
+    _in(BANK, "<file>.md", "bank", ".+", "progress.md"),
+    _in(LEDGER, "<number>.json", "ledger", r"[0-9]{8}\.json", "00000003.json"),
+    _in(LEDGER, "removed/<note>", "ledger", "removed/.+", "removed/20260220T140000_claude_todo_d4d8560b.md"),
+    _in(LEDGER, "<number>.held", "ledger", r"[0-9]{8}\.held", "00000004.held"),
+    _in(LEDGER, "<number>.digest", "ledger", r"[0-9]{8}\.digest", "00000003.digest"),
+    _in(LEDGER, "", "ledger", ".+", "foreign.txt"),
+    *(place for folder in COLLECTIONS for place in _collection(folder)),
+    _in(OBSERVATIONS, "<observation>.md", "observation", ".+", "20260220T140000_bugfix_1a2b3c4d.md"),
+    *(
+        _in(SESSIONS, shown, "session", rf"(?:.*/)?{re.escape(name)}", f"s-1/{name}")
+        for name, shown in ((SESSION, "<session>/session.json"), (PROMPTS, ""), (SUMMARY, ""))
+    ),
+    _in(INDEX, "_uses/<host>.json", "index", rf"{USES}/.+", "_uses/laptop-0123abcd.json"),
+    _in(INDEX, "<model>/<digest>.vec", "index", ".+", "model-1/00112233445566778899aabbccddeeff.vec"),
+    _in(CHANGES, "<host>-<digits>.json", "other", r"[^/]+\.json", "laptop-0123abcd.json"),
+    Place("<space>/<path>/", "other", ".*/", "{space}/folder/"),
+    Place("<space>/<anything else>", "other", ".*", "{space}/notes/plan.txt"),
+    Place("_backups/<space>/<stamp>/...", "backup", "[^/]+/.*", "_backups/{space}/2026-02-20T18-00-00/_meta.json"),
+    Place("_system/leases/<space>.json", "system", r"leases/.+\.json", "_system/leases/{space}.json"),
+    Place("_system/tokens.json", "system", r"tokens\.json", "_system/tokens.json"),
+    Place("_system/events/<host>-<digits>.ndjson", "system", "events/.+", "_system/events/laptop-0123abcd.ndjson"),
+    Place("_system/schedule.json", "system", r"schedule\.json", "_system/schedule.json"),
+    Place("_system/", "system", ".*", "_system/probe/1"),
+)
+"""Everything that stands in a bucket. Of two places that a key fits, the first is meant."""
+
+
+def _by_folder() -> dict[str, tuple[Place, ...]]:
+    """The places in a space by their folder; empty for what has none."""
+    found: dict[str, list[Place]] = {}
+    for place in PLACES:
+        first, second, *more = place.example.split("/")
+        if first == "{space}":
+            found.setdefault(second if more else "", []).append(place)
+    return {folder: tuple(places) for folder, places in found.items()}
+
+
 def parse(key: str) -> ParsedKey:
     """What `key` is. Never raises; folder markers (`a/b/`) and everything unforeseen are `other`.
 
@@ -381,7 +462,13 @@ def parse(key: str) -> ParsedKey:
         return _parse_backup(rest)
     if first.startswith("_"):
         return ParsedKey("other", first, rest)
-    return _parse_in_space(first, rest)
+    folder, slash, name = rest.partition("/")
+    if slash and (not name or name.endswith("/")):
+        return ParsedKey("other", first, rest)
+    for place in _PLACES_IN.get(folder if slash else "", ()):
+        if place.fits(rest):
+            return ParsedKey(place.kind, first, name if place.kind in _FOLDER_OF else rest)
+    return ParsedKey("other", first, rest)
 
 
 def _parse_backup(rest: str) -> ParsedKey:
@@ -391,37 +478,7 @@ def _parse_backup(rest: str) -> ParsedKey:
     return ParsedKey("backup", space, name)
 
 
-def _parse_in_space(space: str, rest: str) -> ParsedKey:
-    if rest in _SINGLE:
-        return ParsedKey(_SINGLE[rest], space, rest)
-    folder, slash, name = rest.partition("/")
-    if not slash or not name or name.endswith("/"):
-        return ParsedKey("other", space, rest)
-    if folder in (LIVE, BANK) and name.rpartition("/")[2] == KEEP:
-        return ParsedKey("keep", space, rest)
-    if folder == LIVE:
-        is_note = "/" not in name and name.endswith(".md") and not name.startswith(".")
-        return ParsedKey("note" if is_note else "live-other", space, name)
-    if folder == BANK:
-        return ParsedKey("bank", space, name)
-    if folder == LEDGER:
-        return ParsedKey("ledger", space, name)
-    if folder in COLLECTIONS:
-        return ParsedKey(_kind_of_memory(name), space, rest)
-    if folder == OBSERVATIONS:
-        return ParsedKey("observation" if MemoryName.parse(name) is not None else "other", space, rest)
-    if folder == SESSIONS:
-        return ParsedKey("session" if name.rpartition("/")[2] in (SESSION, PROMPTS, SUMMARY) else "other", space, rest)
-    if folder == INDEX:
-        return ParsedKey("index", space, name)
-    return ParsedKey("other", space, rest)
-
-
-def _kind_of_memory(name: str) -> Kind:
-    """A memory is a `.md` directly in its folder."""
-    if name.startswith(f"{MEMORY_HISTORY}/"):
-        return "memory-old"
-    return "memory" if "/" not in name and name.endswith(".md") and not name.startswith(".") else "other"
+_PLACES_IN = _by_folder()
 
 
 def build(parsed: ParsedKey) -> str:

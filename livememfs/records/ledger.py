@@ -14,8 +14,9 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
+from livememfs.records.foreign import RUN_BYTES, Unreadable, build, read_object
 from livememfs.records.outgoing import Outgoing
-from livememfs.records.times import iso, parse_iso
+from livememfs.records.times import iso
 
 MOST_LINES = 1_000
 """Outgoing lines that an entry lists; its figures count all of them."""
@@ -153,60 +154,20 @@ class Entry:
 
     @classmethod
     def parse(cls, data: bytes) -> Entry:
-        """The entry in an object. Raises ValueError on anything that is not one, or of a later form."""
-        try:
-            found = json.loads(data.decode("utf-8"))
-        except (UnicodeDecodeError, RecursionError) as error:
-            raise ValueError("it is not JSON") from error
-        if not isinstance(found, dict) or found.get("form") != FORM:
-            raise ValueError(f"it is not an entry of form {FORM}")
+        """The entry in an object. Raises Unreadable on anything that is not one, or of a later form."""
+        found = read_object(data, most=RUN_BYTES)
+        if found.get("form") != FORM:
+            raise Unreadable(f"it is not an entry of form {FORM}")
         if found.get("state") not in STATES:
-            raise ValueError(f"its state is none of {', '.join(STATES)}")
-        kind = found.get("kind", "consolidation")
-        if kind not in KINDS:
-            raise ValueError(f"it is of an unknown kind, {ascii(kind)[:80]}")
-        try:
-            return cls(
-                number=int(found["number"]),
-                space=str(found["space"]),
-                kind=kind,
-                state=found["state"],
-                committed_at=parse_iso(found["committed_at"]),
-                applied_at=parse_iso(found["applied_at"]) if found["applied_at"] else None,
-                host=found["host"],
-                fence=found["fence"],
-                writes=tuple(Write(**_known(Write, write)) for write in found["writes"]),
-                removes=_notes(found["removes"]),
-                keeps=_notes(found.get("keeps", [])),
-                digested=tuple(found.get("digested", [])),
-                parts=tuple(
-                    Part(part["file"], tuple(part["heading"]), tuple(part["notes"])) for part in found["parts"]
-                ),
-                unsourced=tuple(Unsourced(**{**one, "facts": tuple(one["facts"])}) for one in found["unsourced"]),
-                warnings=tuple(found["warnings"]),
-                outgoing=tuple(Outgoing(**line) for line in found.get("outgoing", [])),
-                held=tuple(found.get("held", [])),
-                stood_on=found.get("stood_on", ""),
-                undoes=found["undoes"],
-                backup=found["backup"],
-                metrics=found["metrics"],
-                origins={str(key): str(ids) for key, ids in found.get("origins", {}).items()},
-                continues={str(key): int(run) for key, run in found.get("continues", {}).items()},
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"a field is missing or of a wrong type: {error}") from error
+            raise Unreadable(f"its state is none of {', '.join(STATES)}")
+        if found.get("kind", "consolidation") not in KINDS:
+            raise Unreadable(f"it is of an unknown kind, {ascii(found['kind'])[:80]}")
+        missing = {one.name for one in fields(cls)} - found.keys() - {"kind", *_OPTIONAL}
+        if missing:
+            raise Unreadable(f"{min(missing)} is missing")
+        return build(cls, found)
 
 
 def digest_mark(key: str, etag: str) -> str:
     """By what a ledger knows that a digest has read this version of a note: 16 hexadecimal digits."""
     return blake2b(f"{key}\0{etag}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _notes(found: list[dict[str, Any]]) -> tuple[NoteEntry, ...]:
-    return tuple(NoteEntry(**{**_known(NoteEntry, note), "used_in": tuple(note["used_in"])}) for note in found)
-
-
-def _known(form: type[Write | NoteEntry], found: Mapping[str, Any]) -> dict[str, Any]:
-    """What a form has of these fields: a later version may add some."""
-    names = {one.name for one in fields(form)}
-    return {name: value for name, value in found.items() if name in names}

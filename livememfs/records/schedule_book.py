@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from livememfs.records.foreign import Unreadable, count, moment, read_object, text
 from livememfs.records.ledger import Kind
-from livememfs.records.times import iso, parse_iso
+from livememfs.records.times import iso
 
 CLOCKS_DIFFER = timedelta(hours=1)
 """How far ahead of ours another host's clock may be."""
@@ -82,13 +83,11 @@ class Book:
     def parse(cls, data: bytes, now: datetime) -> Book:
         """What an object remembers, as far as it can be understood."""
         try:
-            found = json.loads(data)
-        except (ValueError, RecursionError):
-            return cls()
-        if not isinstance(found, dict):
+            found = read_object(data)
+        except Unreadable:
             return cls()
         known, digests = _pasts(found.get("spaces"), now), _pasts(found.get("digests"), now)
-        return cls(_text(found.get("day")), _count(found.get("tokens")), known, digests)
+        return cls(text(found.get("day")), count(found.get("tokens")), known, digests)
 
 
 def day_of(moment: datetime) -> str:
@@ -114,33 +113,17 @@ def _values(past: Past) -> dict[str, Any]:
 
 def _past(value: dict[str, Any], now: datetime) -> Past:
     return Past(
-        started=_moment(value.get("started"), now),
-        ended=_moment(value.get("ended"), now),
-        served=_moment(value.get("served"), now),
-        why=_text(value.get("why")),
-        host=_text(value.get("host")),
-        state=_text(value.get("state")),
-        tokens=_count(value.get("tokens")),
-        failures=_count(value.get("failures")),
+        started=not_ahead(moment(value.get("started")), now),
+        ended=not_ahead(moment(value.get("ended")), now),
+        served=not_ahead(moment(value.get("served")), now),
+        why=text(value.get("why")),
+        host=text(value.get("host")),
+        state=text(value.get("state")),
+        tokens=count(value.get("tokens")),
+        failures=count(value.get("failures")),
     )
-
-
-def _moment(value: object, now: datetime) -> datetime | None:
-    try:
-        moment = parse_iso(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return not_ahead(moment, now)
 
 
 def not_ahead(moment: datetime | None, now: datetime) -> datetime | None:
     """A moment that another clock may have told; None for one that is still to come."""
     return moment if moment is not None and moment <= now + CLOCKS_DIFFER else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from livememfs.records import frontmatter
 from livememfs.records.event import Event
 from livememfs.records.fields import decode, read_text, split
+from livememfs.records.foreign import Unreadable, count, moment, read_object, text
 from livememfs.records.times import iso, parse_iso
 
 Status = Literal["active", "completed"]
@@ -102,23 +104,21 @@ class Session:
     def parse(cls, data: bytes, *, space: str, session: str, now: datetime) -> Session:
         """The session of an object; a new one for what is none. A field that is odd is as if it were not there."""
         try:
-            value = json.loads(data)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
+            value = read_object(data)
+        except Unreadable:
             return cls(session, space, now, now)
         events, meter, names = value.get("events"), value.get("meter"), value.get("observations")
         return cls(
-            id=_text(value, "session_id") or session,
+            id=text(value.get("session_id")) or session,
             space=space,
-            created_at=_moment(value.get("created_at"), now),
-            updated_at=_moment(value.get("updated_at"), now),
-            **{name: _text(value, name) for name in ("agent", "project", "source", "model")},
+            created_at=moment(value.get("created_at")) or now,
+            updated_at=moment(value.get("updated_at")) or now,
+            **{name: text(value.get(name)) for name in ("agent", "project", "source", "model")},
             status="completed" if value.get("status") == "completed" else "active",
             prompts=_number(value, "prompts"),
             observed=_number(events, "observed"),
             skipped=_number(events, "skipped"),
-            observations=tuple(map(str, names)) if isinstance(names, list) else (),
+            observations=tuple(map(text, names))[-LAST_KEPT:] if isinstance(names, list) else (),
             summed_up=_number(value, "summed_up"),
             meter=Meter(*(_number(meter, one.name) for one in fields(Meter))),
             extra={name: one for name, one in value.items() if name not in _OURS},
@@ -126,20 +126,7 @@ class Session:
 
 
 def _number(value: object, name: str) -> int:
-    found = value.get(name) if isinstance(value, dict) else 0
-    return found if isinstance(found, int) else 0
-
-
-def _text(value: Mapping[str, Any], name: str) -> str:
-    found = value.get(name)
-    return found if isinstance(found, str) else ""
-
-
-def _moment(value: object, default: datetime) -> datetime:
-    try:
-        return parse_iso(str(value))
-    except ValueError:
-        return default
+    return count(value.get(name)) if isinstance(value, dict) else 0
 
 
 _OURS = frozenset(
@@ -165,16 +152,20 @@ def with_prompts(data: bytes, events: Iterable[Event]) -> bytes:
 def last_prompts(data: bytes, most: int) -> list[str]:
     """What was asked last, in the order in which it was."""
     found: list[str] = []
-    for line in reversed(data.decode("utf-8", "replace").split("\n")):  # a text has more ends of lines than a file
-        try:
-            text = json.loads(line)["prompt"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        if isinstance(text, str) and text.strip():
-            found.append(text)
+    for _, asked in prompts_in(reversed(data.split(b"\n"))):
+        found.append(asked)
         if len(found) == most:
             break
     return found[::-1]
+
+
+def prompts_in(lines: Iterable[bytes]) -> Iterator[tuple[datetime | None, str]]:
+    """When something was asked, and what. A line that cannot be read is passed over."""
+    for line in lines:
+        with suppress(Unreadable):
+            value = read_object(line)
+            if (asked := text(value.get("prompt"))).strip():
+                yield moment(value.get("at")), asked
 
 
 # --- the summary ------------------------------------------------------------------------------------------------

@@ -10,16 +10,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from livememfs.errors import NotText
 from livememfs.records import frontmatter, keys
+from livememfs.records.foreign import count, moment, read_object, take
 from livememfs.records.times import iso, parse_iso
 
 __all__ = ["Meta", "Synthesis", "iso", "parse_iso", "parse_synthesis", "render_synthesis"]
 
 LEDGER_FIELD = "livememfs_ledger"
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class Meta:
     @classmethod
     def parse(cls, data: bytes) -> Meta:
         """The record in an object. Raises ValueError, with the field at fault, on anything that is not one."""
-        fields = _json_object(data)
-        last = _take(fields, "last_consolidation", str, "")
+        fields = read_object(data)
+        last = take(fields, "last_consolidation", str, "")
         return cls(
-            space_id=_take(fields, "space_id", str),
-            description=_take(fields, "description", str, ""),
-            owner=_take(fields, "owner", str, ""),
-            created_at=parse_iso(_take(fields, "created_at", str)),
+            space_id=take(fields, "space_id", str),
+            description=take(fields, "description", str, ""),
+            owner=take(fields, "owner", str, ""),
+            created_at=parse_iso(take(fields, "created_at", str)),
             last_consolidation=parse_iso(last) if last else None,
-            consolidation_count=_take(fields, "consolidation_count", int, 0),
-            total_notes_processed=_take(fields, "total_notes_processed", int, 0),
-            version=_take(fields, "version", int, 1),
-            ledger=_count(fields.pop(LEDGER_FIELD, None)),
+            consolidation_count=take(fields, "consolidation_count", int, 0),
+            total_notes_processed=take(fields, "total_notes_processed", int, 0),
+            version=take(fields, "version", int, 1),
+            ledger=count(fields.pop(LEDGER_FIELD, None)),
             extra=fields,
         )
 
@@ -149,39 +149,8 @@ def parse_synthesis(data: bytes) -> Synthesis:
     except frontmatter.FrontMatterError:
         metadata, body = {}, text
     return Synthesis(
-        consolidated_at=_moment(metadata.get("consolidated_at")),
-        notes_processed=_count(metadata.get("notes_processed")),
-        number=_count(metadata.get("consolidation_number")),
+        consolidated_at=moment(metadata.get("consolidated_at")),
+        notes_processed=count(metadata.get("notes_processed")),
+        number=count(metadata.get("consolidation_number")),
         body=body,
     )
-
-
-def _json_object(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data.decode("utf-8-sig"))
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
-    if not isinstance(value, dict):
-        raise ValueError("not a JSON object")
-    return value
-
-
-def _take(fields: dict[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
-    """Remove a field and return it; null counts as missing, and missing without a default as nonsense."""
-    value = fields.pop(name, None)
-    if value is None:
-        value = default
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ValueError(f"{name} is not of type {kind.__name__}" if value is not None else f"{name} is missing")
-    return value
-
-
-def _moment(value: object) -> datetime | None:
-    try:
-        return parse_iso(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

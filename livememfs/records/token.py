@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from livememfs.records.access import PERMISSIONS, Access
-from livememfs.records.times import iso, parse_iso
+from livememfs.records.foreign import Unreadable, moment, read_object
+from livememfs.records.times import iso
 
 PREFIX = "lm_"
 """How the secret of a token begins, so that it is known for one wherever it turns up."""
@@ -79,9 +80,9 @@ class Token:
             name if isinstance(name, str) else "",
             _strings(value.get("permissions")),
             _spaces(value.get("space_ids")),
-            _moment(value.get("created_at")),
+            moment(value.get("created_at")),
             _end(value.get("expires_at")),
-            _moment(value.get("last_used_at")),
+            moment(value.get("last_used_at")),
             value.get("revoked", False) is not False,
             {name: one for name, one in value.items() if name not in _FIELDS},
         )
@@ -129,13 +130,10 @@ class Registry:
 
     @classmethod
     def parse(cls, data: bytes) -> Registry:
-        """The registry in an object. Raises ValueError for anything that is none: nobody may write over that."""
-        try:
-            value = json.loads(data.decode("utf-8-sig"))
-        except RecursionError as error:
-            raise ValueError("nested too deep") from error
-        if not isinstance(value, dict) or not isinstance(value.get("tokens", []), list):
-            raise ValueError("it is no registry of tokens")
+        """The registry in an object. Raises Unreadable for anything that is none: nobody may write over that."""
+        value = read_object(data)
+        if not isinstance(value.get("tokens", []), list):
+            raise Unreadable("it is no registry of tokens")
         tokens, others = [], []
         for entry in value.get("tokens", []):
             try:
@@ -186,16 +184,9 @@ def _spaces(value: object) -> tuple[str, ...]:
     return _strings(value) or ("",)
 
 
-def _moment(value: object) -> datetime | None:
-    try:
-        return parse_iso(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-
-
 def _end(value: object) -> datetime | None:
     """When it expires; long ago when the record says something that is no time."""
-    return None if value is None else _moment(value) or datetime(1970, 1, 1, tzinfo=UTC)
+    return None if value is None else moment(value) or datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _written(moment: datetime | None) -> str | None:

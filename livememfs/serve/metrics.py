@@ -96,6 +96,18 @@ FIGURES = (
     Figure("store_errors", "counter", "Requests that the store failed.", "statistics.store.errors"),
     Figure("store_received_bytes", "counter", "Bytes of contents read from the store.", "statistics.store.bytes_in"),
     Figure("store_sent_bytes", "counter", "Bytes of contents written to the store.", "statistics.store.bytes_out"),
+    # What could not be done.
+    Figure("unread_objects", "counter", "Objects that could not be read.", "statistics.unread.versions"),
+    Figure("tasks_failing", "gauge", "Background tasks that do not go well.", "statistics.background.failing"),
+    Figure(
+        "task_failures",
+        "counter",
+        "Failures of background tasks.",
+        "statistics.background.failures",
+        "task",
+        ("upload", "watch", "beacon", "observer", "runs", "index", "vectors", "expiry", "merging", "schedule", "token"),
+        rest=True,
+    ),
     # What is kept here.
     Figure("cache_memory_bytes", "gauge", "Contents kept in memory.", "statistics.replica.contents.memory_bytes"),
     Figure("cache_disk_bytes", "gauge", "Contents kept on the local disk.", "statistics.replica.contents.disk_bytes"),

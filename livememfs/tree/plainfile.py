@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from livememfs import errors
+from livememfs.records.foreign import Unreadable, read_object
 from livememfs.tree.node import AttrChange, Attrs, Caller, Symlink
 from livememfs.tree.objectfile import META_XATTRS, ObjectFile, pending_attrs
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from livememfs.tree.node import Directory
     from livememfs.tree.plain import PlainDirectory
 
+MAX_XATTR_NAME = 255
 MAX_XATTR_BYTES = 1_500
 """S3 takes 2,048 bytes of metadata in all, counted as they are sent."""
 _PLAIN_IN_HEADER = string.punctuation.replace("%", "")
@@ -110,10 +112,16 @@ class PlainFile(ObjectFile):
             return self._xattrs
         meta = (self.body.info.meta if self.body.info is not None else None) or {}
         try:
-            found = json.loads(meta.get(META_XATTRS, "{}"))
-        except ValueError:
+            found = read_object(meta.get(META_XATTRS, "{}").encode("utf-8", "replace"))
+        except Unreadable:
             return {}
-        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+        return {name: value for name, value in found.items() if _is_attribute(name, value)}
+
+
+def _is_attribute(name: str, value: object) -> bool:
+    """Whether this can be an attribute that a user set: of a name the kernel takes, each character of it a byte."""
+    sets = name.startswith("user.") and not name.startswith("user.livememfs.") and name.isprintable()
+    return sets and len(name.encode()) <= MAX_XATTR_NAME and isinstance(value, str) and max(value, default="") <= "\xff"
 
 
 def _as_json(xattrs: Mapping[str, str]) -> str:

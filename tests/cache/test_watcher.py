@@ -14,6 +14,7 @@ from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
 from livememfs.cache.watcher import EVERYTHING_AFTER, SPARE_NAMES
 from livememfs.records import keys
+from livememfs.records.foreign import Unreadable
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -270,8 +271,9 @@ async def test_a_space_that_is_removed_is_not_brought_back_by_a_beacon(two: Two,
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"epoch": 1}', b"\xff", b'{"epoch":"a","seq":1,"recent":[3]}'])
-def test_what_is_no_beacon_is_taken_for_none(data: bytes) -> None:
-    assert Announcement.parse(data) is None
+def test_what_is_no_beacon_cannot_be_read(data: bytes) -> None:
+    with pytest.raises(Unreadable):
+        Announcement.parse(data)
 
 
 def test_an_announcement_knows_what_was_missed() -> None:

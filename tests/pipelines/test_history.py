@@ -64,7 +64,7 @@ async def test_an_entry_that_cannot_be_read_is_reported_and_hides_no_other(world
 
 
 async def test_without_a_report_the_log_hears_of_it(world: World, expect_log: Callable[[str], None]) -> None:
-    expect_log("number=1 reason=it is not JSON")
+    expect_log("number=1 reason=it is not UTF-8")
     await world.put(keys.ledger_key(SPACE, 1), b"\xff")
 
     assert await runs(world.replica, SPACE) == []

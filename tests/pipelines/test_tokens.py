@@ -19,7 +19,7 @@ from livememfs.errors import (
     NotFound,
     NotSignedIn,
     Unreachable,
-    Unusable,
+    ObjectUnreadable,
 )
 from livememfs.pipelines.gate import AGAIN, Gate
 from livememfs.pipelines.lease import Leases
@@ -277,9 +277,9 @@ async def test_without_conditions_changes_of_two_hosts_wait_for_each_other(
 async def test_a_registry_that_cannot_be_read_is_never_written_over(town: Town, tokens: Tokens) -> None:
     await town.memory.put(KEY, b"not json")
 
-    with pytest.raises(Unusable):
+    with pytest.raises(ObjectUnreadable):
         await tokens.create("cline", ["read"])
-    with pytest.raises(Unusable):
+    with pytest.raises(ObjectUnreadable):
         await tokens.access("lm_x")
     assert (await town.memory.get(KEY)).data == b"not json"
 

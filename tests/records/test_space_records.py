@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
+from livememfs.records.foreign import LARGEST
 from livememfs.records.space import Meta, Synthesis, iso, parse_iso, parse_synthesis, render_synthesis
 
 KNOWN = (
@@ -32,10 +33,10 @@ metas = st.builds(
     owner=st.text(),
     created_at=moments,
     last_consolidation=st.none() | moments,
-    consolidation_count=st.integers(0),
-    total_notes_processed=st.integers(0),
+    consolidation_count=st.integers(0, LARGEST),
+    total_notes_processed=st.integers(0, LARGEST),
     version=st.integers(0, 9),
-    ledger=st.integers(0),
+    ledger=st.integers(0, LARGEST),
     extra=st.dictionaries(
         st.text().filter(lambda name: name not in KNOWN), st.text() | st.lists(st.integers()), max_size=3
     ),

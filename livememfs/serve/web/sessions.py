@@ -5,7 +5,6 @@ Owns the order in which it is shown. What cannot be read is passed over. Trio th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,8 +20,7 @@ from livememfs.concurrency import for_each
 from livememfs.recall.timeline import file_of
 from livememfs.records import keys
 from livememfs.records.observation import ICONS, Observation
-from livememfs.records.session import SUMMARY_FIELDS, Session, Summary
-from livememfs.records.times import parse_iso
+from livememfs.records.session import SUMMARY_FIELDS, Session, Summary, prompts_in
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import in_pages
 from livememfs.serve.web.render import page
@@ -183,23 +181,7 @@ async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
 
 def _prompts(data: bytes) -> list[Prompt]:
     """What was asked, in its order. A line that is none is passed over."""
-    found = []
-    for line in data.decode("utf-8", "replace").split("\n"):
-        try:
-            value = json.loads(line)
-            text = value["prompt"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        if isinstance(text, str) and text.strip():
-            found.append(Prompt(_moment(value.get("at")), text))
-    return found
-
-
-def _moment(value: object) -> datetime | None:
-    try:
-        return parse_iso(str(value))
-    except ValueError:
-        return None
+    return [Prompt(at, asked) for at, asked in prompts_in(data.split(b"\n"))]
 
 
 def _never() -> datetime:
