@@ -86,7 +86,7 @@ class NotPrivate(LiveMemError):
     """Another user owns the place where memory is to be kept, or a symbolic link stands there; it is left alone."""
 
     message = "memory is not kept in {path}: {detail}"
-    what_to_do = "move it away, or name another folder (LIVEMEMFS_CACHE, LIVEMEMFS_STORE, XDG_STATE_HOME)"
+    what_to_do = "move it away, or name another folder with LIVEMEMFS_CACHE, LIVEMEMFS_STORE or XDG_STATE_HOME"
     errno = _errno.EPERM
 
 

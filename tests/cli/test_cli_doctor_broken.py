@@ -145,7 +145,7 @@ def test_a_link_where_the_cache_belongs(cli: Cli, tmp_path: Path, monkeypatch: p
 
     ended = cli("doctor", "--json")
 
-    assert advice(ended, "fail", "permissions").startswith("move it away, or name another folder (LIVEMEMFS_CACHE, ")
+    assert advice(ended, "fail", "permissions").startswith("move it away, or name another folder with LIVEMEMFS_CACHE")
     assert "buckets: it is a symbolic link" in ended.out
     assert cli("space", "list").code == 1
 
