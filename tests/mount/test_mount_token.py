@@ -5,16 +5,19 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sqlite3
 import stat
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from cloud import Bucket
-from machine import SPACE, Mount, StartMount, sh
+from machine import SPACE, Mount, StartMount, detach, sh
 from mcp_client import over_stdio
 
 CLI = f"{sys.executable} -m livememfs"
@@ -84,6 +87,78 @@ def test_what_a_mount_tells_of_itself_is_of_its_own_spaces(limited: Callable[...
     assert "of project" in told
     assert "other/live" not in told
     assert json.loads((mount / ".livememfs/status.json").read_text())["statistics"]["tokens"]["good"] >= 1
+
+
+def test_the_local_state_of_a_wider_mount_is_gone_on_with_and_not_shown(
+    second_mount: StartMount, token: MakeToken, tmp_path: Path
+) -> None:
+    """What it had accepted is uploaded, whoever mounts next; what a crash left open is for whoever sees its space."""
+    cache = {"LIVEMEMFS_CACHE": str(tmp_path / "one-cache")}
+    wide = second_mount(cache, name="wide")
+    drafts = [wide / f"{space}/draft-{number}" for number, space in enumerate(("other", SPACE))]
+    opened = [os.open(path, os.O_WRONLY | os.O_CREAT) for path in drafts]
+    for one in opened:
+        os.write(one, b"half a thought")
+    state = tmp_path / "one-cache"
+    _wait_for(lambda: len(_drafts_below(state)) == len(drafts))
+    wide.kill()
+    detach(wide.path)
+    for one in opened:
+        with suppress(OSError):
+            os.close(one)
+
+    mount = second_mount({**cache, "LIVEMEMFS_TOKEN": token("write", SPACE)}, name="narrow")
+    (found,) = os.listdir(mount / ".livememfs/recovered")
+    assert found.endswith(f"_{SPACE}__draft-1")
+    assert os.getxattr(mount / ".livememfs/recovered" / found, "user.livememfs.path") == f"{SPACE}/draft-1".encode()
+    mount.uploaded()
+    with pytest.raises(FileNotFoundError):
+        (mount / ".livememfs/recovered" / found.replace(f"{SPACE}__draft-1", "other__draft-0")).unlink()
+    assert len(_recovered_below(state)) == len(drafts)
+    told = (mount / ".livememfs/status.json").read_text()
+    assert "draft" not in told
+
+
+def _drafts_below(cache: Path) -> list[Any]:
+    return _rows(cache, "SELECT path FROM draft")
+
+
+def _recovered_below(cache: Path) -> list[Any]:
+    return _rows(cache, "SELECT path FROM recovered")
+
+
+def _rows(cache: Path, query: str) -> list[Any]:
+    """What the state of the only bucket in a cache has."""
+    (path,) = cache.glob("*/state.db")
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(query).fetchall()
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_link_leads_out_of_no_space(limited: Callable[..., Mount]) -> None:
+    """Others follow it. `mv` of a folder to higher up makes its links anew, which asks for each."""
+    mount = limited("write", SPACE)
+    sh(
+        "mkdir -p plain/deeper && ln -s ../file plain/deeper/fine && ln -s ../../plain plain/deeper/up",
+        cwd=mount / SPACE,
+    )
+
+    for target in ("/etc/passwd", "../other/live", "plain/../../other"):
+        assert "Operation not permitted" in sh(f"ln -s {target} out", cwd=mount / SPACE, status=1).stderr
+    assert "Operation not permitted" in sh("mv plain/deeper/up plain/up", cwd=mount / SPACE, status=1).stderr
+    sh("rm plain/deeper/up; mv plain/deeper .; cat deeper/fine || true; test -L deeper/fine", cwd=mount / SPACE)
+    lines = [json.loads(line) for line in (mount / ".livememfs/errors.ndjson").read_text().splitlines()]
+    assert next((line["errno"], line["path"]) for line in lines if "leads out" in line["what"]) == (
+        "EPERM",
+        f"{SPACE}/out",
+    )
+    assert all("relative" in line["what_to_do"] for line in lines if "leads out" in line["what"])
 
 
 CHANGES = {
