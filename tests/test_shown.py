@@ -60,6 +60,7 @@ def test_no_line_of_a_log_steers_a_terminal_or_has_a_login_in_it(as_json: bool) 
     try:
         log.configure("info", json=as_json, stream=stream)
         structlog.get_logger("x").info("a name", key=HOSTILE, url="https://me:pass@host")
+        structlog.get_logger("x").info("failed", exc_info=ValueError(f"{HOSTILE} at https://me:pass@host"))
     finally:
         structlog.reset_defaults()
     assert not STEERING & {*stream.getvalue()}

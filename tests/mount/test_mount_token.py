@@ -7,17 +7,18 @@ import json
 import os
 import sqlite3
 import stat
+import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from cloud import Bucket
-from machine import SPACE, Mount, StartMount, detach, sh
+from machine import SPACE, Mount, StartMount, detach, mounted_at, sh
 from mcp_client import over_stdio
 
 CLI = f"{sys.executable} -m livememfs"
@@ -271,6 +272,58 @@ def test_the_secret_is_in_no_argument_of_the_daemon(whole: Mount, token: MakeTok
             (place / SPACE / "live/x.md").write_text("x")
     finally:
         sh(f"{CLI} umount {place}", env=env, status=None)
+
+
+def test_the_secret_does_not_stay_in_the_arguments_of_a_server(whole: Mount, token: MakeToken) -> None:
+    """The token is good all the same, and standard input is as it was."""
+    with _in_the_foreground(whole, "mcp", "--space", SPACE, "--token", token("read", SPACE)) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(HELLO)
+        process.stdin.flush()
+        assert b"serverInfo" in process.stdout.readline()
+
+
+def test_the_secret_does_not_stay_in_the_arguments_of_a_mount(whole: Mount, token: MakeToken, tmp_path: Path) -> None:
+    place = tmp_path / "third"
+    place.mkdir()
+    cache = f"--cache={tmp_path}/third-cache"
+    with _in_the_foreground(whole, "mount", "-f", str(place), f"--token={token('read', SPACE)}", cache) as process:
+        try:
+            _wait_for(lambda: mounted_at(place))
+            assert sorted(os.listdir(place)) == [".livememfs", SPACE, "search"]
+        finally:
+            process.terminate()
+            process.wait(30)
+            detach(place)
+
+
+@contextmanager
+def _in_the_foreground(mount: Mount, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command whose arguments are what they were without the token, soon, for whoever looks."""
+    pipe = subprocess.PIPE
+    arguments = [sys.executable, "-m", "livememfs", *words]
+    process = subprocess.Popen(arguments, env=mount.environment, cwd="/", stdin=pipe, stdout=pipe, stderr=pipe)
+    try:
+        _wait_for(lambda: b"lm_" not in _as_anybody(f"/proc/{process.pid}/cmdline"))
+        left = [word.encode() for word in arguments[1:] if "--token" not in word and not word.startswith("lm_")]
+        assert _as_anybody(f"/proc/{process.pid}/cmdline").split(b"\0")[1:-1] == left
+        assert _as_anybody(f"/proc/{process.pid}/environ") == b""
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+HELLO = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",'
+    b' "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}\n'
+)
+
+
+def _as_anybody(path: str) -> bytes:
+    """What another user of the machine reads; nothing where that is not allowed."""
+    return subprocess.run(["cat", path], user=65534, group=65534, extra_groups=[], capture_output=True).stdout
 
 
 def test_the_socket_of_a_mount_is_its_users_alone_and_as_limited(limited: Callable[..., Mount]) -> None:
