@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-TOLD = frozenset({"state", "since", "mountpoint", "store", "model", "host", "failing_since"})
+TOLD = frozenset({"state", "since", "mountpoint", "store", "model", "host", "failing_since", "paused_until"})
 
 
 def veiled(status: Mapping[str, Any], sees: Callable[[str], bool]) -> dict[str, Any]:

@@ -9,15 +9,18 @@ import errno
 import gc
 import os
 from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyfuse3
 import pytest
+import trio
 from furnished import SPACE, Furnished, Met, ask, furnish, tree, walk
 from hosts import read_all
 
-from livememfs.errors import LiveMemError, NotFound
+from livememfs.errors import Denied, LiveMemError, NotFound
 from livememfs.fuse.adapter import Operations, _OpenDirectory, _OpenFile
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
@@ -253,6 +256,30 @@ async def test_nothing_that_a_limited_mount_tells_is_of_another_space(mount: Mou
         assert shown in told
     assert SPACE not in told
     assert SECRET not in told
+
+
+@pytest.mark.parametrize("access", [ELSEWHERE, OWNER, EVERYTHING])
+async def test_what_the_bucket_refuses_of_another_space_is_not_waited_for_and_not_named(
+    mount: Mount, access: Access, expect_log: Callable[[str], None]
+) -> None:
+    """It may have been accepted by a wider mount with the same local state, and is tried again all the same."""
+    expect_log("the bucket does not take it")
+    replica = mount.made.root.context.replica
+    await replica.uploaded()
+    with patch.object(mount.made.store, "put", side_effect=Denied("no right", key="x")):
+        replica.save(f"{SPACE}/{SECRET}", b"x", meta={}, base=None)
+        while not replica.journal.stuck():
+            await trio.sleep(0.01)
+        mount.made.access = access
+        wait = mount.met[".livememfs/journal.wait"]
+        assert isinstance(wait, File)
+        handle = await wait.open(OpenMode(), NOBODY)
+        told = (await handle.read(0, 10_000)).decode()
+        with nullcontext() if access is ELSEWHERE else pytest.raises(LiveMemError):
+            assert await handle.read(0, 10_000) == b""
+
+    assert (SECRET in told) == (access is not ELSEWHERE)
+    assert f"{SPACE}/{SECRET}" in {op.key for op in replica.journal.all()}
 
 
 async def test_drafts_of_other_spaces_are_neither_shown_nor_read_nor_removed(mount: Mount) -> None:
