@@ -51,20 +51,20 @@ class Entry:
 
     :pattern: relative to the mount point; empty for the mount point itself. `<space>` is a directory that has a
               `_meta.json`, `<path>` every path that no other entry describes
-    :need:    what it takes for the path to be there
     :mode:    permission bits, those of a new one where `kept`
     :kept:    whether the bits given at creation and by `chmod` are remembered
     :writing: what writing to it does, or the errno a writer gets
     :meaning: one line for people
+    :need:    what it takes for the path to be there; beside the spaces each entry says it
     :asks:    whether what is written is a question, which changes nothing that is kept: reading is enough for it
     """
 
     pattern: str
-    need: Need
     kind: Kind
     mode: int
     writing: str
     meaning: str
+    need: Need = "space"
     kept: bool = False
     asks: bool = False
 
@@ -90,107 +90,93 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 REGISTRY = (
-    Entry("", "nothing", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point"),
-    Entry(".livememfs", "nothing", "directory", 0o555, "EROFS", "how the mount is doing"),
-    Entry(".livememfs/status.json", "nothing", "file", 0o444, "EROFS", "the mount's figures, one JSON object"),
-    Entry(".livememfs/metrics", "nothing", "file", 0o444, "EROFS", "the figures again, for Prometheus"),
+    Entry("", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point", "nothing"),
+    Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing", "nothing"),
+    Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object", "nothing"),
+    Entry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus", "nothing"),
     Entry(
         ".livememfs/errors.ndjson",
-        "nothing",
         "file",
         0o444,
         "EROFS",
         "the last 1,000 refusals and failures, and what to do",
+        "nothing",
     ),
     Entry(
         ".livememfs/conflicts.ndjson",
-        "nothing",
         "file",
         0o444,
         "EROFS",
         "the last 1,000 times both sides of a conflict were kept",
+        "nothing",
     ),
     Entry(
         ".livememfs/changes.ndjson",
-        "nothing",
         "file",
         0o444,
         "EROFS",
         "the last 1,000 changes of objects this mount knows of",
+        "nothing",
     ),
     Entry(
         ".livememfs/journal.wait",
-        "nothing",
         "file",
         0o444,
         "EROFS",
         "a JSON line a second until all that was closed is uploaded",
+        "nothing",
     ),
     Entry(
         ".livememfs/recovered",
-        "nothing",
         "directory",
         0o700,
         "`rm` gives a file up; else EROFS",
         "what a crash left open",
+        "nothing",
     ),
     Entry(
-        ".livememfs/recovered/<file>", "nothing", "file", 0o400, "EROFS", "the bytes of one file, as of the last second"
+        ".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second", "nothing"
     ),
     Entry(
-        ".livememfs/rejected", "bucket", "directory", 0o500, "EROFS", "replies of a model that were refused, for a day"
+        ".livememfs/rejected", "directory", 0o500, "EROFS", "replies of a model that were refused, for a day", "bucket"
     ),
     Entry(
         ".livememfs/rejected/<file>",
-        "bucket",
         "file",
         0o400,
         "EROFS",
         "one of them: when, which space, why; then the reply",
+        "bucket",
     ),
-    Entry("search", "nothing", "directory", 0o555, "EROFS", "the search in all spaces; as that of a space"),
-    Entry("search/<question>", "nothing", "directory", 0o555, "EROFS", "what was found in any space, best first"),
-    Entry("search/<question>/<result>", "nothing", "symlink", 0o777, "EROFS", "one of them"),
-    Entry("search/<question>.md", "nothing", "file", 0o444, "EROFS", "the same as one page"),
-    Entry("search/.explain", "nothing", "directory", 0o555, "EROFS", "as that of a space"),
-    Entry("search/.explain/<question>.md", "nothing", "file", 0o444, "EROFS", "why the answer is in this order"),
-    Entry("_backups", "admin", "directory", 0o755, "EROFS", "the backups, once there is one"),
+    Entry("search", "directory", 0o555, "EROFS", "the search in all spaces; as that of a space", "nothing"),
+    Entry("search/<question>", "directory", 0o555, "EROFS", "what was found in any space, best first", "nothing"),
+    Entry("search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them", "nothing"),
+    Entry("search/<question>.md", "file", 0o444, "EROFS", "the same as one page", "nothing"),
+    Entry("search/.explain", "directory", 0o555, "EROFS", "as that of a space", "nothing"),
+    Entry("search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order", "nothing"),
+    Entry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one", "admin"),
     Entry(
         "_backups/<backup path>",
-        "admin",
         "directory",
         0o755,
         "EROFS",
         "a space, one of its backups, or a folder in that",
+        "admin",
     ),
-    Entry("_backups/<backup path>", "admin", "file", 0o644, "EROFS", "a file as it was when the backup was made"),
-    Entry("<space>", "space", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
-    Entry("<space>/README.md", "space", "file", 0o444, "EROFS", "how an agent uses this space"),
+    Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made", "admin"),
+    Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
+    Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
     Entry(
-        "<space>/context.md",
-        "space",
-        "file",
-        0o444,
-        "EROFS",
-        "what to put before a model: CLAUDE.md and rule files import it",
+        "<space>/context.md", "file", 0o444, "EROFS", "what to put before a model: CLAUDE.md and rule files import it"
     ),
-    Entry(
-        "<space>/_meta.json", "space", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"
-    ),
-    Entry("<space>/_rules.md", "space", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
-    Entry("<space>/_synthesis.md", "space", "file", 0o644, "EROFS", "what the last consolidation took in"),
-    Entry("<space>/live", "space", "directory", 0o755, "files only; directories and links: EPERM", "the notes"),
-    Entry(
-        "<space>/live/<note>",
-        "space",
-        "file",
-        0o644,
-        "a note, sealed at close",
-        "a note, a draft, or an editor's own file",
-    ),
-    Entry("<space>/bank", "space", "directory", 0o755, "EROFS", "what is known"),
-    Entry("<space>/bank/<bank path>", "space", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
-    Entry("<space>/bank/<bank path>", "space", "directory", 0o755, "EROFS", "a folder of the bank"),
+    Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
+    Entry("<space>/_rules.md", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
+    Entry("<space>/_synthesis.md", "file", 0o644, "EROFS", "what the last consolidation took in"),
+    Entry("<space>/live", "directory", 0o755, "files only; directories and links: EPERM", "the notes"),
+    Entry("<space>/live/<note>", "file", 0o644, "a note, sealed at close", "a note, a draft, or an editor's own file"),
+    Entry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
+    Entry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
+    Entry("<space>/bank/<bank path>", "directory", 0o755, "EROFS", "a folder of the bank"),
     *(
         entry
         for folder, meaning in (
@@ -199,227 +185,89 @@ REGISTRY = (
             ("goals", "what the agent would like"),
         )
         for entry in (
-            Entry(
-                f"<space>/{folder}", "space", "directory", 0o755, "files only; directories and links: EPERM", meaning
-            ),
-            Entry(
-                f"<space>/{folder}/<note>",
-                "space",
-                "file",
-                0o644,
-                "a memory, sealed at close; `rm` forgets it",
-                "a memory",
-            ),
-            Entry(
-                f"<space>/{folder}/<note>.links",
-                "space",
-                "directory",
-                0o755,
-                "EPERM",
-                "its links; found, and not listed",
-            ),
+            Entry(f"<space>/{folder}", "directory", 0o755, "files only; directories and links: EPERM", meaning),
+            Entry(f"<space>/{folder}/<note>", "file", 0o644, "a memory, sealed at close; `rm` forgets it", "a memory"),
+            Entry(f"<space>/{folder}/<note>.links", "directory", 0o755, "EPERM", "its links; found, and not listed"),
             Entry(
                 f"<space>/{folder}/<note>.links/<relation>",
-                "space",
                 "directory",
                 0o755,
                 "`ln -s` makes a link; else EPERM",
                 "what it is so related to",
             ),
-            Entry(
-                f"<space>/{folder}/<note>.links/<relation>/<link>",
-                "space",
-                "symlink",
-                0o777,
-                "`rm` unlinks",
-                "a memory",
-            ),
-            Entry(f"<space>/{folder}/.by", "space", "directory", 0o555, "EROFS", "the same memories, sorted"),
-            Entry(
-                f"<space>/{folder}/.by/<view>", "space", "directory", 0o555, "EROFS", "by type, subject or importance"
-            ),
-            Entry(
-                f"<space>/{folder}/.by/<view>/<group>",
-                "space",
-                "directory",
-                0o555,
-                "EROFS",
-                "those of one type, and so on",
-            ),
-            Entry(f"<space>/{folder}/.by/<view>/<group>/<link>", "space", "symlink", 0o777, "EROFS", "one of them"),
-            Entry(f"<space>/{folder}/.recent", "space", "directory", 0o555, "EROFS", "the same memories, by age"),
-            Entry(
-                f"<space>/{folder}/.recent/<age>",
-                "space",
-                "directory",
-                0o555,
-                "EROFS",
-                "those not older; `6h` is listed",
-            ),
-            Entry(f"<space>/{folder}/.recent/<age>/<link>", "space", "symlink", 0o777, "EROFS", "one of them"),
-            Entry(f"<space>/{folder}/.history", "space", "directory", 0o755, "EROFS", "what was forgotten or replaced"),
-            Entry(
-                f"<space>/{folder}/.history/<bank path>", "space", "directory", 0o755, "EROFS", "one memory, by its id"
-            ),
-            Entry(
-                f"<space>/{folder}/.history/<bank path>",
-                "space",
-                "file",
-                0o644,
-                "EROFS",
-                "what it was, by when it ended",
-            ),
+            Entry(f"<space>/{folder}/<note>.links/<relation>/<link>", "symlink", 0o777, "`rm` unlinks", "a memory"),
+            Entry(f"<space>/{folder}/.by", "directory", 0o555, "EROFS", "the same memories, sorted"),
+            Entry(f"<space>/{folder}/.by/<view>", "directory", 0o555, "EROFS", "by type, subject or importance"),
+            Entry(f"<space>/{folder}/.by/<view>/<group>", "directory", 0o555, "EROFS", "those of one type, and so on"),
+            Entry(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", 0o777, "EROFS", "one of them"),
+            Entry(f"<space>/{folder}/.recent", "directory", 0o555, "EROFS", "the same memories, by age"),
+            Entry(f"<space>/{folder}/.recent/<age>", "directory", 0o555, "EROFS", "those not older; `6h` is listed"),
+            Entry(f"<space>/{folder}/.recent/<age>/<link>", "symlink", 0o777, "EROFS", "one of them"),
+            Entry(f"<space>/{folder}/.history", "directory", 0o755, "EROFS", "what was forgotten or replaced"),
+            Entry(f"<space>/{folder}/.history/<bank path>", "directory", 0o755, "EROFS", "one memory, by its id"),
+            Entry(f"<space>/{folder}/.history/<bank path>", "file", 0o644, "EROFS", "what it was, by when it ended"),
         )
     ),
-    Entry(
-        "<space>/.consolidate", "space", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"
-    ),
-    Entry(
-        "<space>/.consolidate.wait",
-        "space",
-        "file",
-        0o444,
-        "EROFS",
-        "a JSON line about once a second until the run ends",
-    ),
-    Entry(
-        "<space>/.consolidate.diff",
-        "space",
-        "file",
-        0o444,
-        "EROFS",
-        "what the last dry run would have changed; else absent",
-    ),
-    Entry("<space>/.digest", "space", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
-    Entry(
-        "<space>/.digest.wait", "space", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"
-    ),
+    Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
+    Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
+    Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),
+    Entry("<space>/.digest", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
+    Entry("<space>/.digest.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"),
     Entry(
         "<space>/.recall",
-        "space",
         "file",
         0o644,
         "a message; what is read next is the answer",
         "what to know before answering",
         asks=True,
     ),
-    Entry("<space>/.hooks", "space", "directory", 0o555, "EROFS", "the hooks of coding agents"),
+    Entry("<space>/.hooks", "directory", 0o555, "EROFS", "the hooks of coding agents"),
     Entry(
-        "<space>/.hooks/<event>",
-        "space",
-        "file",
-        0o644,
-        "an event; what is read next is the answer",
-        "one event of an agent",
+        "<space>/.hooks/<event>", "file", 0o644, "an event; what is read next is the answer", "one event of an agent"
     ),
-    Entry("<space>/observations", "space", "directory", 0o755, "EROFS", "what was observed of agents at work"),
+    Entry("<space>/observations", "directory", 0o755, "EROFS", "what was observed of agents at work"),
     Entry(
         "<space>/observations/<note>",
-        "space",
         "file",
         0o644,
         "`rm` forgets it; else EROFS",
         "an observation; `<id>.md` finds it too",
     ),
+    Entry("<space>/sessions", "directory", 0o755, "`mkdir` begins a session; else EPERM", "the sessions of agents"),
+    Entry("<space>/sessions/<session>", "directory", 0o755, "EROFS", "a session"),
     Entry(
-        "<space>/sessions",
-        "space",
-        "directory",
-        0o755,
-        "`mkdir` begins a session; else EPERM",
-        "the sessions of agents",
+        "<space>/sessions/<session>/session.json", "file", 0o644, "EROFS", "whose it is, how far, and what it has cost"
     ),
-    Entry("<space>/sessions/<session>", "space", "directory", 0o755, "EROFS", "a session"),
-    Entry(
-        "<space>/sessions/<session>/session.json",
-        "space",
-        "file",
-        0o644,
-        "EROFS",
-        "whose it is, how far, and what it has cost",
-    ),
-    Entry(
-        "<space>/sessions/<session>/prompts.ndjson", "space", "file", 0o644, "each line is a prompt", "what was asked"
-    ),
-    Entry(
-        "<space>/sessions/<session>/summary.md",
-        "space",
-        "file",
-        0o644,
-        "`rm` forgets it; else EROFS",
-        "what it came to",
-    ),
-    Entry(
-        "<space>/sessions/<session>/events",
-        "space",
-        "directory",
-        0o755,
-        "files only, directly: else EPERM",
-        "the way in",
-    ),
+    Entry("<space>/sessions/<session>/prompts.ndjson", "file", 0o644, "each line is a prompt", "what was asked"),
+    Entry("<space>/sessions/<session>/summary.md", "file", 0o644, "`rm` forgets it; else EROFS", "what it came to"),
+    Entry("<space>/sessions/<session>/events", "directory", 0o755, "files only, directly: else EPERM", "the way in"),
     Entry(
         "<space>/sessions/<session>/events/<file>",
-        "space",
         "file",
         0o644,
         "an event, taken at close",
         "what was dropped, for a while",
     ),
     Entry(
-        "<space>/sessions/<session>/.stop",
-        "space",
-        "file",
-        0o644,
-        "asks for a summary",
-        "how many events are in which state",
+        "<space>/sessions/<session>/.stop", "file", 0o644, "asks for a summary", "how many events are in which state"
     ),
-    Entry("<space>/.history", "space", "directory", 0o555, "EROFS", "the runs, by number"),
-    Entry("<space>/.history/<run>", "space", "directory", 0o555, "EROFS", "the bank as it was after one run"),
-    Entry(
-        "<space>/.history/<run>/<bank path>", "space", "file", 0o444, "EROFS", "a bank file as it was after that run"
-    ),
-    Entry("<space>/.history/<run>/<bank path>", "space", "directory", 0o555, "EROFS", "a folder of the bank as it was"),
-    Entry("<space>/.why", "space", "directory", 0o555, "EROFS", "where the bank came from"),
-    Entry(
-        "<space>/.why/<bank path>", "space", "file", 0o444, "EROFS", "which notes each part of this bank file came from"
-    ),
-    Entry("<space>/.why/<bank path>", "space", "directory", 0o555, "EROFS", "a folder of the bank"),
-    Entry(
-        "<space>/search",
-        "space",
-        "directory",
-        0o555,
-        "EROFS",
-        "the search; empty until a question is asked by its name",
-    ),
-    Entry("<space>/search/<question>", "space", "directory", 0o555, "EROFS", "what was found, best first"),
-    Entry("<space>/search/<question>/<result>", "space", "symlink", 0o777, "EROFS", "one of them"),
-    Entry(
-        "<space>/search/<question>.md", "space", "file", 0o444, "EROFS", "the same as one page of at most 2,000 tokens"
-    ),
-    Entry(
-        "<space>/search/around:<id>.md",
-        "space",
-        "file",
-        0o444,
-        "EROFS",
-        "what was observed before and after an observation",
-    ),
-    Entry(
-        "<space>/search/.explain", "space", "directory", 0o555, "EROFS", "empty until a question is asked by its name"
-    ),
-    Entry("<space>/search/.explain/<question>.md", "space", "file", 0o444, "EROFS", "why the answer is in this order"),
-    Entry(ANY, "space", "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
-    Entry(
-        ANY,
-        "space",
-        "directory",
-        0o755,
-        "ordinary files and directories",
-        "an ordinary directory, one prefix",
-        kept=True,
-    ),
-    Entry(ANY, "space", "symlink", 0o777, "", "a symbolic link, one small object"),
+    Entry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
+    Entry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
+    Entry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),
+    Entry("<space>/.history/<run>/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank as it was"),
+    Entry("<space>/.why", "directory", 0o555, "EROFS", "where the bank came from"),
+    Entry("<space>/.why/<bank path>", "file", 0o444, "EROFS", "which notes each part of this bank file came from"),
+    Entry("<space>/.why/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank"),
+    Entry("<space>/search", "directory", 0o555, "EROFS", "the search; empty until a question is asked by its name"),
+    Entry("<space>/search/<question>", "directory", 0o555, "EROFS", "what was found, best first"),
+    Entry("<space>/search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them"),
+    Entry("<space>/search/<question>.md", "file", 0o444, "EROFS", "the same as one page of at most 2,000 tokens"),
+    Entry("<space>/search/around:<id>.md", "file", 0o444, "EROFS", "what was observed before and after an observation"),
+    Entry("<space>/search/.explain", "directory", 0o555, "EROFS", "empty until a question is asked by its name"),
+    Entry("<space>/search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order"),
+    Entry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
+    Entry(ANY, "directory", 0o755, "ordinary files and directories", "an ordinary directory, one prefix", kept=True),
+    Entry(ANY, "symlink", 0o777, "", "a symbolic link, one small object"),
 )
 """The entries, in the order in which they are documented."""
 
