@@ -39,14 +39,14 @@ PLAIN_WIDTH = 200
 def say(*lines: str) -> None:
     """Plain lines on standard output."""
     for line in lines:
-        sys.stdout.write(f"{harmless(line)}\n")
+        sys.stdout.write(harmless(f"{line}\n"))
     sys.stdout.flush()
 
 
 def note(*lines: str) -> None:
     """Plain lines on standard error."""
     for line in lines:
-        sys.stderr.write(f"{harmless(line)}\n")
+        sys.stderr.write(harmless(f"{line}\n"))
     sys.stderr.flush()
 
 
