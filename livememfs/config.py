@@ -81,7 +81,8 @@ def _url(value: str) -> str:
     except ValueError:  # a port that is no number, a bracket that is not closed
         is_whole = False
     if value and (not is_whole or not value.isprintable() or " " in value):
-        raise ValueError(f"{value!r} is not an http:// or https:// URL")
+        shown = repr(value) if "@" not in value else "this"  # where a login ends cannot be told
+        raise ValueError(f"{shown} is not an http:// or https:// URL")
     return value
 
 

@@ -187,6 +187,13 @@ class NotPermitted(LiveMemError):
     errno = _errno.EPERM
 
 
+class LinkLeaves(NotPermitted):
+    """A mount that a token limits makes no link that leads out of the space it stands in."""
+
+    message = "{path}: a link to {target} leads out of its space"
+    what_to_do = "make it relative, with every .. at the beginning; a mount limited by a token makes no other link"
+
+
 class Forbidden(LiveMemError):
     """A token does not allow it."""
 

@@ -1,8 +1,8 @@
 """Structured logs on stderr.
 
-Owns the one configuration of structlog. Refuses to log twice or to standard output: that belongs to the commands. What
-cannot be written is lost, and who logs does not hear of it. Call `configure` once, from the composition root, before
-other threads start; loggers may be used from any thread.
+Owns the one configuration of structlog, and that no line steers a terminal or has a login in it. Refuses to log twice
+or to standard output: that belongs to the commands. What cannot be written is lost, and who logs does not hear of it.
+Call `configure` once, from the composition root, before other threads start; loggers may be used from any thread.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import TextIO, cast
 
 import structlog
+
+from livememfs.shown import harmless, without_login
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -30,7 +32,7 @@ class Lossy:
         """Write, if that can be done."""
         if self._stream is not None:
             with suppress(OSError, ValueError):  # ValueError: it is closed
-                self._stream.write(text)
+                self._stream.write(without_login(harmless(text)))
         return len(text)
 
     def flush(self) -> None:

@@ -23,6 +23,7 @@ from livememfs.errors import SettingsError
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.recall.inject import Limits
 from livememfs.recall.prehook import PrehookSettings
+from livememfs.shown import without_login
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
 
@@ -162,7 +163,7 @@ def vectors_name(settings: Settings) -> str:
         from livememfs.recall.embed.builtin import NAME
 
         return NAME
-    return f"{settings.embed_model} at {settings.embed_url}"
+    return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # others read it in the bucket
 
 
 def usable_host(host: str) -> str:

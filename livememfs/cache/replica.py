@@ -442,9 +442,9 @@ class Replica(Names):
         path = self.blobs.sync(op.blob) if op.blob is not None else None
         await trio.to_thread.run_sync(_sync, path, self._database)
 
-    def barrier(self, prefix: str = "") -> Barrier:
-        """What was accepted below `prefix` so far, to wait for."""
-        return Barrier(self.journal, [op for op in self.journal.all() if op.key.startswith(prefix)])
+    def barrier(self, prefix: str = "", *, sees: Callable[[str], bool] = bool) -> Barrier:
+        """What was accepted below `prefix` so far, to wait for, as far as somebody `sees(key)`."""
+        return Barrier(self.journal, [op for op in self.journal.all() if op.key.startswith(prefix) and sees(op.key)])
 
     async def uploaded(self, prefix: str = "") -> None:
         """Wait until the bucket has what was accepted below `prefix` so far. StoreError when it refuses some of it."""

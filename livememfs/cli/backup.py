@@ -141,10 +141,7 @@ def download(
 
     with _naming_the_backup(space):
         found = _run(choice, f"downloading a backup of {space}", work)
-    if as_json:
-        output.print_json(found)
-    else:
-        output.say(f"{output.plural(found.objects, 'object')} in {found.target} ({output.size(found.size)})")
+    output.exported(found, as_json)
 
 
 @app.command()

@@ -1,7 +1,7 @@
 """`livememfs doctor`: what works, what does not, the one thing to do next, and where each setting came from.
 
 Owns the report and the order of the checks: first what others stand on, last what nobody can change on this machine.
-Secrets are shown as set or not set, never themselves. Main thread only.
+Secrets are shown as set or not set, never themselves, and a URL without its login. Main thread only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from livememfs.cli.checks import Check, around, machine, models, next_step, stor
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
+from livememfs.shown import without_login
 
 STYLES = {"ok": "", "warn": "yellow", "fail": "red"}
 
@@ -91,7 +92,7 @@ def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
         if getattr(settings, name) == "":
             continue
         secret = Settings.model_fields[name].repr is False
-        value = "(set)" if secret and getattr(settings, name) else str(getattr(settings, name))
+        value = "(set)" if secret and getattr(settings, name) else without_login(str(getattr(settings, name)))
         found.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
     return found
 

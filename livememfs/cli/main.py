@@ -7,6 +7,7 @@ and shows its traceback. Main thread only.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from importlib import import_module
@@ -29,6 +30,8 @@ COMMANDS = {
 """The module of each command, which has a function of the command's name."""
 GROUPS = ("space", "backup", "memories", "index", "token", "service")
 """Groups of commands, each the `app` of the module of its name."""
+LIMITED = (["mount"], ["mcp"])
+"""What stays while it is used, and takes a token."""
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
     "add_completion": False,
@@ -108,6 +111,8 @@ def livememfs(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 failed, 2 used wrongly, 130 interrupted."""
+    if arguments is None and sys.argv[1:2] in LIMITED:
+        _hide_the_token()
     completion.prepare()
     output.take_any_text()
     try:
@@ -120,3 +125,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         output.note(f"livememfs: what is to be shown cannot be written: {error.strerror} (the command itself is done)")
         sys.exit(1)
+
+
+def _hide_the_token() -> None:
+    """Begin anew with a token in the environment that was given as an argument.
+
+    Everybody on the machine can read the arguments of a process, its environment only its user.
+    """
+    secret, words = "", list[str]()
+    rest = iter(sys.orig_argv[1:])
+    for word in rest:
+        if word == "--token":
+            secret = next(rest, "")
+        elif word.startswith("--token="):
+            secret = word.removeprefix("--token=")
+        else:
+            words.append(word)
+    if secret:
+        from livememfs import config  # only here: it takes long to load, and most commands get by without it
+
+        environment = config.environment() | {config.setting_names()["token"]: secret}
+        os.execve(sys.executable, [sys.executable, *words], environment)

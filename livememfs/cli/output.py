@@ -1,7 +1,8 @@
 """What commands print: tables and sentences for people, JSON for programs.
 
-Owns the two consoles. Results go to standard output, everything about how it went to standard error, so that a pipe
-carries results only. Refuses colours and boxes where nobody looks. Main thread only.
+Owns the two consoles, and that no text steers the terminal, whoever wrote it. Results go to standard output, everything
+about how it went to standard error, so that a pipe carries results only. Refuses colours and boxes where nobody looks.
+Main thread only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -24,7 +25,13 @@ from rich.table import Table
 
 from livememfs.errors import LiveMemError
 from livememfs.records.times import iso
+from livememfs.shown import harmless, in_a_line, without_login
 
+if TYPE_CHECKING:
+    from livememfs.pipelines.export import Exported
+
+SHOWN = 5
+"""How many of many names are printed."""
 PLAIN_WIDTH = 200
 """Columns of a table that goes to a file or a pipe: lines must not be folded at a width nobody sees."""
 
@@ -32,14 +39,14 @@ PLAIN_WIDTH = 200
 def say(*lines: str) -> None:
     """Plain lines on standard output."""
     for line in lines:
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(harmless(f"{line}\n"))
     sys.stdout.flush()
 
 
 def note(*lines: str) -> None:
     """Plain lines on standard error."""
     for line in lines:
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(harmless(f"{line}\n"))
     sys.stderr.flush()
 
 
@@ -63,12 +70,23 @@ def is_lost() -> bool:
 def complain(error: LiveMemError) -> None:
     """A failure in one sentence, and what to do about it."""
     advice = error.advice()
-    note(f"livememfs: {error}{f' ({advice})' if advice else ''}")
+    note(without_login(f"livememfs: {error}{f' ({advice})' if advice else ''}"))
 
 
 def print_json(value: Any) -> None:
     """One JSON value on standard output; dataclasses, times and paths included."""
     say(json.dumps(value, ensure_ascii=False, indent=2, default=_jsonable))
+
+
+def exported(archive: Exported, as_json: bool) -> None:
+    """An archive that was written, and what is not in it."""
+    if as_json:
+        print_json(archive)
+        return
+    say(f"{plural(archive.objects, 'object')} in {archive.target} ({size(archive.size)})")
+    if archive.left_out:
+        names = ", ".join(archive.left_out[:SHOWN]) + (" and others" if len(archive.left_out) > SHOWN else "")
+        note(f"left out, since nothing could be unpacked under such a name: {names}")
 
 
 def _jsonable(value: Any) -> Any:
@@ -90,7 +108,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styles: Sequ
     for column in columns:
         grid.add_column(column, overflow="fold")
     for number, row in enumerate(rows):
-        grid.add_row(*(escape(cell) for cell in row), style=styles[number] if styles else None)
+        grid.add_row(*(escape(in_a_line(cell)) for cell in row), style=styles[number] if styles else None)
     console.print(grid)
 
 
@@ -106,8 +124,8 @@ def busy(text: str) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    with console.status(escape(text)) as status:
-        yield lambda now: status.update(escape(now))
+    with console.status(escape(in_a_line(text))) as status:
+        yield lambda now: status.update(escape(in_a_line(now)))
 
 
 @contextmanager
@@ -116,7 +134,7 @@ def bar(text: str) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(escape(text), total=None)
+        task = progress.add_task(escape(in_a_line(text)), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 

@@ -236,10 +236,7 @@ def export(
                 return await spaces.export(app.replica, name, path, progress=progress)
 
     found = _run(choice, name, work)
-    if as_json:
-        output.print_json(found)
-    else:
-        output.say(f"{output.plural(found.objects, 'object')} in {found.target} ({output.size(found.size)})")
+    output.exported(found, as_json)
 
 
 @app.command()

@@ -36,6 +36,9 @@ _RENAME_NOREPLACE = 1
 _ON_FILES = frozenset({"read", "write", "flush", "fsync", "release"})
 _PASSIVE = frozenset({"statfs", "flush", "release", "releasedir", "fsyncdir"})
 """What must work however little somebody may do: it ends something."""
+_NAMING = frozenset({"lookup", "mkdir", "symlink", "mknod", "unlink", "rmdir", "rename", "create"})
+"""What takes a directory and a name in it."""
+_MAKING = frozenset({"mkdir", "symlink", "mknod", "create"})
 _CHANGING = frozenset(
     {"mkdir", "symlink", "mknod", "link", "unlink", "rmdir", "rename", "setattr", "setxattr", "removexattr", "create",
      "write"}
@@ -102,9 +105,12 @@ class Operations(pyfuse3.Operations):
         else:
             node = self._inodes.node(args[0])
         opens_to_write = operation == "open" and bool(args[1] & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
-        self.root.permit(node, writing=opens_to_write or operation in _CHANGING)
+        name = os.fsdecode(args[1]) if operation in _NAMING else ""
+        self.root.permit(node, name, writing=opens_to_write or operation in _CHANGING, making=operation in _MAKING)
         if operation == "rename":
-            self.root.permit(self._inodes.node(args[2]), writing=True)
+            self.root.permit(self._inodes.node(args[2]), os.fsdecode(args[3]), writing=True, making=True)
+        elif operation == "link":
+            self.root.permit(self._inodes.node(args[1]), os.fsdecode(args[2]), writing=True, making=True)
 
     def statistics(self) -> AdapterStatistics:
         """Counters, cheap."""

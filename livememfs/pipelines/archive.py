@@ -1,7 +1,8 @@
 """An archive file that appears whole or not at all.
 
-Owns the two formats an export can have and their fixed order of bytes: the same objects give the same file. Refuses
-any other suffix. The writer blocks, so its methods are called in a worker thread, one at a time.
+Owns the two formats an export can have and their fixed order of bytes: the same objects give the same file; and which
+names may be in one. Refuses any other suffix. The writer blocks, so its methods are called in a worker thread, one at a
+time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Protocol
@@ -105,3 +107,17 @@ def archive_format(target: Path) -> type[_Tar] | type[_Zip]:
     if target.name.endswith(_ZIP_SUFFIX):
         return _Zip
     raise UsageError(f"{target} must end in .tar.gz, .tgz or .zip")
+
+
+def unpackable(names: Iterable[str]) -> set[str]:
+    """Those names that lead to a file of their own below the folder where somebody unpacks them.
+
+    A bucket has names that no folder can have: `a/../b`, and `a` beside `a/b`. The last is then left to what is below.
+    """
+    good = {name for name in names if _is_a_path(name)}
+    return good - {name[:at] for name in good for at, character in enumerate(name) if character == "/"}
+
+
+def _is_a_path(name: str) -> bool:
+    parts = name.replace("\\", "/").split("/")  # which another system may take for a slash
+    return "\0" not in name and not {"", ".", ".."}.intersection(parts)

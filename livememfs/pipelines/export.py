@@ -15,7 +15,7 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, UsageError
-from livememfs.pipelines.archive import ArchiveWriter, archive_format
+from livememfs.pipelines.archive import ArchiveWriter, archive_format, unpackable
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.objects import content
 from livememfs.store.base import ObjectInfo
@@ -26,11 +26,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Exported:
-    """An archive that was written: where, how many objects, and its size in bytes."""
+    """An archive that was written: where, how many objects, its size in bytes, and the keys that are not in it, since
+    nothing of their name could be unpacked.
+    """
 
     target: Path
     objects: int
     size: int
+    left_out: tuple[str, ...] = ()
 
 
 async def export(replica: Replica, space: str, target: Path, *, progress: Progress | None = None) -> Exported:
@@ -64,12 +67,14 @@ async def _write_archive(
     replica: Replica, objects: list[ObjectInfo], target: Path, below: str, progress: Progress | None
 ) -> Exported:
     writer = await trio.to_thread.run_sync(ArchiveWriter, target)
+    good = unpackable(item.key.removeprefix(below) for item in objects)
     written = 0
     try:
         for done, item in enumerate(objects, start=1):
-            data = await content(replica, item)
+            name = item.key.removeprefix(below)
+            data = await content(replica, item) if name in good else None
             if data is not None:
-                await trio.to_thread.run_sync(writer.add, item.key.removeprefix(below), data, _modified(item))
+                await trio.to_thread.run_sync(writer.add, name, data, _modified(item))
                 written += 1
             if progress:
                 progress(done, len(objects))
@@ -77,7 +82,8 @@ async def _write_archive(
     except BaseException:
         writer.abandon()
         raise
-    return Exported(target, written, size)
+    left_out = tuple(item.key for item in objects if item.key.removeprefix(below) not in good)
+    return Exported(target, written, size, left_out)
 
 
 def _modified(item: ObjectInfo) -> datetime:

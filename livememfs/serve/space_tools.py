@@ -12,6 +12,7 @@ from typing import Any
 
 from livememfs.errors import BadRequest, TooLarge
 from livememfs.pipelines import spaces
+from livememfs.pipelines.archive import unpackable
 from livememfs.pipelines.objects import content
 from livememfs.pipelines.options import CONTROLS
 from livememfs.pipelines.parameters import Parameter
@@ -109,15 +110,19 @@ async def archive(call: Call, prefix: str, below: str, otherwise: str) -> Answer
     if sum(item.size for item in objects) > LARGEST_ARCHIVE:
         raise TooLarge(path=prefix, detail=f"over {LARGEST_ARCHIVE >> 20} MB; `{otherwise}` writes it to a file")
     data, count = io.BytesIO(), 0
+    good = unpackable(item.key.removeprefix(below) for item in objects)
     with tarfile.open(fileobj=data, mode="w:gz") as tar:
         for item in objects:
-            found = await content(call.replica, item)
+            name = item.key.removeprefix(below)
+            found = await content(call.replica, item) if name in good else None
             if found is not None:
-                about = tarfile.TarInfo(item.key.removeprefix(below))
+                about = tarfile.TarInfo(name)
                 about.size, about.mtime = len(found), item.modified_ns // 1_000_000_000
                 tar.addfile(about, io.BytesIO(found))
                 count += 1
-    return {"archive_base64": base64.b64encode(data.getvalue()).decode(), "objects": count}
+    left_out = [item.key for item in objects if item.key.removeprefix(below) not in good]
+    about_them = {"left_out": left_out} if left_out else {}  # nothing of their name could be unpacked
+    return {"archive_base64": base64.b64encode(data.getvalue()).decode(), "objects": count, **about_them}
 
 
 async def space_delete(call: Call, space_id: str, confirm: bool = False) -> Answered:

@@ -18,6 +18,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, NoCredentialsError
 
 from livememfs.errors import SettingsError
+from livememfs.shown import without_login
 from livememfs.store.base import Condition, IfAbsent
 from livememfs.store.s3_address import Surroundings, locate
 from livememfs.store.s3_http import Connections, Reply
@@ -49,7 +50,7 @@ class S3Options:
     @property
     def endpoint(self) -> str:
         """Where the bucket is, for people."""
-        return self.endpoint_url or f"Amazon S3, {self.region}"
+        return without_login(self.endpoint_url or f"Amazon S3, {self.region}")
 
 
 class Client:

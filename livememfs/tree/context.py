@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from livememfs.records.access import EVERYTHING, Access
+from livememfs.tree import registry
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -106,3 +107,12 @@ class Context:
     def now_ns(self) -> int:
         """The time in nanoseconds since 1970."""
         return int(self.clock.now().timestamp() * 1_000_000) * 1_000
+
+    def sees(self, path: str) -> bool:
+        """Whether a path of the mount is there for whoever uses it. Each request to a limited mount asks this."""
+        return registry.is_there(path, self.access())
+
+    @property
+    def confined(self) -> bool:
+        """Whether somebody uses the mount who does not administer the bucket: then links stay in their space."""
+        return not self.access().admin

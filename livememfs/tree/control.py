@@ -191,7 +191,9 @@ class StreamHandle(Handle):
 
 
 class JournalWait(File):
-    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open."""
+    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open, and is there
+    for whoever reads.
+    """
 
     __slots__ = ("context",)
 
@@ -213,7 +215,7 @@ class JournalWait(File):
     async def _progress(self) -> AsyncIterator[dict[str, Any]]:
         """A line each second, and the result."""
         replica = self.context.replica
-        barrier = replica.barrier()
+        barrier = replica.barrier(sees=self.context.sees)
         reason: str | None = None
         while reason is None:
             with trio.move_on_after(PROGRESS_SECONDS):

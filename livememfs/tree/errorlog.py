@@ -1,7 +1,7 @@
 """The two lists that tell a user what went wrong: `errors.ndjson` and `conflicts.ndjson`.
 
-Owns the last lines of each, in memory. Refuses note bodies and secrets: a line names a path, never a content. Trio
-thread only.
+Owns the last lines of each, in memory. Refuses note bodies and secrets, and what steers the terminal of whoever
+reads it: a line names a path, never a content. Trio thread only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from livememfs.records.space import iso
+from livememfs.shown import harmless, without_login
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,4 +88,4 @@ def _encoded(lines: Iterable[str]) -> bytes:
 
 
 def _line(**fields: str) -> str:
-    return json.dumps(fields, ensure_ascii=False) + "\n"
+    return harmless(without_login(json.dumps(fields, ensure_ascii=False))) + "\n"

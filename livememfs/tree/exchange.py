@@ -83,7 +83,6 @@ class Recall(Exchange):
     """`.recall`: what to know before answering a message."""
 
     __slots__ = ()
-    only_asks = True
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
         super().__init__(parent, name, context, space, USAGE)

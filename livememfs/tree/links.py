@@ -139,11 +139,12 @@ class RelationDirectory(Directory):
         return found
 
     async def _elsewhere(self, folders: Sequence[str]) -> bool:
-        """Whether a path leads through the folder of a collection of another space."""
+        """Whether a path leads through the folder of a collection of another space that there is, for whoever asks."""
         space = folders[-2] if len(folders) > 1 and folders[-1] in keys.COLLECTIONS else ""
         if space in ("", ".", "..", self.links.collection.space):
             return False
-        return space in (await self.links.collection.context.replica.listing("")).folders
+        context = self.links.collection.context
+        return context.sees(space) and space in (await context.replica.listing("")).folders
 
     async def _memory(self) -> Memory:
         memory = await self.links.collection.shelf.one(await self.links.stored())

@@ -113,8 +113,6 @@ class Node:
     """One directory entry. `ino` is given by whoever talks to a kernel; 0 until then."""
 
     __slots__ = ("__weakref__", "ino", "name", "parent")
-    only_asks = False
-    """Whether what is written to it is a question, which changes nothing that is kept."""
 
     def __init__(self, parent: Directory | None, name: str) -> None:
         self.parent = parent

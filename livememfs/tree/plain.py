@@ -1,8 +1,8 @@
 """Ordinary directories, and what is done to names in them: POSIX as far as an object store carries it.
 
 Owns the translation of paths to keys (`a/b` is `prefix + a/b`, a directory is a common prefix, an empty one a marker
-object `a/`). Refuses hard links and directory moves of more than `MAX_MOVED` objects (EXDEV: tools copy instead).
-Trio thread only.
+object `a/`). Refuses hard links and directory moves of more than `MAX_MOVED` objects (EXDEV: tools copy instead), and
+for whoever is confined to spaces each link that leads out of one. Trio thread only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from livememfs.tree.node import (
     crossing,
 )
 from livememfs.tree.objectfile import META_MODE, META_MTIME, number, replaced
-from livememfs.tree.plainfile import META_TYPE, SYMLINK, PlainFile, PlainSymlink
+from livememfs.tree.plainfile import META_TYPE, SYMLINK, PlainFile, PlainSymlink, stays
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -264,6 +264,7 @@ class PlainDirectory(Directory):
 
     async def symlink(self, name: str, target: str, caller: Caller) -> Symlink:
         self.check_new(name)
+        self._expect_stays(target, name)
         await self._expect_free(name)
         data = target.encode("utf-8", "surrogateescape")
         key = self.prefix + name
@@ -272,6 +273,11 @@ class PlainDirectory(Directory):
         self._children[name] = made
         self._touch()
         return made
+
+    def _expect_stays(self, target: str, name: str) -> None:
+        """LinkLeaves for a link that would lead whoever follows it out of the space, if that is not to be."""
+        if self.context.confined and not stays(target, self.prefix):
+            raise errors.LinkLeaves(path=self.path_of(name), target=target)
 
     async def _expect_free(self, name: str) -> None:
         try:
@@ -353,6 +359,8 @@ class PlainDirectory(Directory):
     ) -> None:
         if isinstance(existing, Directory):
             raise errors.IsADirectory(path=existing.path)
+        if isinstance(node, PlainSymlink) and self.context.confined:
+            target._expect_stays(await node.target(), new_name)
         if isinstance(existing, PlainFile):
             await existing.detach()
         name, key, unsaved = node.name, target.prefix + new_name, False
@@ -412,6 +420,8 @@ class PlainDirectory(Directory):
             raise errors.NotADirectory(path=existing.path)
         if target.prefix.startswith(node.prefix):
             raise errors.InvalidName(path=target.path_of(new_name), detail="a directory cannot move into itself")
+        if self.context.confined and target.prefix.count("/") < self.prefix.count("/"):
+            raise errors.CrossesKinds(path=node.path)  # a link in it may lead too far up then: `mv` makes each anew
         empty = None if existing is None else await _expect_empty(existing)
         for file in node.unsaved_below():
             await file.flush(file.body)

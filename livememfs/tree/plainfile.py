@@ -134,6 +134,16 @@ def _size(xattrs: Mapping[str, str]) -> int:
     return len(quote(_as_json(xattrs), safe=_PLAIN_IN_HEADER))
 
 
+def stays(target: str, prefix: str) -> bool:
+    """Whether a link in the directory with this prefix leads to nothing but what is in its space.
+
+    A `..` after a name does not: the name may be a link, and what is above depends on where that leads.
+    """
+    parts = [part for part in target.split("/") if part not in ("", ".")]
+    up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
+    return not target.startswith("/") and ".." not in parts[up:] and up < prefix.count("/")
+
+
 class PlainSymlink(Symlink):
     """A symbolic link: a small object whose content is the path it stands for."""
 

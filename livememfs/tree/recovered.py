@@ -1,7 +1,7 @@
 """`.livememfs/recovered/`: what a crash left of files that were open.
 
-Owns the view of it, and that `rm` gives a file up. Refuses any other change: copy it to where it belongs. Trio thread
-only.
+Owns the view of it, of which a limited mount has its own spaces' files, and that `rm` gives a file up. Refuses any
+other change: copy it to where it belongs. Trio thread only.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class RecoveredFile(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             raise self.refuse("writing")
+        if not self.context.sees(self.found.path):  # the kernel knows it since more was to be seen
+            raise errors.NotFound(path=self.path)
         data = self.context.replica.drafts.read(self.name)
         if data is None:
             raise errors.NotFound(path=self.path)
@@ -63,14 +65,14 @@ class RecoveredDirectory(Directory):
         return Attrs(kind="directory", mode=0o700, size=0, mtime_ns=0, nlink=2)
 
     async def child(self, name: str) -> Node:
-        for found in self.context.replica.drafts.recovered():
-            if found.name == name:
-                return RecoveredFile(self, self.context, found)
+        for known, node in await self.children():
+            if known == name:
+                return node
         raise errors.NotFound(path=self.path_of(name))
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        drafts = self.context.replica.drafts
-        return [(found.name, RecoveredFile(self, self.context, found)) for found in drafts.recovered()]
+        found = [one for one in self.context.replica.drafts.recovered() if self.context.sees(one.path)]
+        return [(one.name, RecoveredFile(self, self.context, one)) for one in found]
 
     async def unlink(self, name: str) -> None:
         await self.child(name)

@@ -1,8 +1,9 @@
 """Every path a mount shows, in one table: what kind it is, its permission bits, what writing to it does, what it means.
 
-Owns the words by which the paths are documented; `docs/tree.md` holds this table, and a test walks a real tree against
-it, so a node class that shows a new name fails until the name is described here. Refuses to decide anything: the node
-classes do, and nothing in the tree asks this module. Pure; any thread.
+Owns the words by which the paths are documented, and what somebody needs for a path to be there for them.
+`docs/tree.md` holds this table, and a test walks a real tree against it, so a node class that shows a new name
+fails until the name is described here. What no row has, beside the spaces, is there for administrators alone. Pure; any
+thread.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from livememfs.records import keys
 
 if TYPE_CHECKING:
+    from livememfs.records.access import Access
     from livememfs.tree.node import Kind
+
+Need = Literal["nothing", "space", "bucket", "admin"]
+"""What somebody must see for a path to be there: nothing more than the mount, since it shows each what is theirs; the
+space that the path begins with; all spaces; all spaces, as their administrator."""
 
 SPACE = "<space>"
 ANY = "<path>"
@@ -46,6 +55,8 @@ class Entry:
     :kept:    whether the bits given at creation and by `chmod` are remembered
     :writing: what writing to it does, or the errno a writer gets
     :meaning: one line for people
+    :need:    what it takes for the path to be there; beside the spaces each entry says it
+    :asks:    whether what is written is a question, which changes nothing that is kept: reading is enough for it
     """
 
     pattern: str
@@ -53,7 +64,9 @@ class Entry:
     mode: int
     writing: str
     meaning: str
+    need: Need = "space"
     kept: bool = False
+    asks: bool = False
 
     def matches(self, path: str, spaces: Collection[str]) -> bool:
         """Whether this entry names `path`. False for `<path>`, which is what no entry names."""
@@ -67,36 +80,90 @@ class Entry:
 
 
 def _fits(pattern: str, path: str) -> bool:
+    return _compiled(pattern).fullmatch(path) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
     parts = re.split(r"(<[^>]+>)", pattern)
-    return re.fullmatch("".join(_PLACEHOLDERS.get(part) or re.escape(part) for part in parts), path) is not None
+    return re.compile("".join(_PLACEHOLDERS.get(part) or re.escape(part) for part in parts))
 
 
 REGISTRY = (
-    Entry("", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point"),
-    Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing"),
-    Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object"),
-    Entry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus"),
-    Entry(".livememfs/errors.ndjson", "file", 0o444, "EROFS", "the last 1,000 refusals and failures, and what to do"),
+    Entry("", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point", "nothing"),
+    Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing", "nothing"),
+    Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object", "nothing"),
+    Entry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus", "nothing"),
     Entry(
-        ".livememfs/conflicts.ndjson", "file", 0o444, "EROFS", "the last 1,000 times both sides of a conflict were kept"
+        ".livememfs/errors.ndjson",
+        "file",
+        0o444,
+        "EROFS",
+        "the last 1,000 refusals and failures, and what to do",
+        "nothing",
     ),
-    Entry(".livememfs/changes.ndjson", "file", 0o444, "EROFS", "the last 1,000 changes of objects this mount knows of"),
     Entry(
-        ".livememfs/journal.wait", "file", 0o444, "EROFS", "a JSON line a second until all that was closed is uploaded"
+        ".livememfs/conflicts.ndjson",
+        "file",
+        0o444,
+        "EROFS",
+        "the last 1,000 times both sides of a conflict were kept",
+        "nothing",
     ),
-    Entry(".livememfs/recovered", "directory", 0o700, "`rm` gives a file up; else EROFS", "what a crash left open"),
-    Entry(".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second"),
-    Entry(".livememfs/rejected", "directory", 0o500, "EROFS", "replies of a model that were refused, for a day"),
-    Entry(".livememfs/rejected/<file>", "file", 0o400, "EROFS", "one of them: when, which space, why; then the reply"),
-    Entry("search", "directory", 0o555, "EROFS", "the search in all spaces; as that of a space"),
-    Entry("search/<question>", "directory", 0o555, "EROFS", "what was found in any space, best first"),
-    Entry("search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them"),
-    Entry("search/<question>.md", "file", 0o444, "EROFS", "the same as one page"),
-    Entry("search/.explain", "directory", 0o555, "EROFS", "as that of a space"),
-    Entry("search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order"),
-    Entry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one"),
-    Entry("_backups/<backup path>", "directory", 0o755, "EROFS", "a space, one of its backups, or a folder in that"),
-    Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made"),
+    Entry(
+        ".livememfs/changes.ndjson",
+        "file",
+        0o444,
+        "EROFS",
+        "the last 1,000 changes of objects this mount knows of",
+        "nothing",
+    ),
+    Entry(
+        ".livememfs/journal.wait",
+        "file",
+        0o444,
+        "EROFS",
+        "a JSON line a second until all that was closed is uploaded",
+        "nothing",
+    ),
+    Entry(
+        ".livememfs/recovered",
+        "directory",
+        0o700,
+        "`rm` gives a file up; else EROFS",
+        "what a crash left open",
+        "nothing",
+    ),
+    Entry(
+        ".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second", "nothing"
+    ),
+    Entry(
+        ".livememfs/rejected", "directory", 0o500, "EROFS", "replies of a model that were refused, for a day", "bucket"
+    ),
+    Entry(
+        ".livememfs/rejected/<file>",
+        "file",
+        0o400,
+        "EROFS",
+        "one of them: when, which space, why; then the reply",
+        "bucket",
+    ),
+    Entry("search", "directory", 0o555, "EROFS", "the search in all spaces; as that of a space", "nothing"),
+    Entry("search/<question>", "directory", 0o555, "EROFS", "what was found in any space, best first", "nothing"),
+    Entry("search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them", "nothing"),
+    Entry("search/<question>.md", "file", 0o444, "EROFS", "the same as one page", "nothing"),
+    Entry("search/.explain", "directory", 0o555, "EROFS", "as that of a space", "nothing"),
+    Entry("search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order", "nothing"),
+    Entry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one", "admin"),
+    Entry(
+        "_backups/<backup path>",
+        "directory",
+        0o755,
+        "EROFS",
+        "a space, one of its backups, or a folder in that",
+        "admin",
+    ),
+    Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made", "admin"),
     Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
     Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
     Entry(
@@ -147,7 +214,12 @@ REGISTRY = (
     Entry("<space>/.digest", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
     Entry("<space>/.digest.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"),
     Entry(
-        "<space>/.recall", "file", 0o644, "a message; what is read next is the answer", "what to know before answering"
+        "<space>/.recall",
+        "file",
+        0o644,
+        "a message; what is read next is the answer",
+        "what to know before answering",
+        asks=True,
     ),
     Entry("<space>/.hooks", "directory", 0o555, "EROFS", "the hooks of coding agents"),
     Entry(
@@ -200,6 +272,28 @@ REGISTRY = (
 """The entries, in the order in which they are documented."""
 
 _ORDINARY = [entry for entry in REGISTRY if entry.pattern == ANY]
+_QUESTIONS = [entry for entry in REGISTRY if entry.asks]
+_APART: dict[str, list[Entry]] = {keys.SYSTEM: []}
+"""The entries of what stands beside the spaces, by the first part of its path."""
+for _entry in REGISTRY:
+    if not _entry.pattern.startswith("<"):
+        _APART.setdefault(_entry.pattern.partition("/")[0], []).append(_entry)
+
+
+def is_there(path: str, access: Access) -> bool:
+    """Whether a path is there for somebody, if it is there at all."""
+    top = path.partition("/")[0]
+    if top not in _APART:
+        return access.sees(top)
+    needs = {entry.need for entry in _APART[top] if entry.matches(path, ())}
+    if needs == {"nothing"}:
+        return access.may("read")
+    return access.everywhere if needs == {"bucket"} else access.admin
+
+
+def asks(path: str, spaces: Collection[str]) -> bool:
+    """Whether writing to a path is asking. `spaces`: as for `find`."""
+    return any(entry.matches(path, spaces) for entry in _QUESTIONS)
 
 
 def find(path: str, kind: Kind, spaces: Collection[str]) -> list[Entry]:

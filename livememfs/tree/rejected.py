@@ -217,14 +217,10 @@ class RejectedDirectory(Directory):
         return Attrs(kind="directory", mode=0o500, size=0, mtime_ns=0, nlink=2)
 
     async def child(self, name: str) -> Node:
-        for reply in self._kept():
+        for reply in self.context.rejected.kept():
             if reply.name == name:
                 return RejectedFile(self, self.context, reply)
         raise errors.NotFound(path=self.path_of(name))
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        return [(reply.name, RejectedFile(self, self.context, reply)) for reply in self._kept()]
-
-    def _kept(self) -> Sequence[Reply]:
-        """A reply may quote any space: they are for whoever sees all."""
-        return self.context.rejected.kept() if self.context.access().everywhere else ()
+        return [(reply.name, RejectedFile(self, self.context, reply)) for reply in self.context.rejected.kept()]

@@ -20,6 +20,7 @@ from livememfs.concurrency import for_each
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
+from livememfs.tree import registry
 from livememfs.tree.bank import ReadOnlyDirectory
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.context import STATE
@@ -33,6 +34,7 @@ from livememfs.tree.rejected import RejectedDirectory
 from livememfs.tree.search import NAME as SEARCH
 from livememfs.tree.search import SearchDirectory
 from livememfs.tree.space import Space
+from livememfs.tree.veil import veiled
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -81,7 +83,7 @@ class Root(PlainDirectory):
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
 
     def shows(self, name: str) -> bool:
-        return super().shows(name) and name not in SPECIAL and self.context.access().sees(name)
+        return super().shows(name) and name not in SPECIAL and self.context.sees(name)
 
     async def child(self, name: str) -> Node:
         if name == STATE:
@@ -91,7 +93,7 @@ class Root(PlainDirectory):
         listing = await self.context.replica.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
             listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
-        if name == keys.BACKUPS and name in listing.folders and self.context.access().admin:
+        if name == keys.BACKUPS and name in listing.folders and self.context.sees(name):
             return self._backups
         if name in listing.folders and self.shows(name) and not name.startswith("_"):
             below = await self.context.replica.listing(f"{name}/")
@@ -142,35 +144,41 @@ class Root(PlainDirectory):
 
         names = [name for name in {*listing.folders, *listing.objects} if self.shows(name)]
         await for_each(names, look, at_once=LISTED_AT_ONCE)
-        if keys.BACKUPS in listing.folders and self.context.access().admin:
+        if keys.BACKUPS in listing.folders and self.context.sees(keys.BACKUPS):
             found[keys.BACKUPS] = self._backups
         return sorted(found.items())
 
-    def permit(self, node: Node, *, writing: bool) -> None:
-        """Whether a token lets somebody use a node that the kernel knows already.
+    def permit(self, node: Node, name: str = "", *, writing: bool, making: bool = False) -> None:
+        """Whether a token lets somebody use a node that the kernel knows already, or a name in it.
 
-        NotFound for what is not there for it any more, ReadOnly for a change that it does not allow, Forbidden for one
-        that is good no more.
+        NotFound for what is not there for it, ReadOnly for a change that it does not allow, Forbidden for one that is
+        good no more, and for `making` a name that it does not see.
         """
         access = self.context.access()
         if not access.may("read"):
             raise errors.Forbidden(path=node.path or "/", name=access.name or "the token", permission="read")
+        if not self.context.sees(node.path):
+            raise errors.NotFound(path=node.path)
+        if writing and not access.may("write") and not self._is_question(node):
+            raise errors.ReadOnly("the token of this mount may only read", path=node.path or "/")
+        if name and isinstance(node, Directory) and not self.context.sees(path := node.path_of(name)):
+            raise (
+                errors.Forbidden(path=path, name=access.name, permission="write")
+                if making
+                else errors.NotFound(path=path)
+            )
+
+    def _is_question(self, node: Node) -> bool:
+        """Whether writing to a node is asking, by the registry."""
         top = node
         while top.parent is not None and top.parent is not self:
             top = top.parent
-        hidden = not access.admin if top is self._backups else not access.sees(top.name)
-        if top not in (self, self.state, self._search) and hidden:
-            raise errors.NotFound(path=node.path)
-        if writing and not node.only_asks and not access.may("write"):
-            raise errors.ReadOnly("the token of this mount may only read", path=node.path or "/")
+        return isinstance(top, Space) and registry.asks(node.path, (top.name,))
 
     # --- changing ---------------------------------------------------------------------------------------------
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         check_space_name(name)
-        access = self.context.access()
-        if not access.sees(name):
-            raise errors.Forbidden(path=name, name=access.name, permission="write")
         await self._expect_free(name)
         try:
             await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
@@ -271,17 +279,30 @@ class Root(PlainDirectory):
         return TreeStatistics(len(self._spaces), len(self.unsaved_files()))
 
 
-def _state_directory(root: Root, context: Context) -> ComputedDirectory:
+class StateDirectory(ComputedDirectory):
+    """`.livememfs/`: what of it is there for whoever looks."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, parent: Directory, context: Context) -> None:
+        super().__init__(parent, STATE)
+        self.context = context
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        return [(name, node) for name, node in await super().children() if self.context.sees(node.path)]
+
+
+def _state_directory(root: Root, context: Context) -> StateDirectory:
     """`.livememfs/`: how the mount is doing."""
 
     def sees(path: str) -> bool:
-        access = context.access()
-        return access.everywhere or access.sees(path.partition("/")[0])
+        # What has no path, or that of a file outside, may speak of any space.
+        return context.sees(path) if path.strip("/") and path[0] != "/" else context.access().everywhere
 
     async def status() -> bytes:
         shown = context.status()
         if not context.access().everywhere:
-            shown = {**shown, "stuck": [one for one in shown.get("stuck", ()) if sees(one["key"])], "last_error": ""}
+            shown = veiled(shown, context.sees)
         return (json.dumps(shown, ensure_ascii=False, indent=2, default=str) + "\n").encode()
 
     async def failed() -> bytes:
@@ -294,7 +315,7 @@ def _state_directory(root: Root, context: Context) -> ComputedDirectory:
         lines = [
             {"key": change.key, "kind": change.kind, "etag": change.etag, "origin": change.origin}
             for change in context.replica.changes.recent
-            if sees(change.key)
+            if context.sees(change.key)
         ]
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
 
@@ -305,7 +326,7 @@ def _state_directory(root: Root, context: Context) -> ComputedDirectory:
         figures = await context.metrics()
         return figures
 
-    state = ComputedDirectory(root, STATE)
+    state = StateDirectory(root, context)
     contents = {
         "status.json": status,
         "errors.ndjson": failed,

@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sqlite3
 import stat
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from cloud import Bucket
-from machine import SPACE, Mount, StartMount, sh
+from machine import SPACE, Mount, StartMount, detach, mounted_at, sh
 from mcp_client import over_stdio
 
 CLI = f"{sys.executable} -m livememfs"
@@ -84,6 +88,78 @@ def test_what_a_mount_tells_of_itself_is_of_its_own_spaces(limited: Callable[...
     assert "of project" in told
     assert "other/live" not in told
     assert json.loads((mount / ".livememfs/status.json").read_text())["statistics"]["tokens"]["good"] >= 1
+
+
+def test_the_local_state_of_a_wider_mount_is_gone_on_with_and_not_shown(
+    second_mount: StartMount, token: MakeToken, tmp_path: Path
+) -> None:
+    """What it had accepted is uploaded, whoever mounts next; what a crash left open is for whoever sees its space."""
+    cache = {"LIVEMEMFS_CACHE": str(tmp_path / "one-cache")}
+    wide = second_mount(cache, name="wide")
+    drafts = [wide / f"{space}/draft-{number}" for number, space in enumerate(("other", SPACE))]
+    opened = [os.open(path, os.O_WRONLY | os.O_CREAT) for path in drafts]
+    for one in opened:
+        os.write(one, b"half a thought")
+    state = tmp_path / "one-cache"
+    _wait_for(lambda: len(_drafts_below(state)) == len(drafts))
+    wide.kill()
+    detach(wide.path)
+    for one in opened:
+        with suppress(OSError):
+            os.close(one)
+
+    mount = second_mount({**cache, "LIVEMEMFS_TOKEN": token("write", SPACE)}, name="narrow")
+    (found,) = os.listdir(mount / ".livememfs/recovered")
+    assert found.endswith(f"_{SPACE}__draft-1")
+    assert os.getxattr(mount / ".livememfs/recovered" / found, "user.livememfs.path") == f"{SPACE}/draft-1".encode()
+    mount.uploaded()
+    with pytest.raises(FileNotFoundError):
+        (mount / ".livememfs/recovered" / found.replace(f"{SPACE}__draft-1", "other__draft-0")).unlink()
+    assert len(_recovered_below(state)) == len(drafts)
+    told = (mount / ".livememfs/status.json").read_text()
+    assert "draft" not in told
+
+
+def _drafts_below(cache: Path) -> list[Any]:
+    return _rows(cache, "SELECT path FROM draft")
+
+
+def _recovered_below(cache: Path) -> list[Any]:
+    return _rows(cache, "SELECT path FROM recovered")
+
+
+def _rows(cache: Path, query: str) -> list[Any]:
+    """What the state of the only bucket in a cache has."""
+    (path,) = cache.glob("*/state.db")
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(query).fetchall()
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_link_leads_out_of_no_space(limited: Callable[..., Mount]) -> None:
+    """Others follow it. `mv` of a folder to higher up makes its links anew, which asks for each."""
+    mount = limited("write", SPACE)
+    sh(
+        "mkdir -p plain/deeper && ln -s ../file plain/deeper/fine && ln -s ../../plain plain/deeper/up",
+        cwd=mount / SPACE,
+    )
+
+    for target in ("/etc/passwd", "../other/live", "plain/../../other"):
+        assert "Operation not permitted" in sh(f"ln -s {target} out", cwd=mount / SPACE, status=1).stderr
+    assert "Operation not permitted" in sh("mv plain/deeper/up plain/up", cwd=mount / SPACE, status=1).stderr
+    sh("rm plain/deeper/up; mv plain/deeper .; cat deeper/fine || true; test -L deeper/fine", cwd=mount / SPACE)
+    lines = [json.loads(line) for line in (mount / ".livememfs/errors.ndjson").read_text().splitlines()]
+    assert next((line["errno"], line["path"]) for line in lines if "leads out" in line["what"]) == (
+        "EPERM",
+        f"{SPACE}/out",
+    )
+    assert all("relative" in line["what_to_do"] for line in lines if "leads out" in line["what"])
 
 
 CHANGES = {
@@ -196,6 +272,58 @@ def test_the_secret_is_in_no_argument_of_the_daemon(whole: Mount, token: MakeTok
             (place / SPACE / "live/x.md").write_text("x")
     finally:
         sh(f"{CLI} umount {place}", env=env, status=None)
+
+
+def test_the_secret_does_not_stay_in_the_arguments_of_a_server(whole: Mount, token: MakeToken) -> None:
+    """The token is good all the same, and standard input is as it was."""
+    with _in_the_foreground(whole, "mcp", "--space", SPACE, "--token", token("read", SPACE)) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(HELLO)
+        process.stdin.flush()
+        assert b"serverInfo" in process.stdout.readline()
+
+
+def test_the_secret_does_not_stay_in_the_arguments_of_a_mount(whole: Mount, token: MakeToken, tmp_path: Path) -> None:
+    place = tmp_path / "third"
+    place.mkdir()
+    cache = f"--cache={tmp_path}/third-cache"
+    with _in_the_foreground(whole, "mount", "-f", str(place), f"--token={token('read', SPACE)}", cache) as process:
+        try:
+            _wait_for(lambda: mounted_at(place))
+            assert sorted(os.listdir(place)) == [".livememfs", SPACE, "search"]
+        finally:
+            process.terminate()
+            process.wait(30)
+            detach(place)
+
+
+@contextmanager
+def _in_the_foreground(mount: Mount, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command whose arguments are what they were without the token, soon, for whoever looks."""
+    pipe = subprocess.PIPE
+    arguments = [sys.executable, "-m", "livememfs", *words]
+    process = subprocess.Popen(arguments, env=mount.environment, cwd="/", stdin=pipe, stdout=pipe, stderr=pipe)
+    try:
+        _wait_for(lambda: b"lm_" not in _as_anybody(f"/proc/{process.pid}/cmdline"))
+        left = [word.encode() for word in arguments[1:] if "--token" not in word and not word.startswith("lm_")]
+        assert _as_anybody(f"/proc/{process.pid}/cmdline").split(b"\0")[1:-1] == left
+        assert _as_anybody(f"/proc/{process.pid}/environ") == b""
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+HELLO = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",'
+    b' "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}\n'
+)
+
+
+def _as_anybody(path: str) -> bytes:
+    """What another user of the machine reads; nothing where that is not allowed."""
+    return subprocess.run(["cat", path], user=65534, group=65534, extra_groups=[], capture_output=True).stdout
 
 
 def test_the_socket_of_a_mount_is_its_users_alone_and_as_limited(limited: Callable[..., Mount]) -> None:

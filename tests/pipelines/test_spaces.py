@@ -6,6 +6,7 @@ import gc
 import gzip
 import json
 import os
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Awaitable, Callable
@@ -320,6 +321,47 @@ async def test_a_zip_holds_the_same(house: House, tmp_path: Path) -> None:
         assert archive.namelist() == await house.keys()
         assert archive.read(f"alpha/{NOTE}") == "café".encode()
         assert archive.testzip() is None
+
+
+UNPACKABLE = ("docs/..", "..", "a/../b", "../../evil", "/abs", "a//b", "a/./b", ".", "x\\..\\..\\evil", "nul\0", "file")
+ODD = (
+    "file/below",
+    "..two",
+    "new\nline",
+    "tab\t",
+    "-rf",
+    "\x1b[31m",
+    "back\\slash",
+    "déjà",
+    "a" * 200 + "/" + "b" * 200,
+)
+
+
+@pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
+async def test_an_archive_has_only_what_can_be_unpacked_below_a_folder(
+    house: House, tmp_path: Path, suffix: str
+) -> None:
+    """Whoever writes to a bucket makes any key; whoever unpacks it with any tool gets files in one folder, and all."""
+    await house.create()
+    await house.fill("alpha", **dict.fromkeys(UNPACKABLE, b"evil"), **dict.fromkeys(ODD, b"odd"))
+    made = await spaces.export(house.replica, "alpha", tmp_path / f"a.{suffix}")
+
+    assert {*made.left_out} == {f"alpha/{name}" for name in UNPACKABLE}
+    for way in ("python", "tool"):
+        place = tmp_path / way / "deep/er"
+        place.mkdir(parents=True)
+        if suffix == "zip":
+            with zipfile.ZipFile(made.target) as packed:
+                packed.extractall(place)
+        elif way == "python":
+            with tarfile.open(made.target) as archive:
+                archive.extractall(place, filter="data")
+        else:
+            done = subprocess.run(["tar", "-C", place, "-xzf", made.target], capture_output=True, text=True, check=True)
+            assert done.stderr == ""  # it says what it changes or skips
+        files = {path for path in (tmp_path / way).rglob("*") if path.is_file()}
+        assert len(files) == made.objects
+        assert {f"alpha/{name}" for name in ODD} <= {path.relative_to(place).as_posix() for path in files}
 
 
 @pytest.mark.parametrize("suffix", ["tgz", "zip"])

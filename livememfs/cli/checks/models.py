@@ -14,6 +14,7 @@ from livememfs.cli.checks import Check, attempt
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused
 from livememfs.llm.base import ChatMessage
+from livememfs.shown import without_login
 
 MODEL_TIMEOUT = 60.0
 
@@ -62,13 +63,14 @@ async def _chat(name: str, settings: Settings, model: str, variable: str) -> Che
         await chat.aclose()
     if refused:
         return Check(name, "warn", f"it answers, but {refused[0]}", "a consolidation may fail as well")
-    return failed or Check(name, "ok", f"{model} at {settings.llmaas_api_url}")
+    return failed or Check(name, "ok", f"{model} at {without_login(settings.llmaas_api_url)}")
 
 
 def _advice(error: LiveMemError, settings: Settings, variable: str) -> str:
     """Which setting to correct, by what the endpoint said."""
     if isinstance(error, ModelUnreachable):
-        return f"check that {settings.llmaas_api_url} (LLMAAS_API_URL) is right and can be reached from here"
+        url = without_login(settings.llmaas_api_url)
+        return f"check that {url} (LLMAAS_API_URL) is right and can be reached from here"
     if isinstance(error, ModelDenied):
         if error.values.get("status") == 401:
             return "correct LLMAAS_API_KEY"

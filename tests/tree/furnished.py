@@ -1,0 +1,195 @@
+"""A tree with one of every kind of path the registry has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import trio
+
+from livememfs.cache.drafts import Drafts
+from livememfs.cache.replica import Replica
+from livememfs.pipelines import backups
+from livememfs.pipelines.capture import Capture
+from livememfs.pipelines.observe import Observer
+from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.queue import Consolidations
+from livememfs.recall.context import ContextPages
+from livememfs.recall.index import Index
+from livememfs.recall.service import Recall
+from livememfs.records import keys
+from livememfs.records.access import EVERYTHING, Access
+from livememfs.records.observation import Observation
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.embed import PATIENT
+from livememfs.tree.context import Context
+from livememfs.tree.errorlog import ErrorLog
+from livememfs.tree.node import NOBODY, Directory, File, Node, OpenMode
+from livememfs.tree.rejected import RejectedReplies
+from livememfs.tree.root import Root
+
+SPACE = "alpha"
+CHOSEN_MODE = 0o640
+Met = dict[str, Node]
+
+
+async def _append(file: File, data: bytes) -> None:
+    handle = await file.open(OpenMode(read=False, write=True, append=True), NOBODY)
+    await handle.write(0, data)
+    await handle.flush()
+    await handle.release()
+
+
+async def _write(directory: Directory, name: str, data: bytes, mode: int = 0o644) -> None:
+    file = await directory.create(name, mode, NOBODY)
+    handle = await file.open(OpenMode(read=False, write=True), NOBODY)
+    await handle.write(0, data)
+    await handle.flush()
+    await handle.release()
+
+
+async def walk(directory: Directory, prefix: str = "") -> Met:
+    """Every path below `directory`."""
+    found: Met = {}
+    for name, node in await directory.children():
+        found[prefix + name] = node
+        if isinstance(node, Directory):
+            found |= await walk(node, f"{prefix}{name}/")
+    return found
+
+
+class _Hooks:
+    events = ("PostToolUse", "stop")
+
+    async def answer(self, space: str, event: str, request: bytes) -> bytes:
+        return b"{}"
+
+
+@dataclass
+class Furnished:
+    """The tree; `access` is what may be done in it from now on, `status` what its mount says of itself."""
+
+    root: Root
+    consolidations: Consolidations
+    store: MemoryStore
+    access: Access = EVERYTHING
+    status: dict[str, object] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def tree(folder: Path) -> AsyncIterator[Furnished]:
+    """An empty one."""
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    replica = Replica(store, listing_ttl=0)  # what is put behind its back is seen at once
+    async with trio.open_nursery() as nursery:
+        await nursery.start(replica.run)
+        consolidations = Consolidations(replica, clock, None, nursery=nursery)
+        recall = Recall(replica, clock, lambda: Index(folder, "none"), _open_nothing, patience=PATIENT)
+        await nursery.start(recall.run)
+        observer = Observer(replica, clock, None)
+        capture = Capture(replica.inbox, clock, woken=observer.wake)
+        context = Context(
+            replica=replica,
+            consolidations=consolidations,
+            clock=clock,
+            errors=ErrorLog(clock),
+            rejected=RejectedReplies(clock),
+            agent_of=lambda pid: "tester",
+            status=lambda: made.status,
+            access=lambda: made.access,
+            recall=recall,
+            pages=ContextPages(replica, clock),
+            capture=capture,
+            observer=observer,
+            hooks=_Hooks(),
+        )
+        nursery.start_soon(observer.run)
+        made = Furnished(Root(context), consolidations, store)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def furnish(made: Furnished) -> Directory:
+    """A space with one of everything, and what stands beside spaces.
+
+    Returns the session: what was dropped in it is shown for as long as somebody holds it, as a kernel does.
+    """
+    root, consolidations, store = made.root, made.consolidations, made.store
+    root.context.replica.drafts.keep("alpha/open", b"half", 1)
+    Drafts(root.context.replica._database)  # as the next process would, after a crash
+    root.context.rejected.keep(SPACE, "not JSON", "I am sorry")
+    await store.put("beside/a/file.txt", b"of another program")
+    await store.put("loose.txt", b"of another program")
+    space = await root.mkdir(SPACE, 0o755, NOBODY)
+    await store.put(f"{SPACE}/bank/more/deep.md", b"of another program")
+    live = await space.child("live")
+    assert isinstance(live, Directory)
+    await _write(live, "first", b"the first note\n")
+    await consolidations.run_once(SPACE)  # bank, rules and synthesis
+    await _write(live, "second", b"the second note\n")
+    await _write(live, "x~", b"an editor's backup\n")
+    await live.create("draft", 0o644, NOBODY)
+    for folder in keys.COLLECTIONS:
+        collection = await space.child(folder)
+        assert isinstance(collection, Directory)
+        await _write(collection, "remembered", b"---\nsubjects: [david]\n---\nDavid is my brother\n")
+        await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
+        await _write(collection, "forgotten", b"David lives in Ordizan\n")
+        await collection.unlink("forgotten")
+    sessions = await _directory(space, "sessions")
+    session = await sessions.mkdir("one", 0o755, NOBODY)
+    events = await _directory(session, "events")
+    await _write(events, "1.json", b'{"tool": "Edit", "input": {"file_path": "a.py"}}')
+    prompts = await session.child("prompts.ndjson")
+    assert isinstance(prompts, File)
+    await _append(prompts, b"Mend it\n")
+    key = f"{SPACE}/sessions/one/summary.md"
+    root.context.replica.save(key, b"## Completed\n\nmended\n", meta={}, base=None)
+    one = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended")
+    root.context.replica.save(f"{SPACE}/observations/{one.name}", one.render(), meta={}, base=None)
+    await consolidations.run_once(SPACE, RunOptions(dry_run=True))
+    made = await space.mkdir("folder", CHOSEN_MODE, NOBODY)
+    await _write(made, "file.txt", b"as it is\n", CHOSEN_MODE)
+    await _write(made, "README.md", b"no guide, an ordinary file\n")
+    await space.symlink("link", "folder/file.txt", NOBODY)
+    await backups.create(root.context.replica, root.context.clock, SPACE, automatic=False)
+    return session
+
+
+async def _directory(above: Directory, name: str) -> Directory:
+    found = await above.child(name)
+    assert isinstance(found, Directory)
+    return found
+
+
+async def _open_nothing() -> None:
+    """Words have to do."""
+
+
+async def ask(root: Root) -> Met:
+    """What is below a search, or a memory's links, which no listing shows."""
+    found: Met = {}
+    for folder in keys.COLLECTIONS:
+        collection = await _directory(await _directory(root, SPACE), folder)
+        links = await _directory(collection, "linked.links")
+        path = f"{SPACE}/{folder}/linked.links"
+        found |= {path: links, **await walk(links, f"{path}/")}
+    for prefix in ("", f"{SPACE}/"):
+        above = await root.child(SPACE) if prefix else root
+        assert isinstance(above, Directory)
+        search = await above.child("search")
+        assert isinstance(search, Directory)
+        names = ("second note", "second note.md", ".explain", *(["around:1a2b3c4d.md"] if prefix else []))
+        for name in names:
+            node = await search.child(name)
+            found[f"{prefix}search/{name}"] = node
+            if name == ".explain":
+                assert isinstance(node, Directory)
+                found[f"{prefix}search/.explain/note.md"] = await node.child("note.md")
+            elif isinstance(node, Directory):
+                found |= await walk(node, f"{prefix}search/{name}/")
+    return found
