@@ -24,6 +24,7 @@ from livememfs.recall.inject import Candidate, Limits, Section, Session, Told, t
 from livememfs.recall.told import ToldFile
 from livememfs.recall.words import content_words
 from livememfs.records import keys, privacy
+from livememfs.records.own import HEAD, RECORDED
 from livememfs.records.turn import Turn
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Answer:
         """The answer for programs."""
         emitted = self.told.emitted if self.told is not None else ()
         return {
+            RECORDED: HEAD,
             "context": self.block,
             "turn": self.turn,
             "memories": [
