@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from livememfs.errors import LiveMemError
+from livememfs.records.privacy import redact
 from livememfs.records.times import iso
 
 PLAIN_WIDTH = 200
@@ -63,7 +64,7 @@ def is_lost() -> bool:
 def complain(error: LiveMemError) -> None:
     """A failure in one sentence, and what to do about it."""
     advice = error.advice()
-    note(f"livememfs: {error}{f' ({advice})' if advice else ''}")
+    note(redact(f"livememfs: {error}{f' ({advice})' if advice else ''}").text)
 
 
 def print_json(value: Any) -> None:
