@@ -1,8 +1,8 @@
 """Structured logs on stderr.
 
 Owns the one configuration of structlog. Refuses to log twice or to standard output: that belongs to the commands, and
-what is private: a name or an exception may have it. What cannot be written is lost, and who logs does not hear of it. Call `configure` once, from the composition root, before
-other threads start; loggers may be used from any thread.
+what is private: a name or an exception may have it. What cannot be written is lost, and who logs does not hear of it.
+Call `configure` once, from a command, before other threads start; loggers may be used from any thread.
 """
 
 from __future__ import annotations
@@ -65,13 +65,15 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
         cache_logger_on_first_use=False,
     )
     # pyfuse3, botocore and httpx speak through the standard library: their warnings matter, their chatter does not.
-    logging.basicConfig(level=logging.WARNING, stream=_Public(lossy), format="%(asctime)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.WARNING, stream=cast("TextIO", _Public(lossy)), format="%(asctime)s %(name)s: %(message)s"
+    )
 
 
 class _Public:
     """A stream that writes texts without what is private in them."""
 
-    def __init__(self, stream: Lossy) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:

@@ -124,7 +124,7 @@ class Capture:
         named = {name: privacy.redact(getattr(said, name)) for name in _NAMES}
         in_names = (kind for one in named.values() for kind in one.found)
         found = tuple(sorted({*in_given, *in_gave, *text.found, *in_names}))
-        names = {name: one.text for name, one in named.items()}
+        names: dict[str, Any] = {name: one.text for name, one in named.items()}
         clean = replace(said, input=given, output=gave, text=text.text, **names)
         return clean, found, clean.id or digest_id(clean.kind, clean.tool, given, gave, text.text)
 
