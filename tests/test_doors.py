@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
@@ -21,10 +21,11 @@ from urllib.parse import unquote_to_bytes
 import pytest
 import structlog
 import trio
+from house import EDIT, SPACE, House, parts_of
 from mcp.shared.memory import create_connected_server_and_client_session
 
 from livememfs import log
-from livememfs.app import App, open_app
+from livememfs.app import open_app
 from livememfs.app.serving import mcp_server
 from livememfs.cli.main import main
 from livememfs.config import Settings
@@ -32,10 +33,8 @@ from livememfs.errors import LiveMemError
 from livememfs.pipelines import spaces
 from livememfs.testing.llm import LLMRequest, ScriptedLLM, consolidation_reply, digest_reply, remembered
 from livememfs.testing.observer import events_in, observation, summary, wants_summary
-from livememfs.tree.node import Caller, Directory, File, OpenMode
+from livememfs.tree.node import Caller, OpenMode
 
-SPACE = "alpha"
-EDIT, WRITE = OpenMode(write=True), OpenMode(read=False, write=True, truncate=True)
 PATIENCE = 10.0
 
 
@@ -47,66 +46,6 @@ def secret(door: str) -> str:
 def needle(door: str) -> str:
     """What is looked for of it: a slug may have cut off the rest."""
     return sha256(door.encode()).hexdigest()[:36]
-
-
-@dataclass
-class House:
-    """A bucket that is looked after, and the calls that a kernel, a client or an agent would make."""
-
-    app: App
-    call: Callable[..., Awaitable[Any]]
-    refused: dict[str, str] = field(default_factory=dict)
-
-    async def node(self, path: str) -> Any:
-        """The node of a path in the space."""
-        found: Any = await self.app.tree.child(SPACE)
-        for part in path.split("/"):
-            found = await found.child(part)
-        return found
-
-    async def above(self, path: str) -> tuple[Directory, str]:
-        """The directory of a path in the space, and the name in it."""
-        folder, _, name = path.rpartition("/")
-        return await (self.node(folder) if folder else self.app.tree.child(SPACE)), name
-
-    async def write(self, path: str, text: str) -> None:
-        """`echo text > path`."""
-        folder, name = await self.above(path)
-        try:
-            file: File = await folder.child(name)  # type: ignore[assignment]  # tests write to files
-        except LiveMemError:
-            file = await folder.create(name, 0o644, Caller())
-        handle = await file.open(WRITE, Caller())
-        await handle.write(0, text.encode())
-        await handle.flush()
-        await handle.release()
-
-    async def ask(self, path: str, text: str) -> str:
-        """Write a request to an exchange file, and read the answer."""
-        handle = await (await self.node(path)).open(EDIT, Caller(pid=os.getpid()))
-        await handle.write(0, text.encode())
-        answer = b"".join([part async for part in _parts(handle)])
-        await handle.release()
-        return answer.decode()
-
-    async def hook(self, event: str, **given: Any) -> None:
-        """What an agent's hook tells."""
-        await self.ask(f".hooks/{event}", json.dumps({"session_id": "s", "hook_event_name": event, **given}))
-
-    async def tool(self, **given: Any) -> None:
-        """What an agent's hook tells of a tool."""
-        fields = {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": "x", **given}
-        await self.hook("PostToolUse", **fields)
-
-    async def rename(self, old: str, new: str) -> None:
-        """`mv`, in one directory."""
-        folder, name = await self.above(old)
-        await folder.rename(name, folder, new.rpartition("/")[2])
-
-
-async def _parts(handle: Any) -> Any:
-    while part := await handle.read(0, 1 << 16):
-        yield part
 
 
 Door = Callable[[House, str], Awaitable[Any]]
@@ -278,7 +217,7 @@ async def _wait(house: House, control: str, options: dict[str, Any]) -> None:
     await house.write(control, json.dumps(options))
     handle = await (await house.node(f"{control}.wait")).open(OpenMode(), Caller())
     with suppress(LiveMemError), trio.fail_after(PATIENCE):
-        async for _ in _parts(handle):
+        async for _ in parts_of(handle):
             pass
 
 
