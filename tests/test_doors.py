@@ -388,7 +388,7 @@ def test_each_door_was_open(found: Found) -> None:
 
 
 def test_another_programs_note_gets_no_farther_than_the_bucket(found: Found) -> None:
-    """Not into a request for a model, nor into the bank that came of it."""
+    """It is in the bucket already, and so on this disk; a model is asked without it."""
     assert needle(FOREIGN).encode() in found.places["bucket"]
     assert b"[redacted: github-token]" in found.places["requests"]
     assert needle(FOREIGN).encode() not in found.places["requests"]

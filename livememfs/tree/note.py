@@ -8,6 +8,7 @@ let what is private out of the memory of this process. Trio thread only.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -76,8 +77,8 @@ class NoteFile(ObjectFile):
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
         path, (public, found) = self.path, await _redacted(raw)
-        agent = privacy.redact(self.agent or self.context.agent_of(0))
-        found = tuple(sorted({*found, *agent.found, *privacy.redact(self.written).found}))
+        agent = _public(self.agent or self.context.agent_of(0))
+        found = tuple(sorted({*found, *agent.found, *_public(self.written).found}))
         sealed = self.live.form.seal(
             public,
             path=path,
@@ -170,7 +171,7 @@ class NoteFile(ObjectFile):
             if self.body.info is not None and self.body.info.etag == info.etag:
                 self.body.info = info
             self.key, self.name = info.key, info.key.rpartition("/")[2]
-        self._tell(privacy.redact(written).found)
+        self._tell(_public(written).found)
 
     def _key_for(self, written: str) -> str:
         """The key of a stored note that is from now on called `written`."""
@@ -192,8 +193,14 @@ class NoteFile(ObjectFile):
         return {META_NAME: self.written} if kept else {}
 
 
+@lru_cache(1_024)
+def _public(name: str) -> privacy.Redacted:
+    """What of a name may be kept. The same few are asked for again and again."""
+    return privacy.redact(name)
+
+
 def _is_public(name: str) -> bool:
-    return not privacy.redact(name).found
+    return not _public(name).found
 
 
 async def _redacted(data: bytes) -> tuple[bytes, tuple[str, ...]]:
