@@ -1,8 +1,9 @@
 """Structured logs on stderr.
 
-Owns the one configuration of structlog, and that no line steers a terminal or has a login in it. Refuses to log twice
-or to standard output: that belongs to the commands. What cannot be written is lost, and who logs does not hear of it.
-Call `configure` once, from the composition root, before other threads start; loggers may be used from any thread.
+Owns the one configuration of structlog, and that no line steers a terminal. Refuses to log twice or to standard output:
+that belongs to the commands. Refuses what is private, too: a name or an exception may have it. What cannot be written
+is lost, and who logs does not hear of it. Call `configure` once, from a command, before other threads start; loggers
+may be used from any thread.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import io
 import logging
 import sys
+from collections.abc import MutableMapping
 from contextlib import suppress
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import structlog
 
+from livememfs.records.privacy import redact, redact_value
 from livememfs.shown import harmless, without_login
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -56,6 +59,7 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _public,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -63,7 +67,29 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
         cache_logger_on_first_use=False,
     )
     # pyfuse3, botocore and httpx speak through the standard library: their warnings matter, their chatter does not.
-    logging.basicConfig(level=logging.WARNING, stream=lossy, format="%(asctime)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.WARNING, stream=cast("TextIO", _Public(lossy)), format="%(asctime)s %(name)s: %(message)s"
+    )
+
+
+class _Public:
+    """A stream that writes texts without what is private in them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write what is public."""
+        return self._stream.write(redact(text).text)
+
+    def flush(self) -> None:
+        """Flush."""
+        self._stream.flush()
+
+
+def _public(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """An event without what is private in it."""
+    return {name: redact_value(value)[0] for name, value in event.items()}
 
 
 def _unbuffered(stream: TextIO) -> TextIO:

@@ -15,7 +15,7 @@ import trio
 from livememfs.agents import claude, cursor
 from livememfs.agents.contract import Contract, payload
 from livememfs.errors import HookRefused, LiveMemError
-from livememfs.records.own import basic, wrapped
+from livememfs.records.own import HEAD, basic, without_marks
 from livememfs.records.turn import Turn
 
 if TYPE_CHECKING:
@@ -72,12 +72,11 @@ class Hooks:
     async def _told(self, space: str, contract: Contract, said: Said) -> str:
         """What is put into the answer."""
         if contract.wants == "context":
-            trouble = self._trouble()
-            warning = f"Warning from livememfs: {basic(trouble)}\n\n" if trouble else ""
-            return warning + await self._context(space, PAGE_PATIENCE)
+            trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
+            warning = f"Warning from livememfs: {basic(without_marks(trouble))}\n\n" if trouble else ""
+            return page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1)
         if contract.wants == "recall" and not said.skipped:
-            found = await self._prehook.turn(space, Turn(said.text, session=said.session))
-            return wrapped(found.block) if found.block else ""
+            return (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
         return ""
 
     def _went_wrong(self, space: str, path: str, error: LiveMemError) -> None:

@@ -49,6 +49,7 @@ from livememfs.pipelines.uses import Uses
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
+from livememfs.records.privacy import redact
 from livememfs.records.times import iso
 from livememfs.store.base import Store
 from livememfs.tree.context import Context
@@ -118,6 +119,8 @@ async def open_app(
     everything; its text names the files.
     """
     clock = clock or SystemClock()
+    public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
+    settings = settings.model_copy(update=public)  # both become names of objects
     store = open_store(settings, clock)
     model, observing = open_model(settings), open_observing_model(settings)
     replica: Replica | None = None

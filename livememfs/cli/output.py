@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from livememfs.errors import LiveMemError
+from livememfs.records.privacy import redact
 from livememfs.records.times import iso
 from livememfs.shown import harmless, in_a_line, without_login
 
@@ -70,7 +71,7 @@ def is_lost() -> bool:
 def complain(error: LiveMemError) -> None:
     """A failure in one sentence, and what to do about it."""
     advice = error.advice()
-    note(without_login(f"livememfs: {error}{f' ({advice})' if advice else ''}"))
+    note(redact(without_login(f"livememfs: {error}{f' ({advice})' if advice else ''}")).text)
 
 
 def print_json(value: Any) -> None:

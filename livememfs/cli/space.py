@@ -81,6 +81,7 @@ def create(
                 owner=user_name() if owner is None else owner,
                 rules=text,
                 distil=[distil.value] if distil is not None else [],
+                on_private=output.complain,
             )
 
     meta = run(work, _settings(choice))

@@ -22,6 +22,7 @@ from openai.types.chat import ChatCompletion
 
 from livememfs import errors
 from livememfs.llm.base import ChatMessage, ChatReply
+from livememfs.records.privacy import redact
 
 log = structlog.get_logger("livememfs.llm")
 
@@ -168,7 +169,7 @@ class OpenAIChat(_Endpoint):
             wanted["response_format"] = _JSON_OBJECT
             if schema is not None and _SCHEMA not in self._without:
                 wanted["response_format"] = {"type": _SCHEMA, _SCHEMA: {"name": "reply", "schema": schema}}
-        payload = [{"role": message.role, "content": message.content} for message in messages]
+        payload = await trio.to_thread.run_sync(_public, messages)
         try:
             with trio.fail_after(self._timeout):
                 completion = await self._ask(payload, wanted)
@@ -271,6 +272,11 @@ class OpenAIEmbeddings(_Endpoint):
             raise errors.ModelTimedOut(f"{self._timeout:g}") from None
         except _FAILURES as error:
             self._raise(error)
+
+
+def _public(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
+    """What may be sent of a request: other programs may have put anything into the bucket it was made from."""
+    return [{"role": message.role, "content": redact(message.content).text} for message in messages]
 
 
 def _why_empty(choice: object, finish: str) -> str:

@@ -38,6 +38,8 @@ NOTIFICATION = "a notification, not a prompt"
 NOT_OBSERVED = "an event that is not observed"
 EMPTY = "nothing was said"
 OFF = "observing is off"
+_NAMES = ("session", "id", "agent", "subagent", "project", "tool")
+"""The short fields of what a hook told: an agent, or whoever sets one up, may put anything into them."""
 _NOTIFICATIONS = (
     "<task-notification",
     "<task_notification",
@@ -119,10 +121,12 @@ class Capture:
         given, in_given = privacy.redact_value(value_without_own(said.input))
         gave, in_gave = privacy.redact_value(value_without_own(said.output))
         text = privacy.redact(without_own(said.text))
-        tool, project = privacy.redact(said.tool), privacy.redact(said.project)
-        found = tuple(sorted({*in_given, *in_gave, *text.found, *tool.found, *project.found}))
-        whole = replace(said, input=given, output=gave, text=text.text, tool=tool.text, project=project.text)
-        return whole, found, said.id or digest_id(said.kind, said.tool, given, gave, text.text)
+        named = {name: privacy.redact(getattr(said, name)) for name in _NAMES}
+        in_names = (kind for one in named.values() for kind in one.found)
+        found = tuple(sorted({*in_given, *in_gave, *text.found, *in_names}))
+        names: dict[str, Any] = {name: one.text for name, one in named.items()}
+        clean = replace(said, input=given, output=gave, text=text.text, **names)
+        return clean, found, clean.id or digest_id(clean.kind, clean.tool, given, gave, text.text)
 
     def _accept(self, space: str, said: Said, event_id: str) -> None:
         reason = self._not_captured(said)

@@ -20,7 +20,7 @@ from livememfs.pipelines.digest_inputs import DigestInputs, Known, within
 from livememfs.pipelines.judge import sources_of
 from livememfs.pipelines.pieces import Piece
 from livememfs.pipelines.plan import front_matter_faults, listed, printable, shown, text_faults
-from livememfs.records import keys
+from livememfs.records import keys, privacy
 from livememfs.records.ledger import Unsourced
 from livememfs.records.memory import CATEGORIES, TYPES, expiry
 from livememfs.records.sources import Sources, is_hard
@@ -97,6 +97,7 @@ def make_plan(
     reply: Mapping[str, Any], inputs: DigestInputs, *, lenient: bool = False, verbatim: bool = False
 ) -> DigestPlan:
     """The plan in a decoded reply. Raises ReplyRefused. `verbatim`: it was not a model that replied."""
+    reply = privacy.redact_value(reply)[0]
     faults = [f'the key "{key}" is missing' for key in sorted(_KEYS) if key not in reply]
     faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS]
     count = len(inputs.notes)

@@ -17,7 +17,7 @@ from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
 from livememfs.pipelines.describe import require_space
-from livememfs.pipelines.objects import OnPrivate, public, put_new, unheard
+from livememfs.pipelines.objects import OnPrivate, public, public_name, put_new, unheard
 from livememfs.records import keys
 from livememfs.records.memory import Memory, canonical_name, complete, sealed
 from livememfs.store.base import ObjectInfo
@@ -135,7 +135,8 @@ async def remember(
     memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
     if not memory.content.strip():
         raise BadRequest(path=path, detail="there is nothing in the memory")
-    data = sealed(replace(memory, extra={"agent": agent, **memory.extra}), path)
+    author = public_name(agent, path, on_private)
+    data = sealed(replace(memory, extra={"agent": author, **memory.extra}), path)
     while True:
         key = f"{space}/{collection}/{canonical_name(memory, token_hex(4))}"
         with suppress(PreconditionFailed):

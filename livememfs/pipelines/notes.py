@@ -13,7 +13,7 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import AlreadyExists, BadRequest, PreconditionFailed, TooLarge
 from livememfs.pipelines.describe import require_space
-from livememfs.pipelines.objects import OnPrivate, public, put_new, unheard
+from livememfs.pipelines.objects import OnPrivate, public, public_name, put_new, unheard
 from livememfs.records import frontmatter, keys
 from livememfs.records.note import Note, canonical_name, complete, uid_ending, uid_of
 
@@ -48,6 +48,9 @@ async def write_note(
     await require_space(replica, space)
     path, now = keys.live_key(space, written_name or "(new note)"), clock.now()
     data = public(_with_arguments(text, category, tags), path, on_private)
+    agent = public_name(agent, path, on_private)
+    if public_name(written_name, path, on_private) != written_name:
+        written_name = ""
     note, sealed = complete(data, path=path, written_name=written_name, space=space, agent=agent, now=now)
     if not note.body.strip():
         raise BadRequest(path=path, detail="there is nothing in the note")

@@ -13,6 +13,7 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.errors import (
     ConditionsUnsupported,
+    InvalidName,
     LiveMemError,
     NotText,
     ObjectMissing,
@@ -39,6 +40,20 @@ def public(text: str, path: str, on_private: OnPrivate) -> bytes:
     if found:
         on_private(privacy.told(path, found))
     return data
+
+
+def public_name(text: str, path: str, on_private: OnPrivate = unheard) -> str:
+    """What of a short text may be stored that somebody gave beside a file: the name of an agent, a description."""
+    found = privacy.redact(text)
+    if found.found:
+        on_private(privacy.told(path, found.found))
+    return found.text
+
+
+def public_as_it_is(name: str, what: str) -> None:
+    """Refuse a name that is kept as it is and has something private in it. InvalidName, which does not repeat it."""
+    if kinds := privacy.redact(name).found:
+        raise InvalidName(path=what, detail=f"it has something private in it ({', '.join(kinds)})")
 
 
 async def uploaded(replica: Replica, prefix: str, what: str) -> None:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_TEXT, MAX_TITLE, ObservationType, type_of
 from livememfs.records.own import basic, without_own
+from livememfs.records.privacy import redact
 from livememfs.records.session import SUMMARY_FIELDS
 
 Verdict = Literal["ok", "empty", "prose", "refusal", "overflow", "truncated", "unaccounted"]
@@ -216,8 +217,8 @@ def _list(body: str, name: str) -> tuple[str, ...]:
 
 
 def _clean(text: str, limit: int, *, lines: bool = False) -> str:
-    """Without entities, marks of our own, and characters that programs choke on."""
-    text = basic(without_own(_decoded(text))).replace("\0", "").strip()
+    """Without entities, marks of our own, what is private, and characters that programs choke on."""
+    text = basic(redact(without_own(_decoded(text))).text).replace("\0", "").strip()
     text = text if lines else " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "\u2026"
 

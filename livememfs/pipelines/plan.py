@@ -18,7 +18,7 @@ from livememfs.llm.reply import extract_json
 from livememfs.pipelines.coverage import Coverage, overlap_coverage, read_coverage, shares_words
 from livememfs.pipelines.gather import BankFile, Inputs
 from livememfs.pipelines.judge import judge
-from livememfs.records import frontmatter
+from livememfs.records import frontmatter, privacy
 from livememfs.records.edits import Edit, EditRefused
 from livememfs.records.ledger import Unsourced
 from livememfs.records.markdown import apply_edits
@@ -103,6 +103,7 @@ def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False, 
 
 def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
     """The plan in a decoded reply. Raises ReplyRefused."""
+    reply, private = privacy.redact_value(reply)
     faults = _key_faults(reply, account=not overlap)
     changes, named = _read_files(reply.get("bank_files", []), inputs, faults)
     removals = _read_removals(reply.get("intended_removals", []), inputs, faults)
@@ -125,6 +126,7 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
     if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
         raise ReplyRefused(listed(invented))
     reasons, odd = _read_reasons(reply.get("dropped", []))
+    odd = (*odd, f"something private in the reply was replaced ({', '.join(private)})") if private else odd
     return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons)
 
 

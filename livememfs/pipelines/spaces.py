@@ -29,7 +29,16 @@ from livememfs.pipelines.describe import (
     summary,
 )
 from livememfs.pipelines.export import Exported, Progress, export
-from livememfs.pipelines.objects import decode_text, put_new, uploaded
+from livememfs.pipelines.objects import (
+    OnPrivate,
+    decode_text,
+    public,
+    public_as_it_is,
+    public_name,
+    put_new,
+    unheard,
+    uploaded,
+)
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
@@ -74,8 +83,10 @@ async def create(
     owner: str = "",
     rules: str | None = None,
     distil: Sequence[str] = (),
+    on_private: OnPrivate = unheard,
 ) -> Meta:
-    """Make a space. Raises InvalidName, AlreadyExists, and what `seal_rules` raises for the rules' text.
+    """Make a space. Raises InvalidName, AlreadyExists, and what `seal_rules` raises for the rules' text. A name cannot
+    have a mark in it, so one with a credential is refused. `on_private` hears what was replaced elsewhere.
 
     :distil: which runs take notes out of `live/`, where it is not consolidation
 
@@ -83,11 +94,16 @@ async def create(
     no sentinel, and rules can still be sealed.
     """
     check_space_name(name)
-    data = None if rules is None else _check_rules(name, rules.encode("utf-8", "surrogatepass"))
+    public_as_it_is(name, "a space's name")
+    data = None if rules is None else public(rules, keys.rules_key(name), on_private)
+    if data is not None:
+        _check_rules(name, data)
+    key = keys.meta_key(name)
+    description, owner = (public_name(text, key, on_private) for text in (description, owner))
     extra = {"distil": list(distil)} if distil else {}
     meta = Meta(name, description, owner, clock.now().astimezone(UTC).replace(microsecond=0), extra=extra)
     try:
-        await put_new(replica, keys.meta_key(name), meta.render())
+        await put_new(replica, key, meta.render())
     except PreconditionFailed:
         raise AlreadyExists(path=name) from None
     for folder in (keys.LIVE, keys.BANK):
@@ -109,13 +125,12 @@ async def seal_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
     return await _put_rules(replica, space, data)
 
 
-def _check_rules(space: str, data: bytes) -> bytes:
+def _check_rules(space: str, data: bytes) -> None:
     path = keys.rules_key(space)
     if len(data) > MAX_RULES_BYTES:
         raise TooLarge(path=path, detail=f"{len(data)} bytes, and rules take {MAX_RULES_BYTES}")
     if not decode_text(data, path).strip():
         raise BadRequest(path=path, detail="rules without a word cannot be sealed")
-    return data
 
 
 async def _put_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:

@@ -33,6 +33,7 @@ from livememfs.errors import (
     TimedOut,
 )
 from livememfs.pipelines.lease import Leases
+from livememfs.pipelines.objects import public_as_it_is
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.names import check_space_name
@@ -300,6 +301,7 @@ def _check(name: str, permissions: Sequence[str], spaces: Sequence[str]) -> None
     """Refuse what no token can be. BadRequest, InvalidName."""
     if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         raise _bad(f"a name has 1 to {MAX_NAME} characters that can be seen")
+    public_as_it_is(name, "a token's name")
     unknown = sorted(set(permissions) - set(PERMISSIONS))
     if unknown or not permissions:
         raise _bad(f"permissions are some of {', '.join(PERMISSIONS)}, not {', '.join(unknown) or 'none'}")

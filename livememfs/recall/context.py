@@ -21,7 +21,7 @@ from livememfs.recall.timeline import fitting, legend, timeline
 from livememfs.records import keys
 from livememfs.records.memory import Memory
 from livememfs.records.observation import Observation
-from livememfs.records.own import basic, wrapped
+from livememfs.records.own import END, HEAD, basic, fenced
 from livememfs.records.session import Summary
 from livememfs.records.size import tokens
 
@@ -86,7 +86,7 @@ class ContextPages:
                     self._counts["failed"] += 1
                     self._failed[space] = trio.current_time()
                     log.info("context cannot be brought up to date", space=space, reason=str(error))
-        return self.last(space) or wrapped(self._whole(space, (), (), "", ()))
+        return self.last(space) or fenced(self._whole(space, (), (), "", ()))
 
     def last(self, space: str) -> str:
         """The page as it was made last; empty when none was. Asks nobody."""
@@ -104,7 +104,7 @@ class ContextPages:
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
         identity, goals = await self._texts(who), await self._texts(wishes)
-        text = wrapped(self._whole(space, identity, goals, await self._last_summary(space, sessions), observations))
+        text = fenced(self._whole(space, identity, goals, await self._last_summary(space, sessions), observations))
         self._pages[space] = _Known(stamp, sessions, (*who, *wishes), text)
         return text
 
@@ -204,7 +204,7 @@ class ContextPages:
         if summary:
             parts.append("\n".join(_cut(one, share // len(_SUMMED_UP)) for one in summary.split("\n")))
         more = _more(where, bool(found))
-        spent = sum(map(tokens, (*parts, more))) + 60
+        spent = sum(map(tokens, (HEAD, *parts, more, END))) + 60
         shown = fitting(found, max(self.budget - spent, 0))
         if shown:
             head = f"## Timeline (id, time UTC, kind, title, ~tokens to read it)\n{legend(shown)}"

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, Protocol
 
 from livememfs.recall.words import fold
-from livememfs.records.own import HEAD, basic
+from livememfs.records.own import END, HEAD, basic, fenced
 from livememfs.records.size import tokens
 
 Section = Literal["pinned", "relevant", "live"]
@@ -152,7 +152,7 @@ def tell(
     session.turn += 1
     left_out = {"told": 0, "alike": 0, "budget": 0}
     emitted: list[Candidate] = []
-    spent = tokens(HEAD)
+    spent = tokens(HEAD) + tokens(END)
     for one in _each_once(candidates):
         if _is_in_view(session, one, limits):
             left_out["told"] += 1
@@ -202,14 +202,12 @@ def _record(session: Session, emitted: Sequence[Candidate], limits: Limits) -> N
 
 def block(emitted: Sequence[Candidate]) -> str:
     """The text for the model; the same candidates give the same bytes."""
-    if not emitted:
-        return ""
-    lines = [HEAD]
+    lines: list[str] = []
     for section, title in TITLES.items():
         mine = [_line(one) for one in emitted if one.section == section]
         if mine:
             lines += [title, *mine]
-    return "\n".join(lines) + "\n"
+    return fenced("\n".join(lines))
 
 
 def _has(emitted: Sequence[Candidate], section: Section) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from livememfs.recall.query import Query
 from livememfs.recall.record import Record
 from livememfs.recall.words import content_words, fold
+from livememfs.records.own import END, HEAD, fenced
 from livememfs.records.size import tokens
 
 if TYPE_CHECKING:  # what it shows was found by others, who need numpy
@@ -36,7 +37,7 @@ def page(
     title = _title(query)
     remarks = [*notes, *found.remarks, *query.doubts]
     shown: list[str] = []
-    spent = tokens(title) + sum(map(tokens, remarks)) + 60
+    spent = sum(map(tokens, (HEAD, title, *remarks, END))) + 60
     for rank, (hit, path) in enumerate(zip(found.hits, paths, strict=True), 1):
         entry = _entry(rank, hit, path, query)
         if shown and spent + tokens(entry) > budget:
@@ -45,7 +46,7 @@ def page(
         spent += tokens(entry)
     left = len(found.hits) - len(shown)
     head = [f"# {title}", "", _summary(found, len(shown), left, budget), f"Read as: {query.describe()}."]
-    body = "\n".join([*head, *(f"Note: {_line(remark)}." for remark in remarks), "", *shown])
+    body = fenced("\n".join([*head, *(f"Note: {_line(remark)}." for remark in remarks), "", *shown]))
     return body.replace(_COST, str(tokens(body)), 1)
 
 
@@ -64,7 +65,7 @@ def explanation(query: Query, found: Found, paths: Sequence[str], *, notes: Sequ
         f"{found.strategy} search, {found.candidates} candidates, {len(found.hits)} shown.",
         "",
     ]
-    return "\n".join([*head, *(rows if found.hits else ["Nothing found."]), ""])
+    return fenced("\n".join([*head, *(rows if found.hits else ["Nothing found."])]))
 
 
 def _summary(found: Found, shown: int, left: int, budget: int) -> str:

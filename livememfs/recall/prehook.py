@@ -24,6 +24,7 @@ from livememfs.recall.inject import Candidate, Limits, Section, Session, Told, t
 from livememfs.recall.told import ToldFile
 from livememfs.recall.words import content_words
 from livememfs.records import keys, privacy
+from livememfs.records.own import HEAD, RECORDED
 from livememfs.records.turn import Turn
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Answer:
         """The answer for programs."""
         emitted = self.told.emitted if self.told is not None else ()
         return {
+            RECORDED: HEAD,
             "context": self.block,
             "turn": self.turn,
             "memories": [
@@ -136,14 +138,15 @@ class Prehook:
             self._counts["skipped"] += 1
             return Answer(0)
         public = await _redacted(turn.message)
-        turn = replace(turn, message=_looked_at(privacy.without_marks(public.text)))
+        session = privacy.redact(turn.session).text
+        turn = replace(turn, message=_looked_at(privacy.without_marks(public.text)), session=session)
         if not turn.message.strip():
             self._counts["skipped"] += 1
             return Answer(0, private=public.found)
         self._counts["turns"] += 1
-        session, lock = self._session(space, turn.session)
+        known, lock = self._session(space, session)
         async with lock:
-            answer = replace(await self._answer(space, turn, session), private=public.found)
+            answer = replace(await self._answer(space, turn, known), private=public.found)
         if answer.told is not None:
             self._counts["told"] += len(answer.told.emitted)
             self._used(space, [one.id for one in answer.told.emitted if one.section != "live"])

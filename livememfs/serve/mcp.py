@@ -29,6 +29,7 @@ from livememfs.errors import LiveMemError, NotFound, TimedOut
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
+from livememfs.records.own import HEAD, RECORDED, fenced
 from livememfs.serve import bank_tools
 from livememfs.serve.toolbox import Call, Tool, check_space
 from livememfs.serve.tools import TOOLS
@@ -191,7 +192,7 @@ class McpServer:
                 self._progress(),
             )
             with trio.move_on_after(CALL_SECONDS if name not in LONG else float("inf")) as patience:
-                answer = await tool.call(call, arguments)
+                answer = {RECORDED: HEAD, **await tool.call(call, arguments)}
             if patience.cancelled_caught:
                 raise TimedOut(name)
         except LiveMemError as error:
@@ -257,7 +258,7 @@ class McpServer:
         except (LiveMemError, trio.TooSlowError) as error:
             code = -32002 if isinstance(error, NotFound) else types.INVALID_PARAMS
             raise McpError(types.ErrorData(code=code, message=str(error) or "no answer")) from None
-        return [ReadResourceContents(content=text, mime_type="text/markdown")]
+        return [ReadResourceContents(content=fenced(text), mime_type="text/markdown")]
 
     async def _subscribe(self, uri: AnyUrl) -> None:
         access, _ = await self._who()

@@ -39,6 +39,7 @@ async def space_create(call: Call, space_id: str, description: str = "", rules: 
         description=description,
         owner=owner or call.agent,
         rules=rules or None,
+        on_private=call.warn,
     )
     return {"space_id": space_id, "created_at": iso(meta.created_at)}
 

@@ -1,7 +1,7 @@
 """The two lists that tell a user what went wrong: `errors.ndjson` and `conflicts.ndjson`.
 
-Owns the last lines of each, in memory. Refuses note bodies and secrets, and what steers the terminal of whoever
-reads it: a line names a path, never a content. Trio thread only.
+Owns the last lines of each, in memory. Refuses note bodies and secrets: a line names a path, never a content, and
+what is private in a name is replaced. Refuses what steers the terminal of whoever reads it. Trio thread only.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from livememfs.records.privacy import redact
 from livememfs.records.space import iso
 from livememfs.shown import harmless, without_login
 
@@ -88,4 +89,5 @@ def _encoded(lines: Iterable[str]) -> bytes:
 
 
 def _line(**fields: str) -> str:
-    return harmless(without_login(json.dumps(fields, ensure_ascii=False))) + "\n"
+    public = {name: redact(without_login(text)).text for name, text in fields.items()}
+    return harmless(json.dumps(public, ensure_ascii=False)) + "\n"

@@ -8,12 +8,15 @@ let what is private out of the memory of this process. Trio thread only.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 import trio
 
 from livememfs import errors
 from livememfs.cache.conflicts import META_NAME
+from livememfs.pipelines.objects import public_as_it_is
 from livememfs.records import names, privacy
 from livememfs.records.note import order_of
 from livememfs.tree.body import Body
@@ -74,12 +77,14 @@ class NoteFile(ObjectFile):
         if not raw:
             return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
         path, (public, found) = self.path, await _redacted(raw)
+        agent = _public(self.agent or self.context.agent_of(0))
+        found = tuple(sorted({*found, *agent.found, *_public(self.written).found}))
         sealed = self.live.form.seal(
             public,
             path=path,
             written_name=self.written or self.name,
             space=self.live.space,
-            agent=self.agent or self.context.agent_of(0),
+            agent=agent.text,
             now=self.context.clock.now(),
             former=await self._former(),
         )
@@ -90,12 +95,20 @@ class NoteFile(ObjectFile):
         with pending_attrs(self) as attrs:
             info = await self.store(body, sealed.data, self.meta(attrs))
         body.saved, body.info = changes, info
-        if found:
-            self.context.errors.record("privacy", path, privacy.told(path, found))
+        self._tell(found)
         self._settle(info, as_stored=body is self.body and raw == sealed.data)
+
+    def _tell(self, found: tuple[str, ...]) -> None:
+        """Tell the writer what was replaced, if anything was."""
+        if found:
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
 
     async def draft(self) -> bytes:
         return (await _redacted(self.body.value()))[0]
+
+    @property
+    def draft_path(self) -> str:
+        return privacy.redact(self.path).text
 
     def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
         """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
@@ -127,7 +140,7 @@ class NoteFile(ObjectFile):
     def _free_key(self, sealed: Sealed) -> str:
         """A canonical key nobody has, as far as is known. What is written under a canonical name keeps that name."""
         form, prefix = self.live.form, self.live.prefix
-        if form.uid_of(self.name):
+        if form.uid_of(self.name) and _is_public(self.name):
             return prefix + self.name
         order = 0
         if sealed.at is not None:
@@ -135,6 +148,8 @@ class NoteFile(ObjectFile):
         return self._first_free(lambda uid: prefix + sealed.named(uid), self.written, order)
 
     def _first_free(self, key_of: Callable[[str], str], written: str, order: int) -> str:
+        if not _is_public(written):
+            written = token_hex(8)  # digits that follow from a name would let it be guessed
         for uid in self.live.form.uids(self.live.space, written, order):
             key = key_of(uid)
             if self.context.replica.now(key) is None:
@@ -152,26 +167,40 @@ class NoteFile(ObjectFile):
             self.written = written
             moved = self.context.replica.move(info, self._key_for(written), replaces=None)
             meta = {name: value for name, value in inherited(info).items() if name != META_NAME}
-            if not self.live.form.uid_of(written):
-                meta[META_NAME] = written
-            info = self.context.replica.restamp(moved, meta)
+            info = self.context.replica.restamp(moved, meta | self._name_meta())
             if self.body.info is not None and self.body.info.etag == info.etag:
                 self.body.info = info
             self.key, self.name = info.key, info.key.rpartition("/")[2]
+        self._tell(_public(written).found)
 
     def _key_for(self, written: str) -> str:
         """The key of a stored note that is from now on called `written`."""
         form, prefix = self.live.form, self.live.prefix
-        if not form.uid_of(self.name) or form.uid_of(written):
+        canonical = form.uid_of(self.name)
+        if not canonical:
+            public_as_it_is(written, self.path)
+        if not canonical or (form.uid_of(written) and _is_public(written)):
             return prefix + written
-        order = order_of(form.uid_of(self.name))
+        order = order_of(canonical)
         return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written, order)
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
-        meta = super().meta(attrs)
-        if self.written and not self.live.form.uid_of(self.written):
-            meta[META_NAME] = self.written
-        return meta
+        return super().meta(attrs) | self._name_meta()
+
+    def _name_meta(self) -> dict[str, str]:
+        """The written name as the bucket keeps it. One with something private in it is known to this mount alone."""
+        kept = self.written and not self.live.form.uid_of(self.written) and _is_public(self.written)
+        return {META_NAME: self.written} if kept else {}
+
+
+@lru_cache(1_024)
+def _public(name: str) -> privacy.Redacted:
+    """What of a name may be kept. The same few are asked for again and again."""
+    return privacy.redact(name)
+
+
+def _is_public(name: str) -> bool:
+    return not _public(name).found
 
 
 async def _redacted(data: bytes) -> tuple[bytes, tuple[str, ...]]:

@@ -91,6 +91,11 @@ class ObjectFile(File):
         """What of the loaded content may be kept on the local disk before it is closed."""
         return self.body.value()
 
+    @property
+    def draft_path(self) -> str:
+        """The path by which that is found again."""
+        return self.path
+
     def check_writable(self) -> None:
         """Raise when this file cannot be written to."""
 

@@ -1,4 +1,4 @@
-"""`.livememfs/rejected/`: what a model said that was refused, as it said it.
+"""`.livememfs/rejected/`: what a model said that was refused, as it said it but for what is private.
 
 Owns the keeping of those replies, for a day and within limits, and the view of them. With a folder they outlive the
 process; what is in it that we did not write is left alone. Refuses every change by hand, and to fail: a reply that
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from livememfs import errors
+from livememfs.records.privacy import redact
 from livememfs.records.times import iso
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
@@ -77,7 +78,7 @@ class RejectedReplies:
         self._refused += 1
         now = self._clock.now()
         head = f"when: {iso(now)}\nspace: {space}\nrefused: {' '.join(reason.split())}\n\n"
-        data = (head + text).encode("utf-8", "backslashreplace")
+        data = redact(head + text).text.encode("utf-8", "backslashreplace")
         name = self._free_name(now, space)
         if len(data) > KEPT_BYTES or not self._write(name, data):
             self._lost += 1

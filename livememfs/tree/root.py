@@ -240,7 +240,7 @@ class Root(PlainDirectory):
             if not body.dirty or not body.loaded or file.orphaned:
                 context.written.discard(file)
                 continue
-            path, changes = file.path, body.changes
+            path, changes = file.draft_path, body.changes
             paths.add(path)
             if drafts.lacks(path, body.size, changes):
                 drafts.keep(path, await file.draft(), changes)

@@ -1,7 +1,7 @@
 """`_rules.md`: written once, then sealed.
 
 Owns the draft of a space's rules while they do not exist, and the one conditional put that seals them. Refuses any
-change after that (EROFS). Trio thread only.
+change after that (EROFS), and to keep what is private. Trio thread only.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.pipelines import spaces
-from livememfs.records import keys
+from livememfs.records import keys, privacy
+from livememfs.tree.body import Body
 from livememfs.tree.objectfile import ObjectFile
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
-    from livememfs.tree.body import Body
     from livememfs.tree.context import Context
     from livememfs.tree.node import Directory
 
@@ -49,6 +49,13 @@ class RulesFile(ObjectFile):
             return  # `> _rules.md` says nothing yet
         if self.sealed:  # the descriptor that sealed them goes on writing
             raise self.refuse("writing")
-        info = await spaces.seal_rules(self.context.replica, self.space, data)
+        public, found = privacy.redact_file(data)
+        info = await spaces.seal_rules(self.context.replica, self.space, public)
         self.key, body.info, body.saved = info.key, info, changes
         self.mtime_ns = None
+        if found:  # the descriptor that wrote goes on seeing its own bytes
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
+            self.body = Body(info)
+
+    async def draft(self) -> bytes:
+        return privacy.redact_file(self.body.value())[0]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.records.own import fenced
 from livememfs.tree.computed import ComputedFile
 from livememfs.tree.node import Attrs, Directory, Node, Symlink, check_name
 
@@ -91,7 +92,7 @@ class SearchDirectory(_Computed):
         assert pages is not None  # the caller looked
 
         async def content() -> bytes:
-            return (await pages.around(self.space, observation) or "").encode()
+            return fenced(await pages.around(self.space, observation) or "").encode()
 
         if await pages.around(self.space, observation) is None:
             raise errors.NotFound(path=self.path_of(name))

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.pipelines.capture import Said
+from livememfs.pipelines.objects import public_as_it_is, public_name
 from livememfs.records import keys, names
 from livememfs.records.session import Session
 from livememfs.tree.bank import ReadOnlyFile
@@ -75,11 +76,13 @@ class SessionsDirectory(Directory):
         if keys.session_slug(name) != name:
             detail = "a session is called by up to 64 of A-Z a-z 0-9 . _ -, and by no dot first"
             raise errors.InvalidName(path=self.path_of(name), detail=detail)
+        public_as_it_is(name, self.path)
         listing = await self.context.replica.listing(self.prefix)
         if name in listing.folders:
             raise errors.AlreadyExists(path=self.path_of(name))
         now = self.context.clock.now()
-        session = Session(name, self.space, now, now, agent=self.context.agent_of(caller.pid))
+        agent = public_name(self.context.agent_of(caller.pid), self.path)
+        session = Session(name, self.space, now, now, agent=agent)
         self.context.replica.save(keys.session_key(self.space, name), session.render(), meta={}, base=None)
         return self._session(name)
 

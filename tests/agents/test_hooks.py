@@ -20,13 +20,14 @@ from livememfs.cache.database import Database
 from livememfs.cache.inbox import Inbox
 from livememfs.errors import HookRefused, LiveMemError, NoSpace
 from livememfs.pipelines.capture import EMPTY, NOT_OBSERVED, SUBAGENT, Capture, Said
-from livememfs.records.own import CLOSE, HEAD, OPEN
+from livememfs.records.own import END, HEAD
 from livememfs.records.turn import Turn
 from livememfs.testing.clock import ManualClock
 
 SPACE = "alpha"
-CONTEXT = f"{OPEN}\n# Memory of alpha\n{CLOSE}\n"
-BLOCK = f"{HEAD}\nGood to know here, whatever is asked:\n- fact: we chose PostgreSQL\n"
+PAGE = f"# Memory of alpha\n{END}\n"
+CONTEXT = f"{HEAD}\n{PAGE}"
+BLOCK = f"{HEAD}\nGood to know here, whatever is asked:\n- fact: we chose PostgreSQL\n{END}\n"
 HERE = {"session_id": "s-1", "cwd": "/home/me/p", "transcript_path": "/x", "permission_mode": "default"}
 ROOM = {"conversation_id": "c-1", "generation_id": "g", "workspace_roots": ["/home/me/p", "/q"], "user_email": "a@b"}
 
@@ -186,7 +187,7 @@ async def test_answers_are_these_bytes(doubles: Doubles, name: str) -> None:
     event, given_, said = PAYLOADS[name]
     expected = {
         "SessionStart": answered("SessionStart", CONTEXT),
-        "UserPromptSubmit": answered("UserPromptSubmit", f"{OPEN}\n{BLOCK}{CLOSE}\n"),
+        "UserPromptSubmit": answered("UserPromptSubmit", BLOCK),
         "beforeSubmitPrompt": b'{"continue": true}',
     }.get(event, b"{}")
 
@@ -232,7 +233,7 @@ async def test_what_keeps_events_from_being_observed_is_said_first(doubles: Doub
 
     text = json.loads(await doubles.ask("SessionStart", HERE))["hookSpecificOutput"]["additionalContext"]
 
-    assert text == f"Warning from livememfs: observing has been failing since noon \ufffd\n\n{CONTEXT}"
+    assert text == f"{HEAD}\nWarning from livememfs: observing has been failing since noon \ufffd\n\n{PAGE}"
     assert b"Warning" not in await doubles.ask("UserPromptSubmit", {**HERE, "prompt": "Hi"})
 
 

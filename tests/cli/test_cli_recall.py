@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from commandline import Cli
 
+from livememfs.records.own import HEAD
+
 DATABASE = "We chose PostgreSQL as the database of the orders service"
 
 
@@ -35,7 +37,7 @@ def told(cli: Cli, *arguments: str, stdin: bytes = b"") -> Any:
 
 def test_the_block_is_printed_once_a_session(cli: Cli, remembered: str) -> None:
     first = cli("recall", remembered, "which database?", "--session", "one")
-    assert (first.code, first.out.startswith("[Memory:")) == (0, True)
+    assert (first.code, first.out.startswith(HEAD)) == (0, True)
     assert f"- decision: {DATABASE}\n" in first.out
 
     assert cli("recall", remembered, "which database?", "--session", "one").out == ""

@@ -15,6 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from livememfs.cli.main import main
+from livememfs.records.own import HEAD
 
 
 def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **environ: str) -> str:
@@ -65,7 +66,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_is_printed_with_keys(home: Path) -> None:
     page = livememfs(home, "search", "which database PostgreSQL", "--space", "alpha")
 
-    assert page.startswith("# which database PostgreSQL\n")
+    assert page.startswith(f"{HEAD}\n# which database PostgreSQL\n")
     assert "1. [We chose PostgreSQL for the orders service.](<alpha/live/" in page
 
 

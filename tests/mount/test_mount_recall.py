@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from machine import Mount, StartMount, clean_environment, sh
 
+from livememfs.records.own import HEAD
 from livememfs.tree.exchange import USAGE
 
 TOLD_WITHIN = 20.0
@@ -69,7 +70,7 @@ def turns(mount: Mount) -> int:
 def test_a_shell_asks_with_nothing_but_builtins(space: Path) -> None:
     answer = ask(space, "which database did we choose?")
 
-    assert answer.startswith("[Memory:")
+    assert answer.startswith(HEAD)
     assert f"- decision: {DATABASE}\n" in answer
     assert ask(space, "and which database was it?") == "", "a second shell of the same terminal"
     assert DATABASE in sh(f"setsid -w sh -c '{ASK.format('which database?')}'", cwd=space).stdout, "another terminal"
@@ -96,7 +97,7 @@ def test_programs_talk_json_in_sessions_that_they_name(space: Path) -> None:
     first = ask_json(space, "which database did we choose?", "mine")
 
     assert DATABASE in told(first)
-    assert set(first) == {"context", "turn", "memories", "left_out", "notes", "ms"}
+    assert set(first) == {"recorded", "context", "turn", "memories", "left_out", "notes", "ms"}
     (path,) = [one["path"] for one in first["memories"] if one["text"] == DATABASE]
     assert DATABASE in (space.parent / path).read_text()
     assert told(ask_json(space, "which database did we choose?", "mine")) == []

@@ -31,7 +31,7 @@ from livememfs.pipelines.capture import (
     Said,
 )
 from livememfs.records.event import STORED_CHARACTERS, Event
-from livememfs.records.own import LEFT_OUT, wrapped
+from livememfs.records.own import LEFT_OUT, fenced
 from livememfs.testing.clock import START, ManualClock
 
 sys.path.append(str(Path(__file__).parent.parent / "records"))
@@ -214,7 +214,7 @@ async def test_what_is_not_private_is_not_told_of() -> None:
 
 async def test_context_that_we_gave_is_left_out_of_every_text() -> None:
     world = World()
-    block = wrapped("- what was known")
+    block = fenced("- what was known")
 
     await world.take("prompt", text=f"{block}Mend it")
     await world.take(tool="Bash", input={"command": "cat context.md"}, output={"stdout": f"a\n{block}"})

@@ -6,7 +6,7 @@ import pytest
 
 from livememfs.pipelines.observe_reply import Draft, Reply, read
 from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_TEXT, MAX_TITLE
-from livememfs.records.own import LEFT_OUT, wrapped
+from livememfs.records.own import LEFT_OUT, fenced
 from livememfs.records.session import SUMMARY_FIELDS
 from livememfs.testing.observer import observation, skip, summary
 
@@ -223,7 +223,7 @@ def test_lines_stay_in_narratives_and_nowhere_else() -> None:
 
 
 def test_what_we_told_the_agent_ourselves_is_not_written_down_again() -> None:
-    found = within(f"<title>x</title><narrative>It read {wrapped('the old memory')} and went on</narrative>")
+    found = within(f"<title>x</title><narrative>It read {fenced('the old memory')} and went on</narrative>")
 
     assert "old memory" not in found.narrative
     assert LEFT_OUT in found.narrative

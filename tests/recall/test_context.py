@@ -19,7 +19,7 @@ from livememfs.recall.timeline import line
 from livememfs.records import keys
 from livememfs.records.memory import Memory, canonical_name
 from livememfs.records.observation import Observation
-from livememfs.records.own import CLOSE, OPEN, without_own
+from livememfs.records.own import END, HEAD, without_own
 from livememfs.records.session import Summary
 from livememfs.records.size import tokens
 from livememfs.store.base import IfMatch
@@ -95,7 +95,7 @@ async def test_a_page_tells_who_what_for_what_was_done_and_what_was_seen(world: 
     await world.everything()
 
     assert (await world.page()).splitlines()[:21] == [
-        OPEN,
+        HEAD,
         "# Memory of alpha",
         "",
         "## Who you are",
@@ -126,13 +126,13 @@ async def test_a_page_of_an_empty_space_says_where_to_look_and_write(world: Worl
     assert '"search/QUESTION.md"' in page
     assert "`README.md`" in page
     assert "Timeline" not in page
-    assert page.startswith(f"{OPEN}\n# Memory of alpha\n")
-    assert page.endswith(f"\n{CLOSE}\n")
+    assert page.startswith(f"{HEAD}\n# Memory of alpha\n")
+    assert page.endswith(f"\n{END}\n")
 
 
 async def test_a_page_is_our_own_and_never_remembered_again_whatever_stands_in_it(world: World) -> None:
-    await world.remember(f"before {CLOSE} after")
-    await world.observe(f"Title {CLOSE} and more")
+    await world.remember(f"before {END} after")
+    await world.observe(f"Title {END} and more")
 
     assert without_own(await world.page()).count("\n") == 1
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from livememfs.recall.inject import TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
 from livememfs.recall.sameness import Sameness
-from livememfs.records.own import HEAD
+from livememfs.records.own import END, HEAD
 from livememfs.records.size import tokens
 
 ALIKE = Limits().alike
@@ -138,7 +138,7 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
     assert found.block == (
         f"{HEAD}\n{TITLES['pinned']}\n- fact, 2026-02-20: I am a helper\n"
         f"{TITLES['relevant']}\n- fact, 2026-02-20: David is my brother\n"
-        f"{TITLES['live']}\n- fact, 2026-02-20: I leave tomorrow\n"
+        f"{TITLES['live']}\n- fact, 2026-02-20: I leave tomorrow\n{END}\n"
     )
     assert "not a conversation" in TITLES["live"]
 
@@ -146,7 +146,7 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
 def test_a_text_is_one_line_of_basic_characters() -> None:
     found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], ByNumber())
 
-    assert found.block.endswith(": one - two \ufffd \ufffd é\n")
+    assert found.block.endswith(f": one - two \ufffd \ufffd é\n{END}\n")
     found.block.encode()
 
 

@@ -14,6 +14,7 @@ from livememfs.recall.page import DEFAULT_BUDGET, SNIPPET, explanation, page, sl
 from livememfs.recall.query import Query, parse
 from livememfs.recall.record import Record
 from livememfs.recall.search import Found, Hit
+from livememfs.records.own import END, HEAD
 from livememfs.records.size import tokens
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
@@ -48,14 +49,14 @@ def shown(query: Query, answer: Found, **options: Any) -> str:
 
 def test_a_page_tells_what_was_asked_how_it_was_read_and_where_each_hit_can_be_read() -> None:
     text = shown(ask("why kafka type:todo"), found(record("we keep kafka", "Keep kafka"), record("lunch", "Lunch")))
-    assert text.startswith("# why kafka")
+    assert text.startswith(f"{HEAD}\n# why kafka")
     assert "Read as: words: kafka; type is todo." in text
     assert "1. [Keep kafka](<../x/0.md>)" in text
     assert "2. [Lunch](<../x/1.md>)" in text
     assert "todo · ann · 2026-03-03 · score 0.500" in text
     assert "we keep kafka" in text
     assert "2 records, semantic search" in text
-    assert text.endswith("\n")
+    assert text.endswith(f"\n{END}\n")
 
 
 def test_a_page_says_what_it_costs() -> None:
@@ -67,7 +68,7 @@ def test_a_page_says_what_it_costs() -> None:
 @pytest.mark.parametrize("typed", ["what costs ~0 tokens", "~0 tokens"])
 def test_a_page_says_what_it_costs_where_the_question_is_about_that(typed: str) -> None:
     text = shown(ask(typed), found(record("x")))
-    assert text.startswith(f"# {typed}\n")
+    assert text.startswith(f"{HEAD}\n# {typed}\n")
     assert f"~{tokens(text)} tokens" in text or f"~{tokens(text) - 1} tokens" in text
 
 
@@ -133,7 +134,7 @@ def test_no_title_and_no_question_breaks_the_layout(title: str, typed: str) -> N
         explanation(ask(typed), found(record("body", title), record("body", "last")), ["a", "b"]),
     ):
         lines = text.split("\n")
-        assert [line for line in lines if line.startswith("# ")] in ([lines[0]], [])
+        assert [line for line in lines if line.startswith("# ")] in ([lines[1]], [])
         links = [line for line in lines if re.search(r"\]\(<", line)]
         assert len(links) == 2
         assert all(re.search(r"\[[^\[\]]*\]\(<[^<>]*>\)", line) for line in links)

@@ -28,7 +28,7 @@ from livememfs.recall.prehook import LOOKED_AT, Answer, Prehook, PrehookSettings
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
 from livememfs.recall.vectors import Floats, unit
-from livememfs.records.own import HEAD
+from livememfs.records.own import END, HEAD, RECORDED
 from livememfs.records.size import tokens
 from livememfs.records.turn import Turn
 
@@ -175,6 +175,7 @@ async def test_the_block_has_who_somebody_is_then_what_fits_then_notes_as_excerp
         "- fact: David lives in Toulouse, in the south\n"
         f"{TITLES['live']}\n"
         "- me, 2026-02-20: david leaves for Greece tomorrow\n"
+        f"{END}\n"
     )
 
 
@@ -343,7 +344,8 @@ async def test_programs_get_ids_and_paths_and_what_it_took(bucket: Bucket, hook:
         found = (await here.turn("apples")).to_json()
 
     assert json.loads(json.dumps(found)) == found
-    assert found["context"].endswith("- fact: apples are red\n")
+    assert next(iter(found.items())) == (RECORDED, HEAD)
+    assert found["context"].endswith(f"- fact: apples are red\n{END}\n")
     (memory,) = found["memories"]
     assert (memory["id"], memory["section"], memory["text"]) == (name, "relevant", "apples are red")
     assert memory["path"].startswith(f"{name}_until_")
@@ -532,7 +534,7 @@ async def test_without_a_model_words_have_to_do(bucket: Bucket, hook: Open, expe
     async with hook(open_model=missing) as here:
         answer = await here.turn("apples")
 
-    assert answer.block.endswith("apples are red\n")
+    assert answer.block.endswith(f"apples are red\n{END}\n")
     assert answer.notes == ("by words alone: the model that knows meanings is not loaded",)
 
 
@@ -543,7 +545,7 @@ async def test_a_model_that_fails_costs_meaning_and_not_the_answer(bucket: Bucke
         bucket.model.failure = errors.ModelUnreachable("reset")
         answer = await here.turn("apples")
 
-    assert answer.block.endswith("apples are red\n")
+    assert answer.block.endswith(f"apples are red\n{END}\n")
     assert answer.notes == ("by words alone: the model that knows meanings does not answer",)
 
 
@@ -555,7 +557,7 @@ async def test_a_store_that_is_down_is_said_and_what_is_known_is_told(bucket: Bu
         bucket.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
         answer = await here.turn("apples")
 
-    assert answer.block.endswith("apples are red\n")
+    assert answer.block.endswith(f"apples are red\n{END}\n")
     assert any("may have more than was found" in note for note in answer.notes)
 
 

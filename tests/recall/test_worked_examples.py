@@ -24,6 +24,7 @@ from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.model import Model
 from livememfs.recall.prehook import Answer, Prehook, PrehookSettings
 from livememfs.recall.told import ToldFile
+from livememfs.records.own import HEAD
 from livememfs.records.turn import Turn
 
 USE_POSTGRES = "Decision: Use PostgreSQL for persistence layer"
@@ -118,7 +119,7 @@ async def test_a_change_of_mind_in_three_messages_finds_the_decision_it_changes(
 
     assert answer.turn == 1
     assert USE_POSTGRES in told(answer)
-    assert "[Memory:" in answer.block
+    assert HEAD in answer.block
 
 
 @pytest.mark.parametrize("question", ["Tu es qui ?", "who are you?"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -10,6 +11,7 @@ from mcp import ClientSession
 from mcp.types import CallToolResult
 
 from livememfs.app import App
+from livememfs.records.own import HEAD, RECORDED
 
 SPACE = "alpha"
 
@@ -29,6 +31,8 @@ class Client:
         result = await self.raw(name, **arguments)
         assert not result.isError, result.content[0].text  # type: ignore[union-attr]  # failures are texts
         assert result.structuredContent is not None
+        assert next(iter(result.structuredContent.items())) == (RECORDED, HEAD)
+        assert json.loads(result.content[0].text) == result.structuredContent  # type: ignore[union-attr]  # it is a text
         return result.structuredContent
 
     async def refused(self, name: str, /, **arguments: Any) -> str:

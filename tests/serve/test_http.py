@@ -24,6 +24,7 @@ from livememfs.app import App
 from livememfs.app.serving import http_server
 from livememfs.errors import UsageError
 from livememfs.pipelines import spaces
+from livememfs.records.own import HEAD
 from livememfs.serve.http import Address, HttpServer
 
 # Under trio, the SDK's client leaves generators of its HTTP library to the garbage collector.
@@ -130,7 +131,7 @@ async def test_files_of_the_bank_are_resources_and_their_changes_are_told(site: 
         listed = (await client.session.list_resources()).resources
         assert uri in [str(one.uri) for one in listed]
         read = await client.session.read_resource(AnyUrl(uri))
-        assert read.contents[0].text.startswith("# activeContext")  # type: ignore[union-attr]  # it is a text
+        assert read.contents[0].text.startswith(f"{HEAD}\n# activeContext")  # type: ignore[union-attr]  # it is a text
         await client.session.subscribe_resource(AnyUrl(uri))
         heard.clear()
         await site.app.replica.put(f"{SPACE}/bank/activeContext.md", b"# activeContext\n\nother\n")

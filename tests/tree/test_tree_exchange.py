@@ -21,6 +21,7 @@ from livememfs.recall.index import Index
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
 from livememfs.recall.told import ToldFile
+from livememfs.records.own import END, HEAD
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
 from livememfs.tree.node import AttrChange, Caller, File, Handle, OpenMode
@@ -101,8 +102,8 @@ async def test_what_is_written_is_asked_and_what_is_read_is_the_answer(talking: 
 
     answer = await talking.ask("which database did we choose?\n")
 
-    assert answer.startswith("[Memory:")
-    assert answer.endswith("- fact: we chose PostgreSQL as the database\n")
+    assert answer.startswith(f"{HEAD}\n")
+    assert answer.endswith(f"- fact: we chose PostgreSQL as the database\n{END}\n")
 
 
 async def test_several_writes_before_the_first_read_are_one_turn(talking: Talking) -> None:
@@ -137,7 +138,7 @@ async def test_an_answer_is_read_in_parts_of_any_size_and_ends(talking: Talking)
     while parts[-1]:
         parts.append(await handle.read(0, 7))
 
-    assert b"".join(parts).decode().endswith("café\n")
+    assert b"".join(parts).decode().endswith(f"café\n{END}\n")
     assert await handle.read(0, 100) == b""
     assert turns(talking) == 1
 
@@ -146,7 +147,7 @@ async def test_what_was_left_unread_is_gone_with_the_next_request(talking: Talki
     await talking.write("alpha/memories/db", "we chose PostgreSQL as the database")
     handle = await talking.open()
     await handle.write(0, b"hello")
-    assert await handle.read(0, 4) == b"[Mem"
+    assert await handle.read(0, 4) == b"[liv"
 
     await handle.write(0, b"hello again")
 

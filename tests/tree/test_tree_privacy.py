@@ -187,6 +187,62 @@ async def test_a_memory_without_a_file_goes_the_same_way(world: World, here: Hos
 # --- .recall -----------------------------------------------------------------------------------------------------
 
 
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+async def test_a_file_whose_name_is_private_goes_by_it_in_this_mount_alone(
+    world: World, here: Host, there: Host, folder: str
+) -> None:
+    await here.write(f"alpha/{folder}/{TOKEN}.md", "one\n")
+    await here.write(f"alpha/{folder}/{TOKEN}.md", "two\n")
+
+    assert (await here.read(f"alpha/{folder}/{TOKEN}.md")).endswith(b"two\n")
+    [key] = [key for key in await world.bucket() if key.startswith(f"alpha/{folder}/2")]
+    assert (await world.memory.head(key)).meta.get("livememfs-name") is None  # type: ignore[union-attr]  # HEAD tells it
+    assert TOKEN not in await everything(world, here)
+    assert told(here)[0]["path"] == f"alpha/{folder}/[redacted: github-token].md"
+    assert not await there.exists(f"alpha/{folder}/{TOKEN}.md")
+    assert (await there.read(key)).endswith(b"two\n")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+async def test_two_private_names_are_two_files_and_digits_tell_nothing_of_either(
+    world: World, here: Host, folder: str
+) -> None:
+    for name in (TOKEN, f"{TOKEN[:-1]}c", "plan"):
+        await here.write(f"alpha/{folder}/{name}", f"about {name[-1]}\n")
+    await here.rename(f"alpha/{folder}/plan", f"alpha/{folder}/{TOKEN[:-1]}d")
+
+    keys = [key for key in await world.bucket() if key.startswith(f"alpha/{folder}/2")]
+    form = (await here.folder(f"alpha/{folder}")).form  # type: ignore[attr-defined]  # these folders have one
+    endings = [one for name in (TOKEN, f"{TOKEN[:-1]}d") for one in form.endings("alpha", name)]
+    assert len(keys) == 3
+    assert not [key for key in keys if key.removesuffix(".md").endswith(tuple(endings))]
+    assert (await here.read(f"alpha/{folder}/{TOKEN[:-1]}d")).endswith(b"about n\n")
+    assert TOKEN[:-1] not in await everything(world, here)
+
+
+async def test_rules_are_sealed_without_what_is_private_and_their_draft_has_none(world: World, here: Host) -> None:
+    handle = await here.open("alpha/_rules.md", WRITE)
+    await handle.write(0, TEXT.encode())
+    await here.root.keep_drafts()
+    drafted = await everything(world, here)
+    await handle.flush()
+
+    assert await handle.read(0, 1_000) == TEXT.encode()
+    await handle.release()
+    await here.sent()
+    assert (await here.read("alpha/_rules.md")).decode() == PUBLIC
+    assert [line["path"] for line in told(here)] == ["alpha/_rules.md"]
+    for held in (drafted, await everything(world, here)):
+        assert TOKEN not in held
+        assert SECRET not in held
+
+
+# --- asking --------------------------------------------------------------------------------------------------------
+
+
 @pytest.fixture
 async def model(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery) -> FakeEmbedder:
     """The embedding model of `here`, which answers messages from now on."""

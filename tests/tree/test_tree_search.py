@@ -14,6 +14,7 @@ from livememfs.pipelines import spaces
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.service import Recall
+from livememfs.records.own import HEAD
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import Fault
 from livememfs.tree.node import NOBODY, Directory, Symlink
@@ -200,7 +201,7 @@ async def test_no_question_fails(searching: Searching, question: str) -> None:
     await searching.links(f"alpha/search/{question}")
     if len(question) < 250:
         page = await searching.page(f"alpha/search/{question}.md")
-        assert page.startswith("# ")
+        assert page.startswith(f"{HEAD}\n# ")
         await searching.page(f"alpha/search/.explain/{question}.md")
 
 

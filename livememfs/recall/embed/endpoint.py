@@ -17,6 +17,7 @@ import trio
 from livememfs.errors import ModelError
 from livememfs.llm.client import OpenAIEmbeddings
 from livememfs.recall.embed.base import EmbedStatistics
+from livememfs.records.privacy import redact
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,8 +104,8 @@ def slug(model: str) -> str:
 
 
 def _sendable(text: str) -> str:
-    """What is sent of a text: Unicode, not too long, and not empty, which some endpoints refuse."""
-    return text[:MAX_CHARS].encode("utf-8", "replace").decode() or " "
+    """What is sent of a text: what is public, Unicode, not too long, and not empty, which some endpoints refuse."""
+    return redact(text[:MAX_CHARS]).text.encode("utf-8", "replace").decode() or " "
 
 
 def _unit_rows(reply: object, count: int) -> NDArray[np.float32]:
