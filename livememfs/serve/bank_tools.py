@@ -18,7 +18,7 @@ from livememfs.pipelines.parameters import Parameter
 from livememfs.records import keys
 from livememfs.records.size import Budget, first_lines, lines_of
 from livememfs.records.times import iso
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
 from livememfs.store.base import ObjectInfo
 
 
@@ -106,7 +106,11 @@ TOOLS = (
     Tool(
         "bank_read",
         "Read one bank file: what is settled.",
-        (SPACE, Parameter("filename", required=True), Parameter("from_line", kind="integer", least=1)),
+        (
+            SPACE,
+            Parameter("filename", required=True, longest=LONGEST_PATH),
+            Parameter("from_line", kind="integer", least=1),
+        ),
         {"content": "string", "next_line": "integer"},
         bank_read,
         core=True,
@@ -121,7 +125,7 @@ TOOLS = (
             Parameter("dry_run", "only show the diff", "boolean"),
             Parameter("max_notes", kind="integer", least=1),
         ),
-        {"status": "string", "state": "string", "notes_processed": "integer", "reason": "string", "diff": "string"},
+        {"state": "string"},
         bank_consolidate,
         needs="write",
         effect="changes",

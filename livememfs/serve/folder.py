@@ -24,7 +24,7 @@ from livememfs.errors import (
 from livememfs.pipelines.parameters import Parameter
 from livememfs.records import frontmatter, keys
 from livememfs.records.size import Budget, first_lines, lines_of
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
 from livememfs.tree.plain import PlainDirectory
 
@@ -331,15 +331,10 @@ TOOL = Tool(
     (
         SPACE,
         Parameter("command", one_of=COMMANDS, required=True),
-        Parameter("path"),
-        Parameter("file_text"),
-        Parameter("old_str"),
-        Parameter("new_str"),
+        *(Parameter(name, longest=LONGEST_PATH) for name in ("path", "old_path", "new_path")),
+        *(Parameter(name, longest=LARGEST) for name in ("file_text", "old_str", "new_str", "insert_text")),
         Parameter("insert_line", kind="integer"),
-        Parameter("insert_text"),
-        Parameter("view_range", kind="integers"),
-        Parameter("old_path"),
-        Parameter("new_path"),
+        Parameter("view_range", kind="integers", least=-1, items=2),
     ),
     {"text": "string"},
     memory,

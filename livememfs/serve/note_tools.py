@@ -12,15 +12,16 @@ from typing import Any
 from livememfs.errors import BadRequest, NotText
 from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import write_note
-from livememfs.pipelines.parameters import Parameter
+from livememfs.pipelines.parameters import QUESTION, Parameter
 from livememfs.records import keys
 from livememfs.records.note import CATEGORIES, Note
 from livememfs.records.size import Budget
 from livememfs.records.times import iso, parse_iso
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, Call, Tool
 from livememfs.store.base import StoredObject
 
 MOST_NOTES = 500
+MOST_WORDS = 64
 READ_AT_ONCE, MOST_LOOKED_AT = 100, 10_000
 """Notes that are read at a time, and for one answer: a search that finds nothing must end too."""
 _LIMIT = Parameter("limit", kind="integer", least=1, most=MOST_NOTES)
@@ -59,9 +60,9 @@ async def live_read(
 
 async def live_search(call: Call, space_id: str, query: str, limit: int = 20) -> Answered:
     """The notes that have all words of a question, newest first."""
-    words = query.casefold().split()
-    if not words:
-        raise BadRequest(path="query", detail="there is no word in it")
+    words = tuple(dict.fromkeys(query.casefold().split()))
+    if not 0 < len(words) <= MOST_WORDS:
+        raise BadRequest(path="query", detail=f"it has {len(words)} words; 1 to {MOST_WORDS} are looked for")
 
     def fits(note: Note) -> bool:
         text = f"{note.body} {' '.join(note.tags)} {note.category} {note.agent}".casefold()
@@ -145,7 +146,7 @@ TOOLS = (
         "Write a note: what happened, was decided, is to do.",
         (
             SPACE,
-            Parameter("content", required=True),
+            Parameter("content", required=True, longest=LONGEST_TEXT),
             Parameter("category", one_of=CATEGORIES),
             Parameter("agent"),
             Parameter("tags", kind="array"),
@@ -174,7 +175,7 @@ TOOLS = (
     Tool(
         "live_search",
         "Find notes that have all these words.",
-        (SPACE, Parameter("query", required=True), _LIMIT),
+        (SPACE, Parameter("query", required=True, longest=QUESTION), _LIMIT),
         {"notes": "array", "more": "boolean"},
         live_search,
     ),

@@ -15,7 +15,7 @@ from typing import Any
 
 from livememfs.errors import BadRequest, NotFound, NotText, ObjectMissing
 from livememfs.pipelines import spaces, tools
-from livememfs.pipelines.parameters import Parameter
+from livememfs.pipelines.parameters import QUESTION, Parameter
 from livememfs.pipelines.tools import Desk
 from livememfs.recall.query import parse
 from livememfs.recall.service import Recall
@@ -98,8 +98,6 @@ async def timeline(call: Call, project: str, anchor: str = "") -> Answered:
 async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answered:
     """Observations in full, in the order asked for."""
     await spaces.require_space(call.replica, project)
-    if len(ids) > MOST_IDS:
-        raise BadRequest(path="ids", detail=f"at most {MOST_IDS} at once")
     wanted = [_one_id(one) for one in ids]
     prefix = keys.observations_prefix(project)
     level = await call.replica.listing(prefix)
@@ -218,7 +216,7 @@ TOOLS = (
         "search_memory",
         "Search notes, bank, memories and observations by meaning.",
         (
-            Parameter("query", required=True),
+            Parameter("query", required=True, longest=QUESTION),
             Parameter("project", "a space; none: all"),
             Parameter("type"),
             Parameter("concepts", kind="array"),
@@ -241,8 +239,8 @@ TOOLS = (
     Tool(
         "get_observations",
         "Read observations in full.",
-        (Parameter("ids", kind="array", required=True), _PROJECT),
-        {"observations": "array", "missing": "array", "more": "array"},
+        (Parameter("ids", kind="array", required=True, items=MOST_IDS), _PROJECT),
+        {"observations": "array", "missing": "array"},
         get_observations,
         about="project",
         core=True,
@@ -251,7 +249,7 @@ TOOLS = (
         "get_session_summary",
         "Read what a session came to.",
         (Parameter("session_id", required=True), _PROJECT),
-        {"request": "string", "completed": "string", "next_steps": "string"},
+        {"completed": "string"},
         get_session_summary,
         about="project",
     ),

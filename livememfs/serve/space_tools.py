@@ -135,7 +135,12 @@ TOOLS = (
     Tool(
         "space_create",
         "Make a memory space; rules say which files its bank has.",
-        (SPACE, Parameter("description"), Parameter("rules", "Markdown, sealed for good"), Parameter("owner")),
+        (
+            SPACE,
+            Parameter("description"),
+            Parameter("rules", "Markdown, sealed for good", longest=spaces.MAX_RULES_BYTES),
+            Parameter("owner"),
+        ),
         {"space_id": "string", "created_at": "string"},
         space_create,
         needs="write",
