@@ -17,7 +17,7 @@ from livememfs.cache.asking import Asking
 from livememfs.cache.changes import Change, Changes
 from livememfs.cache.levels import Level, Levels, split_key
 from livememfs.cache.listing import Heard, Named, list_level
-from livememfs.concurrency import for_each
+from livememfs.concurrency import for_each, in_steps
 from livememfs.store.base import ObjectInfo, Store, list_all
 
 if TYPE_CHECKING:
@@ -266,7 +266,12 @@ class Names:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
         with self._listen() as meanwhile:
             found = await self.asking.call(lambda: list_all(self.store, prefix))
-        infos = {info.key: self._merged(info, self.now(info.key)) for info in found.objects}
+            infos: dict[str, ObjectInfo] = {}
+
+            def take(info: ObjectInfo) -> None:
+                infos[info.key] = self._merged(info, self.now(info.key))
+
+            await in_steps(found.objects, take)
         if local:
             for key, shown in meanwhile:  # also what has arrived since the store looked, and waits no longer
                 if key.startswith(prefix):

@@ -47,7 +47,7 @@ async def write_note(
     """
     await require_space(replica, space)
     path, now = keys.live_key(space, written_name or "(new note)"), clock.now()
-    data = public(_with_arguments(text, category, tags), path, on_private)
+    data = await public(_with_arguments(text, category, tags), path, on_private)
     note, sealed = complete(data, path=path, written_name=written_name, space=space, agent=agent, now=now)
     if not note.body.strip():
         raise BadRequest(path=path, detail="there is nothing in the note")

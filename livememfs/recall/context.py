@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
+from livememfs.concurrency import in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
 from livememfs.recall.timeline import fitting, legend, timeline
 from livememfs.records import keys
@@ -228,8 +229,13 @@ class ContextPages:
 
     async def latest(self, space: str, budget: int) -> str:
         """The timeline of what was observed last, of about `budget` tokens; empty when nothing was."""
-        found = fitting(await self._newest(space), budget)
-        return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+        newest = await self._newest(space)
+
+        def page() -> str:
+            found = fitting(newest, budget)
+            return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+
+        return await in_thread(page)
 
     def statistics(self) -> dict[str, int]:
         """Pages asked for, made, and given as they were because the bucket could not be asked."""

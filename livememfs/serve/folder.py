@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from livememfs.concurrency import aside
 from livememfs.errors import (
     AlreadyExists,
     BadRequest,
@@ -63,10 +65,7 @@ class Folder:
             lines = await self._listing(node, _shown(parts), DEPTH)
             return "\n".join([f"{_shown(parts)}, {DEPTH} levels deep, without hidden names:", *lines])
         text = await self._text(node)
-        first, last = _range(view_range, text)
-        shown = first - 1 + first_lines(text.split("\n")[first - 1 : last], Budget(MOST_TOKENS))
-        rest = f"\n(more: view_range [{shown + 1}, {last}])" if shown < last else ""
-        return f"{_shown(parts)} with line numbers:\n{_numbered(text, first, shown)}{rest}"
+        return await aside(len(text), partial(_viewed, parts, text, view_range))
 
     async def create(self, path: str, file_text: str) -> str:
         """A new file. AlreadyExists when there is one."""
@@ -287,6 +286,14 @@ def _range(given: Sequence[int] | None, text: str) -> tuple[int, int]:
     if len(given) != 2 or given[0] < 1 or (given[1] != -1 and given[1] < given[0]):
         raise BadRequest(path="view_range", detail="it is [first, last], from 1; last -1 is the end")
     return given[0], total if given[1] == -1 else min(given[1], total)
+
+
+def _viewed(parts: Sequence[str], text: str, view_range: Sequence[int] | None) -> str:
+    """The lines that were asked for, as far as there is room for them."""
+    first, last = _range(view_range, text)
+    shown = first - 1 + first_lines(text.split("\n")[first - 1 : last], Budget(MOST_TOKENS))
+    rest = f"\n(more: view_range [{shown + 1}, {last}])" if shown < last else ""
+    return f"{_shown(parts)} with line numbers:\n{_numbered(text, first, shown)}{rest}"
 
 
 def _numbered(text: str, first: int, last: int) -> str:

@@ -5,10 +5,12 @@ Owns what each answers. Refuses to decide who may call it: the toolbox does. Tri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, NotText
 from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import write_note
@@ -18,7 +20,7 @@ from livememfs.records.note import CATEGORIES, Note
 from livememfs.records.size import Budget
 from livememfs.records.times import iso, parse_iso
 from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, Call, Tool
-from livememfs.store.base import StoredObject
+from livememfs.store.base import ObjectInfo, StoredObject
 
 MOST_NOTES = 500
 MOST_WORDS = 64
@@ -87,25 +89,43 @@ async def newest(
     """
     await spaces.require_space(call.replica, space)
     prefix = keys.live_prefix(space)
-    infos = [info for info in await call.replica.walk(prefix, local=True) if keys.parse(info.key).kind == "note"]
-    names = [name for info in infos if not _is_before(name := info.key.removeprefix(prefix), after)][::-1]
-    names = [name for name in names if not before or name < before]
+    infos = await call.replica.walk(prefix, local=True)
+    names = await in_thread(partial(_names, infos, prefix, after, before))
     found: list[tuple[str, Note]] = []
     looked = 0
     while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
         portion = names[looked : looked + READ_AT_ONCE]
         looked += len(portion)
         stored = await call.replica.read_many([prefix + name for name in portion])
-        for name in portion:
-            note = _parsed(stored.get(prefix + name), prefix + name, name)
-            if note is not None and fits(note):
-                found.append((name, note))
+        found += await in_thread(partial(_fitting, portion, prefix, stored, fits))
+    return await in_thread(partial(_within, found, limit, budget, more=looked < len(names)))
+
+
+def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, before: str) -> list[str]:
+    """The names of the notes that may be meant, newest first."""
+    notes = (info.key.removeprefix(prefix) for info in infos if keys.parse(info.key).kind == "note")
+    names = [name for name in notes if not _is_before(name, after) and (not before or name < before)]
+    return names[::-1]
+
+
+def _fitting(
+    names: Sequence[str], prefix: str, stored: Mapping[str, StoredObject], fits: Callable[[Note], bool]
+) -> list[tuple[str, Note]]:
+    """The notes among some objects that fit."""
+    notes = ((name, _parsed(stored.get(prefix + name), prefix + name, name)) for name in names)
+    return [(name, note) for name, note in notes if note is not None and fits(note)]
+
+
+def _within(
+    found: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
+) -> tuple[list[dict[str, Any]], bool]:
+    """As many notes as there is room for, and whether there may be more."""
     shown: list[dict[str, Any]] = []
     for name, note in found[:limit]:
         if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
             break
         shown.append(_shown(name, note))
-    return shown, len(found) > len(shown) or looked < len(names)
+    return shown, more or len(found) > len(shown)
 
 
 def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:

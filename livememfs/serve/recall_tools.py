@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, NotFound, NotText, ObjectMissing
 from livememfs.pipelines import spaces, tools
 from livememfs.pipelines.parameters import QUESTION, Parameter
@@ -59,19 +60,21 @@ async def search_memory(
     else:
         seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
     answer = await _recall(call).ask(asked, tuple(seen), anew=True)
-    found = [
-        {
-            "path": hit.record.key,
-            "id": keys.ending(hit.record.key.rpartition("/")[2]),
-            "kind": hit.record.kind,
-            "type": hit.record.type,
-            "title": hit.record.title,
-            "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
-            "score": round(hit.score, 4),
-            "text": snippet(hit.record, hit.piece, answer.query),
-        }
-        for hit in answer.found.hits
-    ]
+    found = await in_thread(
+        lambda: [
+            {
+                "path": hit.record.key,
+                "id": keys.ending(hit.record.key.rpartition("/")[2]),
+                "kind": hit.record.kind,
+                "type": hit.record.type,
+                "title": hit.record.title,
+                "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
+                "score": round(hit.score, 4),
+                "text": snippet(hit.record, hit.piece, answer.query),
+            }
+            for hit in answer.found.hits
+        ]
+    )
     return {"results": found, "notes": [*answer.query.doubts, *answer.notes, *answer.found.remarks]}
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import base64
 import io
 import tarfile
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, TooLarge
 from livememfs.pipelines import spaces
 from livememfs.pipelines.objects import content
@@ -21,8 +24,9 @@ from livememfs.records.times import iso
 from livememfs.serve import note_tools
 from livememfs.serve.bank_tools import fitting
 from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.store.base import ObjectInfo
 
-LARGEST_ARCHIVE = 8 << 20
+LARGEST_ARCHIVE = 2 << 20
 """Bytes that are sent in one answer; larger ones are for the command line."""
 SUMMARY_NOTES, NOTES_TOKENS = 10, 5_000
 """The last notes of a summary, and how much of it they may be."""
@@ -91,7 +95,7 @@ async def space_summary(call: Call, space_id: str) -> Answered:
     return {
         "description": found.description,
         "rules": rules,
-        **fitting(found.bank, budget, "bank"),
+        **await fitting(found.bank, budget, "bank"),
         "notes": notes,
         "more": more,
     }
@@ -108,16 +112,19 @@ async def archive(call: Call, prefix: str, below: str, otherwise: str) -> Answer
     objects = [item for item in await call.replica.walk(prefix) if not item.key.endswith("/")]
     if sum(item.size for item in objects) > LARGEST_ARCHIVE:
         raise TooLarge(path=prefix, detail=f"over {LARGEST_ARCHIVE >> 20} MB; `{otherwise}` writes it to a file")
-    data, count = io.BytesIO(), 0
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        for item in objects:
-            found = await content(call.replica, item)
-            if found is not None:
-                about = tarfile.TarInfo(item.key.removeprefix(below))
-                about.size, about.mtime = len(found), item.modified_ns // 1_000_000_000
-                tar.addfile(about, io.BytesIO(found))
-                count += 1
-    return {"archive_base64": base64.b64encode(data.getvalue()).decode(), "objects": count}
+    found = [(item, data) for item in objects if (data := await content(call.replica, item)) is not None]
+    return {"archive_base64": await in_thread(partial(_packed, found, below)), "objects": len(found)}
+
+
+def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:
+    """The archive in base64."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for item, data in objects:
+            about = tarfile.TarInfo(item.key.removeprefix(below))
+            about.size, about.mtime = len(data), item.modified_ns // 1_000_000_000
+            tar.addfile(about, io.BytesIO(data))
+    return base64.b64encode(packed.getvalue()).decode()
 
 
 async def space_delete(call: Call, space_id: str, confirm: bool = False) -> Answered:

@@ -10,11 +10,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
 from starlette.responses import RedirectResponse
 
 from livememfs import errors
-from livememfs.concurrency import for_each
+from livememfs.concurrency import for_each, in_thread
 from livememfs.pipelines.notes import NAME_META
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -73,15 +72,18 @@ async def notes(site: Site, request: Request) -> Response:
 
     await for_each(shown, read, at_once=AT_ONCE)
     found = [cards[name] for name in shown if name in cards]
-    return page(
-        "live.html",
-        access=access_of(request),
-        space=space,
-        after=place,
-        cards=found,
-        total=len(names),
-        older=older,
-        newest=not before,
+    return await in_thread(
+        partial(
+            page,
+            "live.html",
+            access=access_of(request),
+            space=space,
+            after=place,
+            cards=found,
+            total=len(names),
+            older=older,
+            newest=not before,
+        )
     )
 
 
@@ -92,7 +94,7 @@ async def note(site: Site, request: Request) -> Response:
     access = access_of(request)
     if request.query_params.get("part") == "card":
         return page("_card.html", access=access, space=space, card=card)
-    html = await trio.to_thread.run_sync(rendered, card.whole)
+    html = await in_thread(partial(rendered, card.whole))
     return page("note.html", access=access, space=space, card=card, html=html)
 
 
@@ -138,5 +140,5 @@ async def memory(site: Site, request: Request) -> Response:
     found = Memory.parse(data, path=prefix + name, collection=collection, name=name)
     if found.forgotten:
         raise missing()
-    html = await trio.to_thread.run_sync(rendered, found.content)
+    html = await in_thread(partial(rendered, found.content))
     return page("memory.html", access=access_of(request), space=space, name=name, memory=found, html=html)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from livememfs import errors
-from livememfs.concurrency import for_each
+from livememfs.concurrency import for_each, in_thread
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.serve.web.render import page
@@ -101,7 +101,8 @@ async def note_names(replica: Replica, space: str) -> list[str]:
     """The notes of a space, newest first."""
     prefix = keys.live_prefix(space)
     level = await replica.listing(prefix)
-    return sorted((name for name in level.objects if keys.parse(prefix + name).kind == "note"), reverse=True)
+    names = list(level.objects)
+    return await in_thread(lambda: sorted((n for n in names if keys.parse(prefix + n).kind == "note"), reverse=True))
 
 
 async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:

@@ -14,10 +14,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import trio
-
 from livememfs import errors
-from livememfs.concurrency import for_each
+from livememfs.concurrency import for_each, in_thread
 from livememfs.recall.timeline import file_of
 from livememfs.records import keys
 from livememfs.records.observation import ICONS, Observation
@@ -86,16 +84,19 @@ async def session(site: Site, request: Request) -> Response:
     prompts = _prompts(await _read(replica, key(keys.PROMPTS)) or b"")
     summary = await _summary(await _read(replica, key(keys.SUMMARY)), key(keys.SUMMARY))
     observed = await _observations(replica, space, found.observations)
-    return page(
-        "session.html",
-        access=access_of(request),
-        space=space,
-        name=name,
-        session=found,
-        summary=summary,
-        prompts=prompts[-SHOWN_PROMPTS:],
-        days=_days(observed),
-        icons=ICONS,
+    return await in_thread(
+        partial(
+            page,
+            "session.html",
+            access=access_of(request),
+            space=space,
+            name=name,
+            session=found,
+            summary=summary,
+            prompts=prompts[-SHOWN_PROMPTS:],
+            days=_days(observed),
+            icons=ICONS,
+        )
     )
 
 
@@ -127,7 +128,7 @@ async def observation(site: Site, request: Request) -> Response:
     found = next((one for one in around if one.id == keys.ending(names[at])), None)
     if found is None:
         raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
-    html = await trio.to_thread.run_sync(rendered, found.narrative)
+    html = await in_thread(partial(rendered, found.narrative))
     return page(
         "observation.html",
         access=access_of(request),
@@ -178,7 +179,7 @@ async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
     except errors.NotText:
         return []
     parts = [(name.replace("_", " ").capitalize(), getattr(found, name)) for name in SUMMARY_FIELDS]
-    return [(title, await trio.to_thread.run_sync(rendered, text)) for title, text in parts if text]
+    return [(title, await in_thread(partial(rendered, text))) for title, text in parts if text]
 
 
 def _prompts(data: bytes) -> list[Prompt]:
