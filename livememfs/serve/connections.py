@@ -20,7 +20,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.task_group import TaskGroup, _handle
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState, LifespanState
@@ -145,6 +145,29 @@ class _Http1(H11Protocol):
         """No other protocol is begun."""
 
 
+class _Tasks(TaskGroup):
+    """The tasks of one connection."""
+
+    async def spawn_app(self, app: Any, config: Config, scope: Any, send: Any) -> Any:
+        """As hypercorn does it, but an answer that did not wait for all of a body ends the wait for the rest: else the
+        connection would hang until its other end gives up.
+        """
+        put, get = trio.open_memory_channel[Any](config.max_app_queue_size)
+
+        async def ask(*given: Any) -> None:
+            with get:
+                await app(*given)
+
+        async def tell(event: Any) -> None:
+            with suppress(trio.BrokenResourceError):
+                await put.send(event)
+
+        assert self._nursery is not None
+        threads: tuple[Any, Any] = trio.to_thread.run_sync, trio.from_thread.run
+        self._nursery.start_soon(_handle, cast(Any, ask), config, scope, get.receive, send, *threads)
+        return tell
+
+
 class _Server(TCPServer):
     """One connection of hypercorn's, without TLS, and with a limit on how long it waits for a reader."""
 
@@ -152,7 +175,7 @@ class _Server(TCPServer):
         """Serve it until one of the two sides ends it."""
         try:
             peer, own = self.stream.socket.getpeername()[:2], self.stream.socket.getsockname()[:2]
-            async with TaskGroup() as self._task_group:
+            async with _Tasks() as self._task_group:
                 self.protocol = _Http1(
                     self.app,
                     self.config,

@@ -15,6 +15,7 @@ import trio
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
+from livememfs.concurrency import LARGE
 from livememfs.serve import shape
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Sessions:
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
+        self._turn = trio.CapacityLimiter(1)
         self._open: dict[str, _Session] = {}
         """The one that was used longest ago first."""
 
@@ -60,11 +62,32 @@ class Sessions:
         # By this the SDK knows whose a session is: another token cannot go on with it.
         user = AuthenticatedUser(AccessToken(token="", client_id=access.name, scopes=[], subject=holder))
         scope = {**scope, "user": user}
+        if len(message.get("body", b"")) < LARGE:
+            await self._pass_on(scope, _first(message, receive), send)
+            return
+        # What parses it holds the thread for some milliseconds. Its turn ends when it is answered that it was read.
+        turn = object()
+        await self._turn.acquire_on_behalf_of(turn)
+
+        async def heard(message: Message) -> None:
+            self._end_turn(turn)
+            await send(message)
+
+        try:
+            await self._pass_on(scope, _first(message, receive), heard)
+        finally:
+            self._end_turn(turn)
+
+    def _end_turn(self, turn: object) -> None:
+        if turn in self._turn.statistics().borrowers:
+            self._turn.release_on_behalf_of(turn)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = Headers(scope=scope).get(HEADER)
         if name is None:
-            await self._begin(scope, holder, _first(message, receive), send)
+            await self._begin(scope, scope["state"]["holder"], receive, send)
         else:
-            await self._go_on(name, scope, _first(message, receive), send)
+            await self._go_on(name, scope, receive, send)
 
     async def _begin(self, scope: Scope, holder: str, receive: Receive, send: Send) -> None:
         """A request without a session opens one, when it is the right one."""

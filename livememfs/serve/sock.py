@@ -105,11 +105,13 @@ class _Room:
         with trio.CancelScope() as scope:
             self._silent[scope] = None
             if len(self._silent) > MOST_SILENT:
-                next(iter(self._silent)).cancel()
+                oldest = next(iter(self._silent))
+                del self._silent[oldest]
+                oldest.cancel()
             try:
                 return await _first_line(stream)
             finally:
-                del self._silent[scope]
+                self._silent.pop(scope, None)
         return None
 
     @contextmanager

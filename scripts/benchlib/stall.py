@@ -164,7 +164,7 @@ def fill(store: Path, count: int) -> None:
         put(keys.bank_key(SPACE, f"topic-{number}.md"), large[: 20 << 10].encode())
     put(f"{SPACE}/large.txt", large.encode()[: 1 << 20])
     put(FILE, b"looked at\n")
-    put("small/data.bin", os.urandom(7 << 20))
+    put("small/data.bin", os.urandom(1_900_000))
     _put_observed(put)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import RedirectResponse
 
 from livememfs import errors
-from livememfs.concurrency import for_each, in_thread
+from livememfs.concurrency import aside, for_each, in_thread
 from livememfs.pipelines.notes import NAME_META
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -107,14 +107,18 @@ async def _card(site: Site, space: str, name: str) -> Card:
         found = await replica.read(key)
     except errors.ObjectMissing:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}") from None
-    try:
-        parsed = Note.parse(found.data, path=key, name=name)
-    except errors.NotText:
-        parsed = Note.parse(UNREADABLE.encode(), path=key, name=name)
+    parsed = await aside(len(found.data), partial(_parsed, found.data, key, name))
     body = parsed.body.strip("\n")
     text, cut = _excerpt(body)
     written = (found.info.meta or {}).get(NAME_META, "")
     return Card(name, parsed.timestamp, parsed.agent, parsed.category, parsed.tags, text, cut, written, whole=body)
+
+
+def _parsed(data: bytes, key: str, name: str) -> Note:
+    try:
+        return Note.parse(data, path=key, name=name)
+    except errors.NotText:
+        return Note.parse(UNREADABLE.encode(), path=key, name=name)
 
 
 def _excerpt(body: str) -> tuple[str, bool]:
