@@ -25,6 +25,8 @@ _threads: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("liv
 
 LARGE = 1 << 16
 """Characters from which on work with a text is done in a thread."""
+A_NAME = 64
+"""Of how many characters the look at a name takes as long."""
 
 
 async def aside(size: int, work: Callable[[], T]) -> T:

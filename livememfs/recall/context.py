@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from livememfs.concurrency import in_thread
+from livememfs.concurrency import A_NAME, aside, in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
 from livememfs.recall.timeline import fitting, legend, timeline
 from livememfs.records import keys
@@ -133,7 +133,10 @@ class ContextPages:
         if keys.OBSERVATIONS not in top.folders:
             return []
         level = await self._replica.listing(keys.observations_prefix(space))
-        return [name for name in level.objects if keys.MemoryName.parse(name) is not None]
+        names = list(level.objects)
+        return await aside(
+            len(names) * A_NAME, lambda: [name for name in names if keys.MemoryName.parse(name) is not None]
+        )
 
     async def _read(self, space: str, names: Sequence[str]) -> list[Observation]:
         prefix = keys.observations_prefix(space)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from livememfs.concurrency import in_thread
+from livememfs.concurrency import A_NAME, aside
 from livememfs.errors import BadRequest, NotText
 from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import write_note
@@ -90,15 +90,17 @@ async def newest(
     await spaces.require_space(call.replica, space)
     prefix = keys.live_prefix(space)
     infos = await call.replica.walk(prefix, local=True)
-    names = await in_thread(partial(_names, infos, prefix, after, before))
+    names = await aside(len(infos) * A_NAME, partial(_names, infos, prefix, after, before))
     found: list[tuple[str, Note]] = []
     looked = 0
     while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
         portion = names[looked : looked + READ_AT_ONCE]
         looked += len(portion)
         stored = await call.replica.read_many([prefix + name for name in portion])
-        found += await in_thread(partial(_fitting, portion, prefix, stored, fits))
-    return await in_thread(partial(_within, found, limit, budget, more=looked < len(names)))
+        size = sum(len(one.data) for one in stored.values())
+        found += await aside(size, partial(_fitting, portion, prefix, stored, fits))
+    size = sum(len(note.body) for _, note in found[:limit])
+    return await aside(size, partial(_within, found, limit, budget, more=looked < len(names)))
 
 
 def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, before: str) -> list[str]:

@@ -41,6 +41,7 @@ PAUSE = 0.002
 MOST_MS = 100.0
 READY_WITHIN = 120.0
 HEADINGS = ("request", "times/s", "status", "stat p99 ms", "longest ms", "")
+NOTHING = "nothing"
 FILE = f"{SPACE}/looked-at.txt"
 WORDS = " ".join(f"word{number}" for number in range(300_000))
 NESTED = "[" * 100_000 + "]" * 100_000
@@ -83,7 +84,7 @@ def requests() -> list[Asked]:
     base, web = f"/s/{SPACE}", "application/x-www-form-urlencoded"
     question, sixty = "which lock was missing and why", " ".join(f"word{number}" for number in range(60))
     return [
-        Asked("nothing"),
+        Asked(NOTHING),
         call("live_search", "live_search, 1.9 MB", space_id=SPACE, query=WORDS),
         call("live_search", "live_search, 60 words", space_id=SPACE, query=sixty),
         call("live_search", "live_search, no hit", space_id=SPACE, query="nowhere-to-be-found"),
@@ -278,10 +279,8 @@ def longest(mount: Path, seconds: float) -> list[float]:
 def measured(asked: Asked, mount: Path, port: int, token: str, seconds: float) -> tuple[str, ...]:
     """A row of the table."""
     ended = threading.Event()
-    if asked.name != "nothing":
-        clients = [Client(asked, port, token, ended) for _ in range(CLIENTS)]
-    else:
-        clients = []
+    count = CLIENTS if asked.name != NOTHING else 0
+    clients = [Client(asked, port, token, ended) for _ in range(count)]
     for client in clients:
         client.start()
     found = longest(mount, seconds)

