@@ -17,7 +17,7 @@ from livememfs.errors import LiveMemError
 T = TypeVar("T")
 
 AT_ONCE = 8
-THREADS = 4
+THREADS = 3
 """For what computes. Each of them that has the interpreter keeps the trio thread from it for a moment."""
 IN_A_STEP = 256
 """Things that are looked at before the others have their turn."""
