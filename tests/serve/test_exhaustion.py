@@ -6,15 +6,18 @@ import json
 import resource
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
+from typing import Any
 
 import httpx
 import pytest
 import trio
 import trio.testing
+from hypercorn.config import Config
 
 from livememfs.app import App
 from livememfs.app.serving import http_server
 from livememfs.serve import sessions
+from livememfs.serve.connections import Connection, Connections, _Tasks
 from livememfs.serve.guard import MOST_OF_AN_ADDRESS
 from livememfs.serve.http import Address, HttpServer
 from livememfs.serve.web import stream
@@ -194,3 +197,73 @@ async def test_an_answer_that_waits_for_no_body_leaves_no_connection_behind(site
                 pass
             while len(site.server._connections):
                 await trio.sleep(0.01)
+
+
+# --- whom to hang up on ----------------------------------------------------------------------------------------------
+
+
+class FakeSocket:
+    """One end of a connection."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.closed = address, False
+        self.socket = self
+
+    def getpeername(self) -> tuple[str, int]:
+        """The other end."""
+        return self.address, 1
+
+    def close(self) -> None:
+        """Hung up on."""
+        self.closed = True
+
+
+def connected(all_: Connections, holder: str = "", *, busy: bool = False) -> FakeSocket:
+    """A new connection, of a token if there is one."""
+    end = FakeSocket("192.0.2.1")
+    one = Connection(end, all_)  # type: ignore[arg-type]  # it is only asked for its address
+    all_._open[one] = None
+    all_.make_room(one)
+    if holder:
+        one.belongs_to(holder)
+    if busy:
+        one.begun()
+    return end
+
+
+def test_who_has_most_makes_room_and_who_comes_has_it() -> None:
+    """Silent ones go first, then idle ones of the greediest; whoever has just come stays."""
+    all_ = Connections(None)
+    all_.most = 6
+    silent = connected(all_)
+    greedy = [connected(all_, "greedy", busy=number == 0) for number in range(3)]
+    other = [connected(all_, "other") for _ in range(2)]
+    assert len(all_) == 6
+
+    third = connected(all_, "third")
+    assert (silent.closed, third.closed) == (True, False)
+    fourth = connected(all_, "fourth")
+    assert [one.closed for one in greedy] == [False, True, False]
+    assert not any(one.closed for one in (*other, third, fourth))
+    own = [connected(all_, "fourth") for _ in range(3)]
+    assert fourth.closed
+    assert not own[-1].closed
+
+
+async def test_an_answer_that_comes_before_the_end_of_a_body_ends_the_wait_for_the_rest() -> None:
+    """Else whoever sends more than is kept for the application would hang, and its connection with it."""
+    answered = trio.Event()
+
+    async def app(*_: Any) -> None:
+        await answered.wait()
+
+    async def send(_: Any) -> None:
+        """What is answered is not looked at."""
+
+    with trio.fail_after(PATIENCE):
+        async with _Tasks() as tasks, trio.open_nursery() as nursery:
+            tell = await tasks.spawn_app(app, Config(), {}, send)
+            for _ in range(20):
+                nursery.start_soon(tell, {"type": "http.request", "body": b"x", "more_body": True})
+            await trio.testing.wait_all_tasks_blocked()
+            answered.set()
