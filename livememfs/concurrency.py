@@ -1,13 +1,13 @@
-"""Many things side by side, one failure out; and tasks that nobody awaits, whose failure takes nothing with it.
+"""Many things side by side, one failure out; nobody kept waiting by what takes long; and tasks that nobody awaits.
 
 Owns the manners of our nurseries: whoever awaits learns of a failure as itself, never as a group that no `except` below
-would match. What nobody awaits is started again, counted and shown (`Background`). Refuses to swallow anything. Trio
-thread only.
+would match. What nobody awaits is started again, counted and shown (`Background`). Owns the few threads for what
+computes, and how long the trio thread is held by what cannot leave it. Refuses to swallow anything. Trio thread only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -26,15 +26,39 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a task that failed is started again; twice as long each time."""
 WELL = 60.0
 """Seconds for which a task must have gone on before its failure is past."""
-
+THREADS = 3
+"""For what computes. Each of them that has the interpreter keeps the trio thread from it for a moment."""
+IN_A_STEP = 256
+"""Things that are looked at before the others have their turn."""
+_threads: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("livememfs.threads")
 
 LARGE = 1 << 16
 """Characters from which on work with a text is done in a thread."""
+A_NAME = 64
+"""Of how many characters the look at a name takes as long."""
 
 
 async def aside(size: int, work: Callable[[], T]) -> T:
     """`work()`, in a thread when the text it looks at is large: everybody else would wait for it."""
-    return work() if size < LARGE else await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+    return work() if size < LARGE else await in_thread(work, abandon=True)
+
+
+async def in_thread(work: Callable[[], T], *, abandon: bool = False) -> T:
+    """`work()` in one of the few threads for what computes. `abandon`: nobody waits for it who is cancelled."""
+    try:
+        limiter = _threads.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(THREADS)
+        _threads.set(limiter)
+    return await trio.to_thread.run_sync(work, limiter=limiter, abandon_on_cancel=abandon)
+
+
+async def in_steps(items: Sequence[T], work: Callable[[T], object]) -> None:
+    """`work(item)` for each, where it has to be on the trio thread; now and then the others have their turn."""
+    for start in range(0, len(items), IN_A_STEP):
+        for item in items[start : start + IN_A_STEP]:
+            work(item)
+        await trio.lowlevel.checkpoint()
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = AT_ONCE) -> None:

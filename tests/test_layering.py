@@ -38,7 +38,7 @@ ONLY_IN = {
     "psycopg": ("livememfs/recall/postgres/",),
     "onnxruntime": ("livememfs/recall/embed/model.py",),
     "tantivy": ("livememfs/recall/lexical.py", "livememfs/recall/words.py"),
-    "hypercorn": ("livememfs/serve/http.py",),
+    "hypercorn": ("livememfs/serve/connections.py",),
     "mcp": ("livememfs/serve/",),
     "starlette": ("livememfs/serve/", "livememfs/app/serving.py"),
     "prometheus_client": ("livememfs/serve/metrics.py",),

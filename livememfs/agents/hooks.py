@@ -14,6 +14,7 @@ import trio
 
 from livememfs.agents import claude, cursor
 from livememfs.agents.contract import Contract, payload
+from livememfs.concurrency import aside
 from livememfs.errors import HookRefused, LiveMemError
 from livememfs.records.own import HEAD, basic, without_marks
 from livememfs.records.turn import Turn
@@ -58,7 +59,8 @@ class Hooks:
         contract, path = CONTRACTS[event], f"{space}/.hooks/{event}"
         self._counts["requests"] += 1
         try:
-            said = await self._capture.take(space, contract.said(payload(request, path=path)))
+            given = await aside(len(request), lambda: payload(request, path=path))
+            said = await self._capture.take(space, contract.said(given))
             with trio.move_on_after(PATIENCE) as waiting:
                 return contract.answer(await self._told(space, contract, said)).encode()
             self._counts["late"] += waiting.cancelled_caught

@@ -17,7 +17,7 @@ from livememfs.cache.asking import Asking
 from livememfs.cache.changes import Change, Changes
 from livememfs.cache.levels import Level, Levels, split_key
 from livememfs.cache.listing import Heard, Named, list_level
-from livememfs.concurrency import for_each
+from livememfs.concurrency import for_each, in_steps
 from livememfs.store.base import ObjectInfo, Store, list_all
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ T = TypeVar("T")
 Origin = Literal["local", "remote"]
 
 HEADS_AT_ONCE = 16
+WALKS = 3
+"""Listings of everything below a prefix that are made at once: names are read in threads that compute."""
 LOOSE = 4_096
 """Versions remembered with their metadata although their level is not known."""
 
@@ -82,6 +84,7 @@ class Names:
         self.store = store
         self.changes = Changes()
         self.watch: Watch = Nobody()
+        self._walking = trio.CapacityLimiter(WALKS)
         self.asking = Asking()
         self._journal = journal
         self._catalog = catalog
@@ -265,8 +268,14 @@ class Names:
     async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
         with self._listen() as meanwhile:
-            found = await self.asking.call(lambda: list_all(self.store, prefix))
-        infos = {info.key: self._merged(info, self.now(info.key)) for info in found.objects}
+            async with self._walking:
+                found = await self.asking.call(lambda: list_all(self.store, prefix))
+            infos: dict[str, ObjectInfo] = {}
+
+            def take(info: ObjectInfo) -> None:
+                infos[info.key] = self._merged(info, self.now(info.key))
+
+            await in_steps(found.objects, take)
         if local:
             for key, shown in meanwhile:  # also what has arrived since the store looked, and waits no longer
                 if key.startswith(prefix):

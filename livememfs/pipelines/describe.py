@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from livememfs.cache.replica import Replica
-from livememfs.concurrency import for_each
+from livememfs.concurrency import A_NAME, aside, for_each
 from livememfs.errors import NotFound, ObjectMissing
 from livememfs.pipelines.objects import content, decode_text
 from livememfs.records import keys
@@ -164,4 +164,5 @@ async def _entry(replica: Replica, name: str) -> SpaceEntry | None:
 
 
 async def _sizes(replica: Replica, prefix: str, kind: keys.Kind) -> list[int]:
-    return [item.size for item in await replica.walk(prefix) if keys.parse(item.key).kind == kind]
+    items = await replica.walk(prefix)
+    return await aside(len(items) * A_NAME, lambda: [item.size for item in items if keys.parse(item.key).kind == kind])

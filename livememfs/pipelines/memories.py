@@ -131,7 +131,7 @@ async def remember(
     """
     await require_space(replica, space)
     path = f"{space}/{collection}/(new memory)"
-    data = public(text, path, on_private)
+    data = await public(text, path, on_private)
     memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
     if not memory.content.strip():
         raise BadRequest(path=path, detail="there is nothing in the memory")

@@ -47,7 +47,7 @@ async def write_note(
     """
     await require_space(replica, space)
     path, now = keys.live_key(space, written_name or "(new note)"), clock.now()
-    data = public(_with_arguments(text, category, tags), path, on_private)
+    data = await public(_with_arguments(text, category, tags), path, on_private)
     agent = public_name(agent, path, on_private)
     if public_name(written_name, path, on_private) != written_name:
         written_name = ""

@@ -11,6 +11,7 @@ from contextlib import suppress
 import trio
 
 from livememfs.cache.replica import Replica
+from livememfs.concurrency import aside
 from livememfs.errors import (
     ConditionsUnsupported,
     InvalidName,
@@ -34,9 +35,9 @@ def unheard(_: LiveMemError) -> None:
     """Where nobody is told what was replaced: the marks say it."""
 
 
-def public(text: str, path: str, on_private: OnPrivate) -> bytes:
+async def public(text: str, path: str, on_private: OnPrivate) -> bytes:
     """What of a text that somebody gave for `path` may be stored."""
-    data, found = privacy.redact_file(text.encode("utf-8", "surrogatepass"))
+    data, found = await aside(len(text), lambda: privacy.redact_file(text.encode("utf-8", "surrogatepass")))
     if found:
         on_private(privacy.told(path, found))
     return data

@@ -95,7 +95,7 @@ async def create(
     """
     check_space_name(name)
     public_as_it_is(name, "a space's name")
-    data = None if rules is None else public(rules, keys.rules_key(name), on_private)
+    data = None if rules is None else await public(rules, keys.rules_key(name), on_private)
     if data is not None:
         _check_rules(name, data)
     key = keys.meta_key(name)

@@ -18,13 +18,13 @@ from livememfs.errors import BadRequest
 from livememfs.pipelines import memories
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.objects import OnPrivate, unheard
-from livememfs.pipelines.parameters import Parameter, checked, schema
+from livememfs.pipelines.parameters import QUESTION, Parameter, checked, schema
 from livememfs.recall.query import Query, parse
 from livememfs.recall.record import Record
 from livememfs.recall.service import Answer, Recall
 from livememfs.records import frontmatter, keys
 from livememfs.records.frontmatter import FrontMatterError
-from livememfs.records.memory import CATEGORIES, TYPES, expiry
+from livememfs.records.memory import CATEGORIES, MAX_MEMORY_BYTES, TYPES, expiry
 from livememfs.records.times import iso
 
 MOST_FOUND = 10
@@ -183,14 +183,19 @@ class Tool:
 
 
 def _query(says: str) -> Parameter:
-    return Parameter("query", says, required=True)
+    return Parameter("query", says, required=True, longest=QUESTION)
 
 
 def _category(collection: str) -> Parameter:
     return Parameter("category", "what kind of thing it is", required=True, one_of=CATEGORIES[collection])
 
 
-_CONTENT = Parameter("content", "one fact, in one sentence that is understood without its context", required=True)
+_CONTENT = Parameter(
+    "content",
+    "one fact, in one sentence that is understood without its context",
+    required=True,
+    longest=MAX_MEMORY_BYTES,
+)
 
 TOOLS = (
     Tool(
@@ -217,7 +222,7 @@ TOOLS = (
             Parameter("subjects", "whom and what it is about, as single words", "array"),
             Parameter("ttl", "how long it is true, for what passes: 1h, 7d, 30d; leave it out for what lasts"),
             Parameter("type", "what kind of memory it is; fact when nothing is said", one_of=tuple(TYPES)),
-            Parameter("importance", "0 to 1; that of the type when nothing is said", "number", least=0, most=1),
+            Parameter("importance", "0 to 1; that of the type when nothing is said", "number", most=1),
         ),
         store_memory,
     ),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
+from livememfs.concurrency import A_NAME, aside, in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
 from livememfs.recall.timeline import fitting, legend, timeline
 from livememfs.records import keys
@@ -132,7 +133,10 @@ class ContextPages:
         if keys.OBSERVATIONS not in top.folders:
             return []
         level = await self._replica.listing(keys.observations_prefix(space))
-        return [name for name in level.objects if keys.MemoryName.parse(name) is not None]
+        names = list(level.objects)
+        return await aside(
+            len(names) * A_NAME, lambda: [name for name in names if keys.MemoryName.parse(name) is not None]
+        )
 
     async def _read(self, space: str, names: Sequence[str]) -> list[Observation]:
         prefix = keys.observations_prefix(space)
@@ -228,8 +232,13 @@ class ContextPages:
 
     async def latest(self, space: str, budget: int) -> str:
         """The timeline of what was observed last, of about `budget` tokens; empty when nothing was."""
-        found = fitting(await self._newest(space), budget)
-        return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+        newest = await self._newest(space)
+
+        def page() -> str:
+            found = fitting(newest, budget)
+            return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+
+        return await in_thread(page)
 
     def statistics(self) -> dict[str, int]:
         """Pages asked for, made, and given as they were because the bucket could not be asked."""

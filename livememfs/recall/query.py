@@ -1,8 +1,9 @@
 """What somebody typed as a search, read: free words, phrases, what to leave out, filters.
 
-Owns the language of `search/<query>/` and `livememfs search`. Refuses nothing: whatever is not understood is text, and
-a remark says so. Time is linear in the text: what was read once, as a filter or as text, is not read again. Pure: the
-time is passed in. May be called from any thread.
+Owns the language of `search/<query>/` and `livememfs search`, and how much of a text is a search: so many characters,
+words, phrases and values, since each may be looked up for itself. Refuses nothing: whatever is not understood is text,
+what is too much is left out, and a remark says so. Time is linear in the text: what was read once, as a filter or as
+text, is not read again. Pure: the time is passed in. May be called from any thread.
 
     why "exactly once" -kafka type:decision,insight -agent:cline file:"my file.py" in:bank,live after:2026-02 limit:20
 
@@ -28,6 +29,11 @@ from livememfs.records.times import iso, parse_iso
 LISTS = ("type", "agent", "concept", "subject", "file", "tag", "in", "space")
 KINDS = ("bank", "live", "memories", "self", "goals", "observations", "sessions", "all")
 MAX_LIMIT = 100
+MOST_CHARACTERS = 1 << 16
+MOST_WORDS = 64
+"""Different words that are looked up, and values of one filter."""
+MOST_PHRASES = 16
+"""Phrases that a hit must have, and words and phrases that it must not: each is a search of its own."""
 _DATES = ("after", "before", "date")
 _KEYS = frozenset({*LISTS, *_DATES, "limit"})
 _LOWER_CASE = frozenset({"type", "concept", "in", "space"})  # these vocabularies are; names of people and files are not
@@ -213,7 +219,9 @@ class Query:
 
 def parse(text: str, *, now: datetime) -> Query:
     """The query in a text; never raises. `now` is what relative dates count from, in UTC when it has no offset."""
-    reading = _Reading(_cleaned(text), now if now.tzinfo else now.replace(tzinfo=UTC))
+    reading = _Reading(_cleaned(text[:MOST_CHARACTERS]), now if now.tzinfo else now.replace(tzinfo=UTC))
+    if len(text) > MOST_CHARACTERS:
+        reading.left_out(f"after the first {MOST_CHARACTERS:,} characters")
     at = 0
     while at < len(reading.source):
         at = at + 1 if reading.source[at] == " " else reading.take(at)
@@ -239,6 +247,10 @@ class _Reading:
         self._after: list[datetime] = []
         self._before: list[datetime] = []
         self._limits: list[int] = []
+
+    def left_out(self, what: str) -> None:
+        """Remark that there was too much of something."""
+        self._doubt(f"what comes {what} is left out")
 
     def take(self, start: int) -> int:
         """Reads what begins at `start` and returns where it ends."""
@@ -296,7 +308,10 @@ class _Reading:
             end = self._end_of_word(start)
         item = _trimmed(_unquoted(self.source[start + 1 : end]))
         if _has_word(item):
-            self._without.add(item)
+            if len(self._without) < MOST_PHRASES:
+                self._without.add(item)
+            elif item not in self._without:
+                self.left_out(f"after the first {MOST_PHRASES} words and phrases to leave out")
         else:
             self._add_text(start, end)
         return end
@@ -307,6 +322,9 @@ class _Reading:
             return 0
         phrase = _unquoted(self.source[start:end])
         if _has_word(phrase):
+            if len(self._phrases) == MOST_PHRASES and phrase not in self._phrases:
+                self.left_out(f"after the first {MOST_PHRASES} phrases")
+                return end
             self._phrases.setdefault(phrase)
             self._type(start, end)
             self._texts.append(phrase)
@@ -384,7 +402,11 @@ class _Reading:
             if value not in good:
                 self._doubt(f"{key}:{_shown(value)} {fault}: left out")
         known = self._lists.setdefault((key, negative), set())
-        known.update(good)
+        for value in good:
+            if len(known) < MOST_WORDS:
+                known.add(value)
+            elif value not in known:
+                self.left_out(f"after the first {MOST_WORDS} values of {key}")
         if key == "in" and "all" in known:
             known.intersection_update({"all"})
         return ""
@@ -420,6 +442,9 @@ class _Reading:
         for part in text.split(" "):
             word = _searched(part)
             if _has_word(word) and not _is_stop_word(word):
+                if len(self._words) == MOST_WORDS and fold(word) not in self._words:
+                    self.left_out(f"after the first {MOST_WORDS} words")
+                    return
                 self._words.setdefault(fold(word), word)
 
     def _type(self, start: int, end: int) -> None:

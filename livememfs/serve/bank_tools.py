@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from livememfs.concurrency import for_each
+from livememfs.concurrency import aside, for_each
 from livememfs.errors import BadRequest, NotFound, ObjectMissing
 from livememfs.pipelines import spaces
 from livememfs.pipelines.objects import content, decode_text
@@ -18,7 +19,7 @@ from livememfs.pipelines.parameters import Parameter
 from livememfs.records import keys
 from livememfs.records.size import Budget, first_lines, lines_of
 from livememfs.records.times import iso
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
 from livememfs.store.base import ObjectInfo
 
 
@@ -34,13 +35,18 @@ async def bank_list(call: Call, space_id: str) -> Answered:
 async def bank_read(call: Call, space_id: str, filename: str, from_line: int = 1) -> Answered:
     """One file of the bank, or as much of it as there is room for: `next_line` is where the rest begins."""
     found, text = await bank_file(call, space_id, filename)
+    content, further = await aside(len(text), partial(_part, text, from_line, found.key))
+    return {"content": content, "updated_at": _modified(found), **further}
+
+
+def _part(text: str, from_line: int, key: str) -> tuple[str, dict[str, int]]:
+    """What of a text there is room for, and where the rest begins. BadRequest."""
     lines = lines_of(text)
     if from_line > max(len(lines), 1):
-        raise BadRequest(path=found.key, detail=f"it has {len(lines)} lines")
+        raise BadRequest(path=key, detail=f"it has {len(lines)} lines")
     rest = lines[from_line - 1 :]
     count = first_lines(rest, Budget(MOST_TOKENS))
-    further = {"next_line": from_line + count} if count < len(rest) else {}
-    return {"content": "".join(rest[:count]), "updated_at": _modified(found), **further}
+    return "".join(rest[:count]), {"next_line": from_line + count} if count < len(rest) else {}
 
 
 async def bank_file(call: Call, space: str, filename: str) -> tuple[ObjectInfo, str]:
@@ -65,11 +71,15 @@ async def bank_read_all(call: Call, space_id: str) -> Answered:
             texts[keys.parse(item.key).name] = decode_text(data, item.key)
 
     await for_each(items, read)
-    return fitting(texts, Budget(MOST_TOKENS), "files")
+    return await fitting(texts, Budget(MOST_TOKENS), "files")
 
 
-def fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
+async def fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
     """The files of a bank that there is room for, and the names of the others."""
+    return await aside(sum(map(len, texts.values())), partial(_fitting, texts, budget, field))
+
+
+def _fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
     there = {name: text for name, text in sorted(texts.items()) if budget.takes(name, text)}
     left = [name for name in sorted(texts) if name not in there]
     shown = [{"filename": name, "content": text} for name, text in there.items()]
@@ -106,7 +116,11 @@ TOOLS = (
     Tool(
         "bank_read",
         "Read one bank file: what is settled.",
-        (SPACE, Parameter("filename", required=True), Parameter("from_line", kind="integer", least=1)),
+        (
+            SPACE,
+            Parameter("filename", required=True, longest=LONGEST_PATH),
+            Parameter("from_line", kind="integer", least=1),
+        ),
         {"content": "string", "next_line": "integer"},
         bank_read,
         core=True,
@@ -121,7 +135,7 @@ TOOLS = (
             Parameter("dry_run", "only show the diff", "boolean"),
             Parameter("max_notes", kind="integer", least=1),
         ),
-        {"status": "string", "state": "string", "notes_processed": "integer", "reason": "string", "diff": "string"},
+        {"state": "string"},
         bank_consolidate,
         needs="write",
         effect="changes",

@@ -20,7 +20,7 @@ from livememfs.records.access import PERMISSIONS, Permission
 from livememfs.records.times import iso
 from livememfs.records.token import Token
 from livememfs.serve.space_tools import archive
-from livememfs.serve.toolbox import Answered, Call, Tool, check_path, check_space
+from livememfs.serve.toolbox import LONGEST_PATH, Answered, Call, Tool, check_path, check_space
 
 HEALTH_SECONDS = 10.0
 MOST_DAYS = 36_500
@@ -181,7 +181,7 @@ def token_shown(token: Token, now: datetime) -> dict[str, Any]:
 
 # --- as they are offered -------------------------------------------------------------------------------------------
 
-_BACKUP = Parameter("backup_id", "SPACE/STAMP", required=True)
+_BACKUP = Parameter("backup_id", "SPACE/STAMP", required=True, longest=LONGEST_PATH)
 _CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
 _SPACES = Parameter("space_ids", "none: all", "array")
 _WHICH = Parameter("token", "name or hash", required=True)
@@ -234,7 +234,7 @@ TOOLS = (
             Parameter("name", required=True),
             _RIGHTS,
             _SPACES,
-            Parameter("expires_in_days", kind="number", least=0, most=MOST_DAYS),
+            Parameter("expires_in_days", kind="number", most=MOST_DAYS),
         ),
         {"token": "string", "hash": "string"},
         admin_create_token,
@@ -247,7 +247,7 @@ TOOLS = (
         "admin_update_token",
         "Change a token's rights.",
         (_WHICH, _NEW_RIGHTS, _SPACES),
-        {"hash": "string"},
+        {},
         admin_update_token,
         needs="admin",
         about="",
@@ -257,7 +257,7 @@ TOOLS = (
         "admin_revoke_token",
         "Make a token worthless for good.",
         (_WHICH,),
-        {"hash": "string"},
+        {},
         admin_revoke_token,
         needs="admin",
         about="",
@@ -267,7 +267,7 @@ TOOLS = (
         "admin_delete_token",
         "Remove a token.",
         (_WHICH,),
-        {"hash": "string"},
+        {},
         admin_delete_token,
         needs="admin",
         about="",

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from livememfs.concurrency import aside
 from livememfs.errors import (
     AlreadyExists,
     BadRequest,
@@ -24,7 +26,7 @@ from livememfs.errors import (
 from livememfs.pipelines.parameters import Parameter
 from livememfs.records import frontmatter, keys
 from livememfs.records.size import Budget, first_lines, lines_of
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
 from livememfs.tree.plain import PlainDirectory
 
@@ -63,10 +65,7 @@ class Folder:
             lines = await self._listing(node, _shown(parts), DEPTH)
             return "\n".join([f"{_shown(parts)}, {DEPTH} levels deep, without hidden names:", *lines])
         text = await self._text(node)
-        first, last = _range(view_range, text)
-        shown = first - 1 + first_lines(text.split("\n")[first - 1 : last], Budget(MOST_TOKENS))
-        rest = f"\n(more: view_range [{shown + 1}, {last}])" if shown < last else ""
-        return f"{_shown(parts)} with line numbers:\n{_numbered(text, first, shown)}{rest}"
+        return await aside(len(text), partial(_viewed, parts, text, view_range))
 
     async def create(self, path: str, file_text: str) -> str:
         """A new file. AlreadyExists when there is one."""
@@ -289,6 +288,14 @@ def _range(given: Sequence[int] | None, text: str) -> tuple[int, int]:
     return given[0], total if given[1] == -1 else min(given[1], total)
 
 
+def _viewed(parts: Sequence[str], text: str, view_range: Sequence[int] | None) -> str:
+    """The lines that were asked for, as far as there is room for them."""
+    first, last = _range(view_range, text)
+    shown = first - 1 + first_lines(text.split("\n")[first - 1 : last], Budget(MOST_TOKENS))
+    rest = f"\n(more: view_range [{shown + 1}, {last}])" if shown < last else ""
+    return f"{_shown(parts)} with line numbers:\n{_numbered(text, first, shown)}{rest}"
+
+
 def _numbered(text: str, first: int, last: int) -> str:
     lines = text.split("\n")
     return "\n".join(f"{number:6}\t{lines[number - 1]}" for number in range(first, min(last, len(lines)) + 1))
@@ -331,15 +338,10 @@ TOOL = Tool(
     (
         SPACE,
         Parameter("command", one_of=COMMANDS, required=True),
-        Parameter("path"),
-        Parameter("file_text"),
-        Parameter("old_str"),
-        Parameter("new_str"),
+        *(Parameter(name, longest=LONGEST_PATH) for name in ("path", "old_path", "new_path")),
+        *(Parameter(name, longest=LARGEST) for name in ("file_text", "old_str", "new_str", "insert_text")),
         Parameter("insert_line", kind="integer"),
-        Parameter("insert_text"),
-        Parameter("view_range", kind="integers"),
-        Parameter("old_path"),
-        Parameter("new_path"),
+        Parameter("view_range", kind="integers", least=-1, items=2),
     ),
     {"text": "string"},
     memory,

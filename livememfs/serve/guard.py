@@ -1,15 +1,19 @@
 """Who may come in over HTTP: around everything that is served, so that no route has a check of its own to forget.
 
-Owns the order: is the request for this server (its `Host`, against DNS rebinding), does it come from a page of another
-site (`Origin`, `Sec-Fetch-Site`), whose is it (a token, as `Authorization: Bearer` or in a cookie), is it of a size
-that anybody may send, and are there too many at once. Puts what the caller may do into the request's state as
-`access`, and how to ask for it again as `still`. Refuses to log, to show or to pass on a token. Trio thread only.
+Owns the order: is the request one that is understood in one way alone, is it for this server (its `Host`, against DNS
+rebinding), does it come from a page of another site (`Origin`, `Sec-Fetch-Site`), whose is it (a token, as
+`Authorization: Bearer` or in a cookie), are there too many at once, of this token or of those without one, and is it of
+a size that anybody may send. Puts what the caller may do into the request's state as `access`, and how to ask for it
+again as `still`. Whoever guesses tokens is not slowed down: 256 random bits are not guessed. Refuses to log, to show or
+to pass on a token. Trio thread only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -27,15 +31,21 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from livememfs.pipelines.tokens import Tokens
+    from livememfs.serve.connections import Connection
 
 log = structlog.get_logger("livememfs.serve")
 
 COOKIE = "livememfs_token"
-LARGEST_BODY = 4 << 20
-MOST_AT_ONCE = 256
-"""Requests under way, streams of events included; more are sent away and may come again."""
-BODY_SECONDS = 30.0
-"""How long a request may take to arrive."""
+CONNECTION = "connection"
+"""Where in a request's state its connection is."""
+LARGEST_BODY, SMALL_BODY = 4 << 20, 64 << 10
+"""Bytes of a request where much may be sent, and elsewhere."""
+MOST_AT_ONCE, MOST_OF_A_TOKEN = 1_024, 256
+"""Requests under way, streams of events included, of all tokens and of one; more are sent away and may come again."""
+MOST_UNKNOWN, MOST_OF_AN_ADDRESS = 64, 32
+"""The same without a token, of all addresses and of one: a place of their own, so that they take none from others."""
+BODY_SECONDS, UNKNOWN_SECONDS = 30.0, 5.0
+"""How long a request may take to arrive, with a token and without."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HEADERS = (
@@ -68,7 +78,8 @@ class _Refused(Exception):
 class Guard:
     """Around `app`. `hosts` are the names this server goes by; `open_paths` need no token, a last `/` means below.
 
-    `sign_in` is where browsers without a token are sent; empty: nowhere.
+    `always` is the path that answers however many others ask, and `large` the one to which much may be sent. `sign_in`
+    is where browsers without a token are sent; empty: nowhere.
     """
 
     def __init__(
@@ -78,14 +89,17 @@ class Guard:
         *,
         hosts: Iterable[str] = LOOPBACK,
         open_paths: Sequence[str] = (),
+        always: str = "",
+        large: str = "",
         sign_in: str = "",
     ) -> None:
         self._app = app
         self._tokens = tokens
         self._hosts = frozenset(host.lower().strip("[]") for host in hosts)
         self._open = tuple(open_paths)
-        self._sign_in = sign_in
-        self._served = self._unknown = self._foreign = self._too_much = self._under_way = 0
+        self._always, self._large, self._sign_in = always, large, sign_in
+        self._served = self._unknown = self._foreign = self._too_much = 0
+        self._under_way: Counter[tuple[bool, str]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request. Nothing but HTTP is served."""
@@ -94,27 +108,52 @@ class Guard:
             return
         if scope["type"] != "http":
             return  # which refuses a websocket
+        connection: Connection | None = scope.get("state", {}).get(CONNECTION)
+        if connection is not None:
+            connection.begun()
         try:
             await self._let_in(scope, receive, _with_headers(send))
         except _Refused as refused:
             await self._answer(scope, refused)(scope, receive, _with_headers(send))
+        finally:
+            if connection is not None:
+                connection.ended()
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
+        _check_form(scope, headers)
         self._check_host(headers)
         self._check_origin(scope, headers)
+        if scope["path"] == self._always:
+            self._served += 1
+            await self._app({**scope, "state": {"access": None, "holder": ""}}, receive, send)
+            return
         state = await self._check_token(scope, headers)
+        if state["holder"] and CONNECTION in scope.get("state", {}):
+            scope["state"][CONNECTION].belongs_to(state["holder"])
         scope = {**scope, "state": {**scope.get("state", {}), **state}}  # which a server may give several requests
-        if self._under_way >= MOST_AT_ONCE:
-            self._too_much += 1
-            raise _Refused(503, "there are too many requests at once", "try again in a moment")
-        self._under_way += 1
-        try:
-            body = await self._whole(headers, receive)
+        with self._place(state["holder"], (scope.get("client") or ("",))[0]):
+            body = await self._whole(scope, headers, receive, known=bool(state["holder"]))
             self._served += 1
             await self._app(scope, _again(body, receive), send)
+
+    @contextmanager
+    def _place(self, holder: str, address: str) -> Iterator[None]:
+        """A place for a request of a token, or of an address where there is none. _Refused where there is no room."""
+        whose = (bool(holder), holder or address)
+        most, own = (MOST_AT_ONCE, MOST_OF_A_TOKEN) if holder else (MOST_UNKNOWN, MOST_OF_AN_ADDRESS)
+        full = self._under_way[whose] >= own
+        if full or sum(count for (known, _), count in self._under_way.items() if known == bool(holder)) >= most:
+            self._too_much += 1
+            what = "of yours" if full else "at once"
+            raise _Refused(429 if full else 503, f"there are too many requests {what}", "try again in a moment")
+        self._under_way[whose] += 1
+        try:
+            yield
         finally:
-            self._under_way -= 1
+            self._under_way[whose] -= 1
+            if not self._under_way[whose]:
+                del self._under_way[whose]
 
     # --- where it comes from ----------------------------------------------------------------------------------
 
@@ -172,32 +211,35 @@ class Guard:
 
     # --- how much it is ---------------------------------------------------------------------------------------
 
-    async def _whole(self, headers: Headers, receive: Receive) -> bytes:
+    async def _whole(self, scope: Scope, headers: Headers, receive: Receive, *, known: bool) -> bytes:
         """The body, of which there may be only so much, and only so slowly."""
+        most = LARGEST_BODY if known and scope["path"] == self._large else SMALL_BODY
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > LARGEST_BODY:
-            raise self._too_large()
+        if not length.isdecimal() or len(length) > 20 or int(length) > most:
+            raise self._too_large(most)
         body = bytearray()
-        with trio.move_on_after(BODY_SECONDS):
+        with trio.move_on_after(BODY_SECONDS if known else UNKNOWN_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise _Refused(400, "the request has no end")
                 body += message.get("body", b"")
-                if len(body) > LARGEST_BODY:
-                    raise self._too_large()
+                if len(body) > most:
+                    raise self._too_large(most)
                 if not message.get("more_body", False):
                     return bytes(body)
         raise _Refused(408, "the request took too long to arrive")
 
-    def _too_large(self) -> _Refused:
+    def _too_large(self, most: int) -> _Refused:
         self._too_much += 1
-        return _Refused(413, f"a request has at most {LARGEST_BODY >> 20} MB")
+        return _Refused(413, f"a request here has at most {most >> 10:,} kB")
 
     # --- answering --------------------------------------------------------------------------------------------
 
     def _answer(self, scope: Scope, refused: _Refused) -> Response:
         headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
+        if refused.status in (400, 408, 413):  # what comes next on this connection is the rest of it
+            headers["Connection"] = "close"
         accepts = Headers(scope=scope).get("accept", "")
         if refused.status == 401 and self._sign_in and scope["method"] == "GET" and "text/html" in accepts:
             return RedirectResponse(f"{self._sign_in}?next={quote(local_path(scope['path']))}", 303)
@@ -206,7 +248,15 @@ class Guard:
 
     def statistics(self) -> GuardStatistics:
         """Counters, cheap."""
-        return GuardStatistics(self._served, self._unknown, self._foreign, self._too_much, self._under_way)
+        return GuardStatistics(self._served, self._unknown, self._foreign, self._too_much, self._under_way.total())
+
+
+def _check_form(scope: Scope, headers: Headers) -> None:
+    """Refuse what somebody in between could have taken for another request, and other protocols. _Refused."""
+    if scope.get("http_version", "1.1") not in ("1.0", "1.1") or "h2c" in headers.get("upgrade", "").lower():
+        raise _Refused(400, "this server speaks HTTP/1.1")
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise _Refused(400, "a request says its length once")
 
 
 def local_path(path: str) -> str:

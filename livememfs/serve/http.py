@@ -18,19 +18,20 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import structlog
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve as hypercorn_serve
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from livememfs.errors import Forbidden, UsageError
+from livememfs.serve.connections import Connections
 from livememfs.serve.guard import LOOPBACK, Guard, GuardStatistics
+from livememfs.serve.sessions import IDLE_SECONDS as SESSION_SECONDS
+from livememfs.serve.sessions import MOST as SESSIONS
+from livememfs.serve.sessions import Sessions
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
     from livememfs.pipelines.tokens import Tokens
     from livememfs.serve.mcp import McpServer
@@ -39,10 +40,6 @@ log = structlog.get_logger("livememfs.serve")
 
 DEFAULT_PORT = 8765
 MCP, METRICS, HEALTH = "/mcp", "/metrics", "/healthz"
-IDLE_SECONDS = 30
-GRACE_SECONDS = 3.0
-MCP_SESSIONS = 1_000
-WAITING_CONNECTIONS = 512
 LOGIN, STATIC = "/login", "/static/"
 OPEN = (HEALTH, LOGIN, STATIC)
 """What needs no token: it tells nothing."""
@@ -104,26 +101,18 @@ def application(
     routes: list[BaseRoute] = [
         Route(METRICS, partial(_metrics, status), methods=["GET"]),
         Route(HEALTH, partial(_healthz, status), methods=["GET"]),
-        Route(MCP, _Mcp(mcp), methods=["GET", "POST", "DELETE"]),
+        Route(MCP, Sessions(mcp), methods=["GET", "POST", "DELETE"]),
         *pages,
     ]
-    return Guard(Starlette(routes=routes), tokens, hosts=hosts, open_paths=OPEN, sign_in=LOGIN if pages else "")
-
-
-class _Mcp:
-    """The SDK's endpoint, for the token that opened a session alone."""
-
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
-        self._manager = manager
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-        from mcp.server.auth.provider import AccessToken
-
-        access = scope["state"]["access"]
-        # By this the SDK knows whose a session is: another token cannot go on with it.
-        about = AccessToken(token="", client_id=access.name, scopes=[], subject=scope["state"]["holder"])
-        await self._manager.handle_request({**scope, "user": AuthenticatedUser(about)}, receive, send)
+    return Guard(
+        Starlette(routes=routes),
+        tokens,
+        hosts=hosts,
+        open_paths=OPEN,
+        always=HEALTH,
+        large=MCP,
+        sign_in=LOGIN if pages else "",
+    )
 
 
 async def _metrics(status: Status, request: Request) -> Response:
@@ -157,6 +146,7 @@ class HttpServer:
         closing: Callable[[], None] = lambda: None,
     ) -> None:
         self._app, self._address, self._mcp, self._manager = app, address, mcp, manager
+        self._connections = Connections(app)
         self._closing = closing
         self._stopping = trio.Event()
         self.url = ""
@@ -164,23 +154,13 @@ class HttpServer:
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve; says where when it listens. UsageError when it cannot."""
         listening = self._bind()
-        config = Config()
-        config.bind = [f"fd://{listening.fileno()}"]
-        config.errorlog = config.accesslog = None
-        config.include_server_header = False
-        config.keep_alive_timeout = IDLE_SECONDS
-        config.graceful_timeout = GRACE_SECONDS
-        config.backlog = WAITING_CONNECTIONS
         host, port = listening.getsockname()[:2]
         self.url = f"http://{Address(host, port)}"
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._manager.run())
             nursery = await stack.enter_async_context(trio.open_nursery())
             nursery.start_soon(self._mcp.run)
-            app: Any = self._app  # whose type hypercorn spells in its own words
-            serving = partial(hypercorn_serve, app, config, shutdown_trigger=self._stopping.wait, mode="asgi")
-            listening.detach()  # it is the server's to close now
-            await nursery.start(serving)
+            await nursery.start(self._connections.serve, listening)
             log.info("serving", url=self.url)
             task_status.started(self.url)
             await self._stopping.wait()
@@ -216,4 +196,4 @@ def session_manager(mcp: McpServer) -> StreamableHTTPSessionManager:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_news)
-    return StreamableHTTPSessionManager(mcp.sdk, max_sessions=MCP_SESSIONS)
+    return StreamableHTTPSessionManager(mcp.sdk, max_sessions=SESSIONS, session_idle_timeout=SESSION_SECONDS)

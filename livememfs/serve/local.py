@@ -17,12 +17,14 @@ from mcp import types
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
+from livememfs.serve import shape
+
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from livememfs.serve.mcp import McpServer
 
-LONGEST_LINE = 8 << 20
+LONGEST_LINE = 4 << 20
 CHUNK = 1 << 16
 LAST_ANSWERS = 0.2
 """How long what was asked just before the input ended has for its answer: `printf ... | livememfs mcp` wants one."""
@@ -99,6 +101,8 @@ async def _messages(stream: trio.SocketStream) -> AsyncIterator[tuple[Any, Any]]
         async with into:
             async for line in _lines(stream):
                 try:
+                    if not await shape.fits(line):
+                        raise ValueError("a message has too many parts, or too deep ones")
                     await into.send(SessionMessage(types.JSONRPCMessage.model_validate_json(line)))
                 except ValueError as error:
                     await into.send(error)

@@ -5,22 +5,25 @@ Owns what each answers. Refuses to decide who may call it: the toolbox does. Tri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
+from livememfs.concurrency import A_NAME, aside
 from livememfs.errors import BadRequest, NotText
 from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import write_note
-from livememfs.pipelines.parameters import Parameter
+from livememfs.pipelines.parameters import QUESTION, Parameter
 from livememfs.records import keys
 from livememfs.records.note import CATEGORIES, Note
 from livememfs.records.size import Budget
 from livememfs.records.times import iso, parse_iso
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
-from livememfs.store.base import StoredObject
+from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.store.base import ObjectInfo, StoredObject
 
 MOST_NOTES = 500
+MOST_WORDS = 64
 READ_AT_ONCE, MOST_LOOKED_AT = 100, 10_000
 """Notes that are read at a time, and for one answer: a search that finds nothing must end too."""
 _LIMIT = Parameter("limit", kind="integer", least=1, most=MOST_NOTES)
@@ -59,9 +62,9 @@ async def live_read(
 
 async def live_search(call: Call, space_id: str, query: str, limit: int = 20) -> Answered:
     """The notes that have all words of a question, newest first."""
-    words = query.casefold().split()
-    if not words:
-        raise BadRequest(path="query", detail="there is no word in it")
+    words = tuple(dict.fromkeys(query.casefold().split()))
+    if not 0 < len(words) <= MOST_WORDS:
+        raise BadRequest(path="query", detail=f"it has {len(words)} words; 1 to {MOST_WORDS} are looked for")
 
     def fits(note: Note) -> bool:
         text = f"{note.body} {' '.join(note.tags)} {note.category} {note.agent}".casefold()
@@ -86,25 +89,45 @@ async def newest(
     """
     await spaces.require_space(call.replica, space)
     prefix = keys.live_prefix(space)
-    infos = [info for info in await call.replica.walk(prefix, local=True) if keys.parse(info.key).kind == "note"]
-    names = [name for info in infos if not _is_before(name := info.key.removeprefix(prefix), after)][::-1]
-    names = [name for name in names if not before or name < before]
+    infos = await call.replica.walk(prefix, local=True)
+    names = await aside(len(infos) * A_NAME, partial(_names, infos, prefix, after, before))
     found: list[tuple[str, Note]] = []
     looked = 0
     while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
         portion = names[looked : looked + READ_AT_ONCE]
         looked += len(portion)
         stored = await call.replica.read_many([prefix + name for name in portion])
-        for name in portion:
-            note = _parsed(stored.get(prefix + name), prefix + name, name)
-            if note is not None and fits(note):
-                found.append((name, note))
+        size = sum(len(one.data) for one in stored.values())
+        found += await aside(size, partial(_fitting, portion, prefix, stored, fits))
+    size = sum(len(note.body) for _, note in found[:limit])
+    return await aside(size, partial(_within, found, limit, budget, more=looked < len(names)))
+
+
+def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, before: str) -> list[str]:
+    """The names of the notes that may be meant, newest first."""
+    notes = (info.key.removeprefix(prefix) for info in infos if keys.parse(info.key).kind == "note")
+    names = [name for name in notes if not _is_before(name, after) and (not before or name < before)]
+    return names[::-1]
+
+
+def _fitting(
+    names: Sequence[str], prefix: str, stored: Mapping[str, StoredObject], fits: Callable[[Note], bool]
+) -> list[tuple[str, Note]]:
+    """The notes among some objects that fit."""
+    notes = ((name, _parsed(stored.get(prefix + name), prefix + name, name)) for name in names)
+    return [(name, note) for name, note in notes if note is not None and fits(note)]
+
+
+def _within(
+    found: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
+) -> tuple[list[dict[str, Any]], bool]:
+    """As many notes as there is room for, and whether there may be more."""
     shown: list[dict[str, Any]] = []
     for name, note in found[:limit]:
         if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
             break
         shown.append(_shown(name, note))
-    return shown, len(found) > len(shown) or looked < len(names)
+    return shown, more or len(found) > len(shown)
 
 
 def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
@@ -145,7 +168,7 @@ TOOLS = (
         "Write a note: what happened, was decided, is to do.",
         (
             SPACE,
-            Parameter("content", required=True),
+            Parameter("content", required=True, longest=LONGEST_TEXT),
             Parameter("category", one_of=CATEGORIES),
             Parameter("agent"),
             Parameter("tags", kind="array"),
@@ -174,7 +197,7 @@ TOOLS = (
     Tool(
         "live_search",
         "Find notes that have all these words.",
-        (SPACE, Parameter("query", required=True), _LIMIT),
+        (SPACE, Parameter("query", required=True, longest=QUESTION), _LIMIT),
         {"notes": "array", "more": "boolean"},
         live_search,
     ),

@@ -13,9 +13,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, NotFound, NotText, ObjectMissing
 from livememfs.pipelines import spaces, tools
-from livememfs.pipelines.parameters import Parameter
+from livememfs.pipelines.parameters import QUESTION, Parameter
 from livememfs.pipelines.tools import Desk
 from livememfs.recall.query import parse
 from livememfs.recall.service import Recall
@@ -59,19 +60,21 @@ async def search_memory(
     else:
         seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
     answer = await _recall(call).ask(asked, tuple(seen), anew=True)
-    found = [
-        {
-            "path": hit.record.key,
-            "id": keys.ending(hit.record.key.rpartition("/")[2]),
-            "kind": hit.record.kind,
-            "type": hit.record.type,
-            "title": hit.record.title,
-            "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
-            "score": round(hit.score, 4),
-            "text": snippet(hit.record, hit.piece, answer.query),
-        }
-        for hit in answer.found.hits
-    ]
+    found = await in_thread(
+        lambda: [
+            {
+                "path": hit.record.key,
+                "id": keys.ending(hit.record.key.rpartition("/")[2]),
+                "kind": hit.record.kind,
+                "type": hit.record.type,
+                "title": hit.record.title,
+                "date": iso(datetime.fromtimestamp(hit.record.created, UTC)),
+                "score": round(hit.score, 4),
+                "text": snippet(hit.record, hit.piece, answer.query),
+            }
+            for hit in answer.found.hits
+        ]
+    )
     return {"results": found, "notes": [*answer.query.doubts, *answer.notes, *answer.found.remarks]}
 
 
@@ -98,8 +101,6 @@ async def timeline(call: Call, project: str, anchor: str = "") -> Answered:
 async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answered:
     """Observations in full, in the order asked for."""
     await spaces.require_space(call.replica, project)
-    if len(ids) > MOST_IDS:
-        raise BadRequest(path="ids", detail=f"at most {MOST_IDS} at once")
     wanted = [_one_id(one) for one in ids]
     prefix = keys.observations_prefix(project)
     level = await call.replica.listing(prefix)
@@ -218,7 +219,7 @@ TOOLS = (
         "search_memory",
         "Search notes, bank, memories and observations by meaning.",
         (
-            Parameter("query", required=True),
+            Parameter("query", required=True, longest=QUESTION),
             Parameter("project", "a space; none: all"),
             Parameter("type"),
             Parameter("concepts", kind="array"),
@@ -241,8 +242,8 @@ TOOLS = (
     Tool(
         "get_observations",
         "Read observations in full.",
-        (Parameter("ids", kind="array", required=True), _PROJECT),
-        {"observations": "array", "missing": "array", "more": "array"},
+        (Parameter("ids", kind="array", required=True, items=MOST_IDS), _PROJECT),
+        {"observations": "array", "missing": "array"},
         get_observations,
         about="project",
         core=True,
@@ -251,7 +252,7 @@ TOOLS = (
         "get_session_summary",
         "Read what a session came to.",
         (Parameter("session_id", required=True), _PROJECT),
-        {"request": "string", "completed": "string", "next_steps": "string"},
+        {"completed": "string"},
         get_session_summary,
         about="project",
     ),

@@ -26,7 +26,10 @@ from livememfs.errors import LiveMemError, MountError
 
 log = structlog.get_logger("livememfs.serve")
 
-MOST_CLIENTS = 64
+MOST_CLIENTS = 256
+"""Connections that have said what they want; more are told so."""
+MOST_SILENT = 64
+"""Connections that have not. When there are more, the one that has been silent longest is ended."""
 FIRST_LINE = 4_096
 FIRST_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 CHUNK = 1 << 16
@@ -47,7 +50,7 @@ async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[Non
         log.warning("agents cannot share this mount", socket=str(path), reason=error.strerror or str(error))
         task_status.started()
         return
-    room = trio.CapacityLimiter(MOST_CLIENTS)
+    room = _Room()
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(trio.serve_listeners, partial(_one, client, room), [listener]))
@@ -64,7 +67,7 @@ def _listener(path: Path) -> trio.SocketListener:
     try:
         with _short(path) as short:
             made.bind(short)
-        made.listen(MOST_CLIENTS)
+        made.listen(MOST_SILENT)
     except BaseException:
         made.close()
         raise
@@ -91,20 +94,53 @@ def _short(path: Path) -> Iterator[str]:
         os.close(folder)
 
 
-async def _one(client: Client, room: trio.CapacityLimiter, stream: trio.SocketStream) -> None:
-    """One connection. However it ends, the others go on."""
-    async with room:
+class _Room:
+    """Who is there: connections that have not said what they want, the oldest first, and how many others."""
+
+    def __init__(self) -> None:
+        self._silent: dict[trio.CancelScope, None] = {}
+        self._clients = 0
+
+    async def first_line(self, stream: trio.SocketStream) -> Mapping[str, Any] | None:
+        """What a client wants; None for one that does not say so in time."""
+        with trio.CancelScope() as scope:
+            self._silent[scope] = None
+            if len(self._silent) > MOST_SILENT:
+                oldest = next(iter(self._silent))
+                del self._silent[oldest]
+                oldest.cancel()
+            try:
+                return await _first_line(stream)
+            finally:
+                self._silent.pop(scope, None)
+        return None
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A client that is served. MountError where there are too many."""
+        if self._clients >= MOST_CLIENTS:
+            raise MountError(f"{MOST_CLIENTS} agents share this mount already")
+        self._clients += 1
         try:
-            wanted = await _first_line(stream)
-            if wanted is not None:
+            yield
+        finally:
+            self._clients -= 1
+
+
+async def _one(client: Client, room: _Room, stream: trio.SocketStream) -> None:
+    """One connection. However it ends, the others go on."""
+    try:
+        wanted = await room.first_line(stream)
+        if wanted is not None:
+            with room.place():
                 await client(stream, wanted)
-        except LiveMemError as error:
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await stream.send_all(json.dumps({"error": str(error)}).encode() + b"\n")
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return
-        except Exception:
-            log.exception("a client of the mount's socket failed")
+    except LiveMemError as error:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(FIRST_SECONDS):
+            await stream.send_all(json.dumps({"error": str(error)}).encode() + b"\n")
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        return
+    except Exception:
+        log.exception("a client of the mount's socket failed")
 
 
 async def welcome(stream: trio.SocketStream) -> None:
@@ -121,7 +157,7 @@ async def _first_line(stream: trio.SocketStream) -> Mapping[str, Any] | None:
             if not byte or byte == b"\n":
                 break
             line += byte
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         value = json.loads(line)
         return value if isinstance(value, dict) else None
     return None

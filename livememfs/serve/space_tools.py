@@ -8,8 +8,11 @@ from __future__ import annotations
 import base64
 import io
 import tarfile
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, TooLarge
 from livememfs.pipelines import spaces
 from livememfs.pipelines.archive import unpackable
@@ -22,8 +25,9 @@ from livememfs.records.times import iso
 from livememfs.serve import note_tools
 from livememfs.serve.bank_tools import fitting
 from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.store.base import ObjectInfo
 
-LARGEST_ARCHIVE = 8 << 20
+LARGEST_ARCHIVE = 2 << 20
 """Bytes that are sent in one answer; larger ones are for the command line."""
 SUMMARY_NOTES, NOTES_TOKENS = 10, 5_000
 """The last notes of a summary, and how much of it they may be."""
@@ -93,7 +97,7 @@ async def space_summary(call: Call, space_id: str) -> Answered:
     return {
         "description": found.description,
         "rules": rules,
-        **fitting(found.bank, budget, "bank"),
+        **await fitting(found.bank, budget, "bank"),
         "notes": notes,
         "more": more,
     }
@@ -110,20 +114,24 @@ async def archive(call: Call, prefix: str, below: str, otherwise: str) -> Answer
     objects = [item for item in await call.replica.walk(prefix) if not item.key.endswith("/")]
     if sum(item.size for item in objects) > LARGEST_ARCHIVE:
         raise TooLarge(path=prefix, detail=f"over {LARGEST_ARCHIVE >> 20} MB; `{otherwise}` writes it to a file")
-    data, count = io.BytesIO(), 0
     good = unpackable(item.key.removeprefix(below) for item in objects)
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        for item in objects:
-            name = item.key.removeprefix(below)
-            found = await content(call.replica, item) if name in good else None
-            if found is not None:
-                about = tarfile.TarInfo(name)
-                about.size, about.mtime = len(found), item.modified_ns // 1_000_000_000
-                tar.addfile(about, io.BytesIO(found))
-                count += 1
+    kept = [item for item in objects if item.key.removeprefix(below) in good]
     left_out = [item.key for item in objects if item.key.removeprefix(below) not in good]
+    found = [(item, data) for item in kept if (data := await content(call.replica, item)) is not None]
     about_them = {"left_out": left_out} if left_out else {}  # nothing of their name could be unpacked
-    return {"archive_base64": base64.b64encode(data.getvalue()).decode(), "objects": count, **about_them}
+    packed = await in_thread(partial(_packed, found, below))
+    return {"archive_base64": packed, "objects": len(found), **about_them}
+
+
+def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:
+    """The archive in base64."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for item, data in objects:
+            about = tarfile.TarInfo(item.key.removeprefix(below))
+            about.size, about.mtime = len(data), item.modified_ns // 1_000_000_000
+            tar.addfile(about, io.BytesIO(data))
+    return base64.b64encode(packed.getvalue()).decode()
 
 
 async def space_delete(call: Call, space_id: str, confirm: bool = False) -> Answered:
@@ -141,7 +149,12 @@ TOOLS = (
     Tool(
         "space_create",
         "Make a memory space; rules say which files its bank has.",
-        (SPACE, Parameter("description"), Parameter("rules", "Markdown, sealed for good"), Parameter("owner")),
+        (
+            SPACE,
+            Parameter("description"),
+            Parameter("rules", "Markdown, sealed for good", longest=spaces.MAX_RULES_BYTES),
+            Parameter("owner"),
+        ),
         {"space_id": "string", "created_at": "string"},
         space_create,
         needs="write",

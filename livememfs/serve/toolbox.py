@@ -28,6 +28,9 @@ Effect = Literal["reads", "adds", "changes", "destroys"]
 JsonKind = Literal["string", "integer", "number", "boolean", "array", "object"]
 SPACE = Parameter("space_id", required=True)
 MAX_SPACE = 255
+LONGEST_PATH = 1_000
+LONGEST_TEXT = 1 << 20
+"""Characters of what is kept as it is given: a note, a file."""
 MOST_TOKENS = 20_000
 """Of one answer, as estimated: clients refuse much larger ones, and a model pays for all of it. What is left out is
 named, and can be asked for.
@@ -142,7 +145,7 @@ def check_path(text: str, what: str) -> str:
     """A path of several parts that stays below where it begins. BadRequest."""
     parts = text.split("/")
     bad = any(part in ("", ".", "..") for part in parts) or "\\" in text or "\0" in text
-    if bad or len(text.encode("utf-8", "replace")) > 1_000:
+    if bad or len(text.encode("utf-8", "replace")) > LONGEST_PATH:
         raise BadRequest(path=what, detail=f"{text[:80]!a} is no path in it")
     return text
 

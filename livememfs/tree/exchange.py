@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING
 
 from livememfs import errors
+from livememfs.concurrency import aside
 from livememfs.records import privacy
 from livememfs.records.turn import Turn
 from livememfs.tree.computed import BytesHandle
@@ -159,17 +160,19 @@ class ExchangeHandle(Handle):
 
     async def flush(self) -> None:
         """A shell duplicates the descriptor and closes the first: nothing ends by that, but what is whole is taken."""
-        if self.alone and self.request and _is_whole(self.request):
-            await self.read(0, 0)
+        if self.alone and self.request:
+            said = bytes(self.request)
+            if await aside(len(said), lambda: _is_whole(said)):
+                await self.read(0, 0)
 
     async def release(self) -> None:
         if self.alone and self.request:
             await self.read(0, 0)
 
 
-def _is_whole(request: bytes | bytearray) -> bool:
+def _is_whole(request: bytes) -> bool:
     try:
         json.loads(request)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

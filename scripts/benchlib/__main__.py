@@ -70,6 +70,14 @@ def parser() -> argparse.ArgumentParser:
     )
     hooked.add_argument("--memories", type=int, default=10_000, help="how many the space has")
     hooked.add_argument("--rounds", type=int, default=200, help="how often each hook runs")
+    stalled = commands.add_parser(
+        "stall",
+        help="for how long a mount does not answer while others ask for much",
+        description="Measure the longest look at a file while ten clients repeat a request to the mount's server.",
+    )
+    stalled.add_argument("--notes", type=int, default=10_000, help="notes in the space that is asked")
+    stalled.add_argument("--seconds", type=float, default=5.0, help="for how long each request is repeated")
+    stalled.add_argument("--only", action="append", default=[], metavar="NAME", help="part of a request's name")
     searched.add_argument("--index", default="", metavar="URL", help="a PostgreSQL database to keep the index in")
     mount.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="other mounts to measure in the same run")
     mount.add_argument("--latency", default="0,0.03", help="seconds added to each request; several, with commas")
@@ -98,6 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from benchlib import recalling
 
         return recalling.main(sorted(int(size) for size in given.memories.split(",")))
+    if given.command == "stall":
+        from benchlib import stall
+
+        return stall.main(given.notes, given.seconds, given.only)
     if given.command == "hooks":
         from benchlib import hooks
 

@@ -130,7 +130,14 @@ async def test_each_category_of_self_and_goals_is_kept(desk: Desk, tool: str, co
         ("store_memory", {"content": "x", "importance": float("nan")}, "importance is 0 to 1"),
         ("store_memory", {"content": "x", "importance": True}, "importance is no number"),
         ("store_memory", {"content": "x", "subjects": "david"}, "subjects is no array"),
-        ("store_memory", {"content": "x", "subjects": ["a" * 100_000]}, "subjects are too long"),
+        (
+            "store_memory",
+            {"content": "x", "subjects": ["a" * 100_000]},
+            "subjects has 100,000 characters, and takes 255",
+        ),
+        ("store_memory", {"content": "x", "subjects": ["a"] * 65}, "subjects has 65 values, and takes 64"),
+        ("get_recent_memories", {"limit": 1 << 40_000}, "limit is 1 to 20, not one that long"),
+        ("get_recent_memories", {"x" * 1_000: 1}, f"{'x' * 80} is none of its parameters"),
         ("store_memory", {"content": "  \n"}, "there is nothing in the memory"),
         ("store_memory", {"text": "x"}, "text is none of its parameters; content is missing"),
         ("search_memories", {"query": 3}, "query is no string"),
@@ -150,8 +157,10 @@ async def test_what_no_memory_can_have_is_refused_in_words(
 
 
 async def test_a_memory_that_is_too_long_is_refused(desk: Desk) -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(BadRequest, match="content has 65,537 characters, and takes 65,536"):
         await call(desk, "store_memory", content="x" * (MAX_MEMORY_BYTES + 1))
+    with pytest.raises(TooLarge):
+        await call(desk, "store_memory", content="é" * MAX_MEMORY_BYTES)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -297,7 +306,8 @@ def test_a_schema_says_which_values_there_are() -> None:
     assert BY_NAME["store_memory"].schema()["properties"]["subjects"] == {
         "type": "array",
         "description": "whom and what it is about, as single words",
-        "items": {"type": "string"},
+        "maxItems": 64,
+        "items": {"type": "string", "maxLength": 255},
     }
     limit = BY_NAME["get_recent_memories"].schema()["properties"]["limit"]
     assert (limit["minimum"], limit["maximum"]) == (1, 20)

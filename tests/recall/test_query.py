@@ -9,7 +9,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from livememfs.recall.query import KINDS, LISTS, MAX_LIMIT, Filter, Query, _Reading, parse
+from livememfs.recall.query import (
+    KINDS,
+    LISTS,
+    MAX_LIMIT,
+    MOST_CHARACTERS,
+    MOST_PHRASES,
+    MOST_WORDS,
+    Filter,
+    Query,
+    _Reading,
+    parse,
+)
 
 NOW = datetime(2026, 3, 31, 14, 5, 9, 123456, tzinfo=UTC)
 
@@ -266,8 +277,26 @@ def test_remarks_are_few_and_short_whatever_was_typed() -> None:
     query = read(" ".join(f"after:{number}{'x' * 50}" for number in range(200)))
 
     assert len(query.doubts) == 12
-    assert query.doubts[-1] == "and 189 more such remarks"
+    assert query.doubts[-1] == "and 190 more such remarks"  # one of them: there are too many words
     assert max(map(len, query.doubts)) < 120
+
+
+def test_a_page_that_was_pasted_costs_what_its_beginning_does_and_a_remark_says_so() -> None:
+    """Words, phrases, what to leave out and values are looked up one by one: of each there is a most."""
+    words = read(" ".join(f"word{number}" for number in range(10_000)))
+    phrases = read(" ".join(f'"phrase {number}"' for number in range(1_000)))
+    without = read(" ".join(f"-word{number}" for number in range(1_000)))
+    values = read("tag:" + ",".join(f"t{number}" for number in range(1_000)))
+    long = read("a" * (2 * MOST_CHARACTERS))
+
+    assert words.words == tuple(f"word{number}" for number in range(MOST_WORDS))
+    assert phrases.phrases == tuple(f"phrase {number}" for number in range(MOST_PHRASES))
+    assert without.without == tuple(sorted(f"word{number}" for number in range(MOST_PHRASES)))
+    assert len(values.tags) == MOST_WORDS
+    assert long.text == "a" * MOST_CHARACTERS
+    for query in (words, phrases, without, values, long):
+        assert "is left out" in query.doubts[-1]
+        assert read(query.canonical()) == query
 
 
 # --- dates -------------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ async def test_a_removal_that_fails_half_way_says_how_far_it_came(
         ("create", {"path": "/memories/a.md", "file_text": "x"}, "exists already"),
         ("create", {"path": "/memories", "file_text": "x"}, "a file needs a name"),
         ("create", {"path": "/memories/bank/x.md", "file_text": "x"}, "read-only"),
-        ("create", {"path": "/memories/big", "file_text": "x" * (LARGEST + 1)}, "over 1 MB"),
+        ("create", {"path": "/memories/big", "file_text": "é" * LARGEST}, "over 1 MB"),
         ("str_replace", {"path": "/memories/a.md", "old_str": "none", "new_str": ""}, "stands 0 times"),
         (
             "str_replace",

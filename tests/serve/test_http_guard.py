@@ -17,7 +17,19 @@ from hypothesis import strategies as st
 from livememfs.errors import Unreachable, UsageError
 from livememfs.records.access import Access
 from livememfs.records.token import hash_of
-from livememfs.serve.guard import BODY_SECONDS, COOKIE, LARGEST_BODY, MOST_AT_ONCE, Guard, local_path
+from livememfs.serve.guard import (
+    BODY_SECONDS,
+    COOKIE,
+    LARGEST_BODY,
+    MOST_AT_ONCE,
+    MOST_OF_A_TOKEN,
+    MOST_OF_AN_ADDRESS,
+    MOST_UNKNOWN,
+    SMALL_BODY,
+    UNKNOWN_SECONDS,
+    Guard,
+    local_path,
+)
 from livememfs.serve.http import Address, names_of
 
 SECRET = "lm_" + "s" * 43
@@ -33,11 +45,14 @@ class Registry:
         self.asked: list[str] = []
         self.error: Exception | None = None
         self.good = True
+        self.others: dict[str, Access] = {}
 
     async def access(self, secret: str) -> Access | None:
         self.asked.append(secret)
         if self.error is not None:
             raise self.error
+        if secret in self.others:
+            return self.others[secret]
         return READER if secret == SECRET and self.good else None
 
     async def access_of(self, digest: str) -> Access | None:
@@ -66,7 +81,7 @@ class Door:
 
     def __init__(self, **settings: Any) -> None:
         self.registry, self.inside = Registry(), Inside()
-        self.guard = Guard(self.inside, self.registry, **settings)  # type: ignore[arg-type]  # it only asks
+        self.guard = Guard(self.inside, self.registry, large="/mcp", **settings)  # type: ignore[arg-type]  # it only asks
 
     async def ask(
         self,
@@ -76,6 +91,8 @@ class Door:
         method: str = "POST",
         body: AsyncIterator[bytes] | bytes = b"{}",
         state: dict[str, Any] | None = None,
+        client: str = "127.0.0.1",
+        version: str = "1.1",
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of the answer."""
         sent: list[Mapping[str, Any]] = []
@@ -83,6 +100,7 @@ class Door:
         raw = [(name.lower().encode(), value.encode("latin-1", "replace")) for name, value in pairs]
         scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": raw, "query_string": b""}
         scope["state"] = {} if state is None else state
+        scope |= {"client": (client, 1), "http_version": version}
 
         async def send(message: Mapping[str, Any]) -> None:
             sent.append(message)
@@ -104,7 +122,7 @@ def _receiving(body: AsyncIterator[bytes] | bytes) -> Any:
 
 @pytest.fixture
 def door() -> Door:
-    return Door(open_paths=("/healthz", "/login", "/static/"), sign_in="/login")
+    return Door(open_paths=("/healthz", "/login", "/static/"), always="/healthz", sign_in="/login")
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------
@@ -131,9 +149,9 @@ async def test_callers_at_the_same_moment_are_not_taken_for_each_other(door: Doo
     with_it, without = {**HOST, **BEARER}, HOST
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(partial(door.ask, with_it, path="/healthz", state=shared))
+        nursery.start_soon(partial(door.ask, with_it, path="/login", state=shared))
         await trio.testing.wait_all_tasks_blocked()
-        nursery.start_soon(partial(door.ask, without, path="/healthz", state=shared))
+        nursery.start_soon(partial(door.ask, without, path="/login", state=shared))
         await trio.testing.wait_all_tasks_blocked()
         door.inside.hold.set()
     assert [scope["state"]["access"] for scope in door.inside.scopes] == [READER, None]
@@ -350,7 +368,9 @@ async def test_a_request_that_never_ends_is_not_waited_for(door: Door, autojump_
     assert door.guard.statistics().under_way == 0
 
 
-async def test_more_than_so_many_at_once_are_sent_away_and_may_come_again(door: Door) -> None:
+async def test_one_token_may_have_only_a_share_of_what_is_under_way(door: Door) -> None:
+    """More are sent away and may come again; another token, and who has none, are served all the while."""
+    door.registry.others["lm_other"] = Access("other", frozenset({"read"}))
     door.inside.hold = trio.Event()
     answers: list[int] = []
 
@@ -358,13 +378,100 @@ async def test_more_than_so_many_at_once_are_sent_away_and_may_come_again(door: 
         answers.append((await door.ask({**HOST, **BEARER}))[0])
 
     async with trio.open_nursery() as nursery:
-        for _ in range(MOST_AT_ONCE + 7):
+        for _ in range(MOST_OF_A_TOKEN + 7):
             nursery.start_soon(one)
         await trio.testing.wait_all_tasks_blocked()
-        assert answers == [503] * 7
+        assert answers == [429] * 7
+        for headers in ({**HOST, "authorization": "Bearer lm_other"}, HOST):
+            nursery.start_soon(partial(door.ask, headers, path="/login"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(door.inside.scopes) == MOST_OF_A_TOKEN + 2
         door.inside.hold.set()
-    assert sorted(answers) == [200] * MOST_AT_ONCE + [503] * 7
+    assert sorted(answers) == [200] * MOST_OF_A_TOKEN + [429] * 7
     assert (await door.ask({**HOST, **BEARER}))[0] == 200
+    assert door.guard.statistics().under_way == 0
+
+
+async def test_many_tokens_together_have_a_most_too(door: Door) -> None:
+    door.inside.hold = trio.Event()
+    answers: list[int] = []
+
+    async def one(number: int) -> None:
+        answers.append((await door.ask({**HOST, "authorization": f"Bearer lm_{number}"}))[0])
+
+    async with trio.open_nursery() as nursery:
+        for number in range(MOST_AT_ONCE + 3):
+            door.registry.others[f"lm_{number}"] = READER
+            nursery.start_soon(one, number)
+        await trio.testing.wait_all_tasks_blocked()
+        assert answers == [503] * 3
+        door.inside.hold.set()
+
+
+async def test_who_has_no_token_takes_no_place_from_who_has_one(door: Door, autojump_clock: object) -> None:
+    """256 slow requests to sign in, of one address and of many; each is given up soon."""
+    answers: list[int] = []
+
+    async def slow(address: str) -> None:
+        answers.append((await door.ask(HOST, path="/login", body=Endless(1), client=address))[0])
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(256):
+            nursery.start_soon(slow, "192.0.2.1")
+        await trio.sleep(0.5)
+        assert answers == [429] * (256 - MOST_OF_AN_ADDRESS)
+        for number in range(MOST_UNKNOWN):
+            nursery.start_soon(slow, f"192.0.2.{number + 2}")
+        await trio.sleep(0.5)
+        assert answers[256 - MOST_OF_AN_ADDRESS :] == [503] * MOST_OF_AN_ADDRESS
+        assert (await door.ask({**HOST, **BEARER}))[0] == 200
+        assert (await door.ask(HOST, path="/healthz", method="GET"))[0] == 200
+        begun = trio.current_time()
+    assert trio.current_time() - begun <= UNKNOWN_SECONDS
+    assert answers[256:] == [408] * MOST_UNKNOWN
+
+
+async def test_the_sign_of_life_asks_nothing_and_waits_for_nothing(door: Door) -> None:
+    """Neither for the registry of tokens, which may not answer, nor for a body, nor for a place."""
+    door.registry.error = Unreachable("down")
+
+    status, _, body = await door.ask({**HOST, **BEARER}, path="/healthz", method="GET", body=Endless(1))
+    assert (status, body) == (200, b"inside")
+    assert door.registry.asked == []
+
+
+async def test_only_where_a_note_may_be_sent_may_much_be_sent(door: Door) -> None:
+    """Megabytes go to the tools, and to those of a token alone."""
+    much = {"content-length": str(SMALL_BODY + 1)}
+
+    assert (await door.ask({**HOST, **BEARER, **much}, path="/mcp"))[0] == 200
+    for path in ("/login", "/s/alpha/consolidation", "/mcp/"):
+        assert (await door.ask({**HOST, **BEARER, **much}, path=path))[0] == 413
+    assert (await door.ask({**HOST, **much}, path="/login"))[0] == 413
+
+
+# --- in which form ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-length": "2", "transfer-encoding": "chunked"},
+        {"upgrade": "h2c", "connection": "upgrade, http2-settings", "http2-settings": "AAMAAABkAAQAAP__"},
+        {"upgrade": "H2C"},
+    ],
+)
+async def test_what_could_be_understood_in_two_ways_is_refused(door: Door, headers: dict[str, str]) -> None:
+    """A proxy before this server may have taken the rest of it for another request, with another's token."""
+    status, answer, _ = await door.ask({**HOST, **BEARER, **headers})
+
+    assert (status, answer["connection"]) == (400, "close")
+    assert (door.inside.scopes, door.registry.asked) == ([], [])
+
+
+async def test_no_other_protocol_is_spoken(door: Door) -> None:
+    assert (await door.ask({**HOST, **BEARER}, method="PRI", path="*", version="2.0"))[0] == 400
+    assert (await door.ask({**HOST, **BEARER}, version="1.0"))[0] == 200
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from livememfs.errors import MountError, NotFound
 from livememfs.serve import sock
@@ -66,6 +67,28 @@ async def test_what_is_refused_is_said_and_the_others_are_served(tmp_path: Path,
     with pytest.raises(MountError, match="there is no nothing"):
         await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "nothing"})
     (await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "alpha"})).close()
+
+
+async def test_who_says_nothing_takes_no_place_and_who_is_too_many_is_told(
+    tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two hundred silent connections do not keep an agent from the mount; those that were silent longest are ended."""
+    monkeypatch.setattr(sock, "MOST_CLIENTS", 2)
+    await nursery.start(partial(sock.listen, tmp_path / "x.sock", echo))
+    silent = [await trio.open_unix_socket(tmp_path / "x.sock") for _ in range(200)]
+
+    with trio.fail_after(10):  # they would be heard for ten seconds each
+        agents = [await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "a"}) for _ in range(2)]
+        assert await silent[0].receive_some() == b""
+        with pytest.raises(MountError, match="2 agents share this mount already"):
+            await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "a"})
+        agents.pop().close()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        agents.append(await trio.to_thread.run_sync(sock.connect, tmp_path / "x.sock", {"space": "a"}))
+    for stream in silent:
+        await stream.aclose()
+    for agent in agents:
+        agent.close()
 
 
 async def test_nobody_who_listens_is_said(tmp_path: Path) -> None:

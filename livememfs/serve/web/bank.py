@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from livememfs import errors
+from livememfs.concurrency import in_thread
 from livememfs.records import keys
 from livememfs.serve.web.diff import DiffLine, diff_lines
 from livememfs.serve.web.markdown import MAX_SHOWN, rendered
@@ -81,15 +81,18 @@ async def file(site: Site, request: Request) -> Response:
         values["html"] = await _html(await (await history_of(node)).why(path))
     else:
         values |= await _changes(await history_of(node), path, text, request)
-    return page(
-        "bankfile.html",
-        access=access_of(request),
-        space=node.space,
-        path=path,
-        view=view,
-        views=VIEWS,
-        after=after,
-        **values,
+    return await in_thread(
+        partial(
+            page,
+            "bankfile.html",
+            access=access_of(request),
+            space=node.space,
+            path=path,
+            view=view,
+            views=VIEWS,
+            after=after,
+            **values,
+        )
     )
 
 
@@ -116,7 +119,7 @@ async def _text(site: Site, space: str, path: str) -> str:
 
 
 async def _html(text: str) -> Markup:
-    return await trio.to_thread.run_sync(rendered, text)
+    return await in_thread(partial(rendered, text))
 
 
 async def _changes(history: History, path: str, text: str, request: Request) -> dict[str, Any]:
@@ -126,7 +129,7 @@ async def _changes(history: History, path: str, text: str, request: Request) -> 
     older = request.query_params.get("from", numbers[1] if len(numbers) > 1 else "0")
     newer = request.query_params.get("to", numbers[0] if numbers else NOW)
     before, later = await _as_it_was(history, path, older, text), await _as_it_was(history, path, newer, text)
-    lines, cut = await trio.to_thread.run_sync(_compared, before, later, older, newer)
+    lines, cut = await in_thread(partial(_compared, before, later, older, newer))
     return {"runs": runs[:SHOWN_RUNS], "older": older, "newer": newer, "lines": lines, "cut": cut}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,7 +61,8 @@ class Events:
         self._runs: dict[str, dict[str, Any]] = {}
         self._status: dict[str, Any] = {}
         self.closed = False
-        self.streams = 0
+        self.streams: Counter[str] = Counter()
+        """Open ones by the token of who listens."""
         self._context.replica.subscribe(self.heard)
 
     # --- telling ------------------------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ class Events:
 
     def statistics(self) -> EventsStatistics:
         """Counters, cheap."""
-        return EventsStatistics(self._number, len(self._ring), self.streams)
+        return EventsStatistics(self._number, len(self._ring), self.streams.total())
 
 
 def run_of(status: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
 from starlette.responses import RedirectResponse
 
 from livememfs import errors
-from livememfs.concurrency import for_each
+from livememfs.concurrency import aside, for_each, in_thread
 from livememfs.pipelines.notes import NAME_META
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -73,15 +72,18 @@ async def notes(site: Site, request: Request) -> Response:
 
     await for_each(shown, read, at_once=AT_ONCE)
     found = [cards[name] for name in shown if name in cards]
-    return page(
-        "live.html",
-        access=access_of(request),
-        space=space,
-        after=place,
-        cards=found,
-        total=len(names),
-        older=older,
-        newest=not before,
+    return await in_thread(
+        partial(
+            page,
+            "live.html",
+            access=access_of(request),
+            space=space,
+            after=place,
+            cards=found,
+            total=len(names),
+            older=older,
+            newest=not before,
+        )
     )
 
 
@@ -92,7 +94,7 @@ async def note(site: Site, request: Request) -> Response:
     access = access_of(request)
     if request.query_params.get("part") == "card":
         return page("_card.html", access=access, space=space, card=card)
-    html = await trio.to_thread.run_sync(rendered, card.whole)
+    html = await in_thread(partial(rendered, card.whole))
     return page("note.html", access=access, space=space, card=card, html=html)
 
 
@@ -105,14 +107,18 @@ async def _card(site: Site, space: str, name: str) -> Card:
         found = await replica.read(key)
     except errors.ObjectMissing:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}") from None
-    try:
-        parsed = Note.parse(found.data, path=key, name=name)
-    except errors.NotText:
-        parsed = Note.parse(UNREADABLE.encode(), path=key, name=name)
+    parsed = await aside(len(found.data), partial(_parsed, found.data, key, name))
     body = parsed.body.strip("\n")
     text, cut = _excerpt(body)
     written = (found.info.meta or {}).get(NAME_META, "")
     return Card(name, parsed.timestamp, parsed.agent, parsed.category, parsed.tags, text, cut, written, whole=body)
+
+
+def _parsed(data: bytes, key: str, name: str) -> Note:
+    try:
+        return Note.parse(data, path=key, name=name)
+    except errors.NotText:
+        return Note.parse(UNREADABLE.encode(), path=key, name=name)
 
 
 def _excerpt(body: str) -> tuple[str, bool]:
@@ -138,5 +144,5 @@ async def memory(site: Site, request: Request) -> Response:
     found = Memory.parse(data, path=prefix + name, collection=collection, name=name)
     if found.forgotten:
         raise missing()
-    html = await trio.to_thread.run_sync(rendered, found.content)
+    html = await in_thread(partial(rendered, found.content))
     return page("memory.html", access=access_of(request), space=space, name=name, memory=found, html=html)

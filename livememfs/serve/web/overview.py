@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from livememfs import errors
-from livememfs.concurrency import for_each
+from livememfs.concurrency import A_NAME, aside, for_each
 from livememfs.records import keys
 from livememfs.records.space import Meta
 from livememfs.serve.web.render import page
@@ -101,7 +101,12 @@ async def note_names(replica: Replica, space: str) -> list[str]:
     """The notes of a space, newest first."""
     prefix = keys.live_prefix(space)
     level = await replica.listing(prefix)
-    return sorted((name for name in level.objects if keys.parse(prefix + name).kind == "note"), reverse=True)
+    names = list(level.objects)
+
+    def notes() -> list[str]:
+        return sorted((name for name in names if keys.parse(prefix + name).kind == "note"), reverse=True)
+
+    return await aside(len(names) * A_NAME, notes)
 
 
 async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:

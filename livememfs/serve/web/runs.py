@@ -7,12 +7,13 @@ number is told. Trio thread only.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
-import trio
 from starlette.responses import RedirectResponse
 
 from livememfs import errors
+from livememfs.concurrency import in_thread
 from livememfs.pipelines import held
 from livememfs.pipelines.options import RunOptions
 from livememfs.records import keys
@@ -60,21 +61,24 @@ async def show(site: Site, request: Request) -> Response:
     diff, cut = diff_lines(site.context.consolidations.diff(name) or "")
     replica = site.context.replica
     template = "_run.html" if request.query_params.get("part") == "run" else "consolidation.html"
-    return page(
-        template,
-        access=access,
-        space=name,
-        after=place,
-        status=status,
-        diff=diff,
-        cut=cut,
-        figures=FIGURES,
-        may_write=access.may("write"),
-        waiting=len(await note_names(replica, name)),
-        held=await held.current(replica, name),
-        runs=await _runs(await history_of(space)),
-        refused=len(site.context.rejected.since(name, datetime.fromtimestamp(0, UTC))),
-        synthesis=await _synthesis(site, name),
+    return await in_thread(
+        partial(
+            page,
+            template,
+            access=access,
+            space=name,
+            after=place,
+            status=status,
+            diff=diff,
+            cut=cut,
+            figures=FIGURES,
+            may_write=access.may("write"),
+            waiting=len(await note_names(replica, name)),
+            held=await held.current(replica, name),
+            runs=await _runs(await history_of(space)),
+            refused=len(site.context.rejected.since(name, datetime.fromtimestamp(0, UTC))),
+            synthesis=await _synthesis(site, name),
+        )
     )
 
 
@@ -111,4 +115,4 @@ async def _synthesis(site: Site, space: str) -> Markup | None:
         text = parse_synthesis(found.data).body
     except (errors.ObjectMissing, errors.NotText):
         return None
-    return await trio.to_thread.run_sync(rendered, text)
+    return await in_thread(partial(rendered, text))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from livememfs import errors
+from livememfs.pipelines.parameters import QUESTION
 from livememfs.recall.words import content_words
 from livememfs.serve.web.overview import rows_of
 from livememfs.serve.web.render import page, place
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from livememfs.serve.web.site import Site
 
 LIMIT = 20
-MAX_QUESTION = 1_000
 WHY = {
     "words": "its words fit",
     "meaning": "its meaning fits",
@@ -63,7 +63,7 @@ async def everywhere(site: Site, request: Request) -> Response:
 
 
 async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str]) -> Response:
-    recall, question = site.context.recall, request.query_params.get("q", "").strip()[:MAX_QUESTION]
+    recall, question = site.context.recall, request.query_params.get("q", "").strip()[:QUESTION]
     if recall is None:
         raise errors.NotFound(path="search on this mount")
     values: dict[str, Any] = {"hits": [], "remarks": [], "read_as": "", "strategy": "", "candidates": 0}

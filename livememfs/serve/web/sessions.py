@@ -5,7 +5,7 @@ Owns the order in which it is shown. What cannot be read is passed over. Trio th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -13,10 +13,8 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import trio
-
 from livememfs import errors
-from livememfs.concurrency import for_each
+from livememfs.concurrency import for_each, in_thread
 from livememfs.recall.timeline import file_of
 from livememfs.records import keys
 from livememfs.records.observation import ICONS, Observation
@@ -59,15 +57,15 @@ async def sessions(site: Site, request: Request) -> Response:
     """The sessions of a space, the one that was busy last first."""
     space, replica = (await site.space(request)).space, site.context.replica
     folders = sorted((await replica.listing(f"{space}/{keys.SESSIONS}/")).folders)
-    found: list[tuple[str, Session]] = []
+    contents: dict[str, bytes] = {}
 
     async def read(name: str) -> None:
         data = await _read(replica, keys.session_key(space, name))
         if data is not None:
-            found.append((name, Session.parse(data, space=space, session=name, now=_never())))
+            contents[name] = data
 
     await for_each(folders[:READ_SESSIONS], read, at_once=AT_ONCE)
-    found.sort(key=lambda one: (one[1].updated_at, one[0]), reverse=True)
+    found = await in_thread(lambda: _parsed(space, contents))
     left_out = len(folders) - min(len(found), SHOWN_SESSIONS)
     return page(
         "sessions.html", access=access_of(request), space=space, sessions=found[:SHOWN_SESSIONS], left_out=left_out
@@ -81,43 +79,50 @@ async def session(site: Site, request: Request) -> Response:
         raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
     key = partial(keys.session_key, space, name)
     found = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_never())
-    prompts = _prompts(await _read(replica, key(keys.PROMPTS)) or b"")
+    prompts = await in_thread(partial(_prompts, await _read(replica, key(keys.PROMPTS)) or b""))
     summary = await _summary(await _read(replica, key(keys.SUMMARY)), key(keys.SUMMARY))
     observed = await _observations(replica, space, found.observations)
-    return page(
-        "session.html",
-        access=access_of(request),
-        space=space,
-        name=name,
-        session=found,
-        summary=summary,
-        prompts=prompts[-SHOWN_PROMPTS:],
-        days=_days(observed),
-        icons=ICONS,
+    return await in_thread(
+        partial(
+            page,
+            "session.html",
+            access=access_of(request),
+            space=space,
+            name=name,
+            session=found,
+            summary=summary,
+            prompts=prompts[-SHOWN_PROMPTS:],
+            days=_days(observed),
+            icons=ICONS,
+        )
     )
 
 
 async def observations(site: Site, request: Request) -> Response:
     """The timeline of a space, newest first; older with `?before=`."""
     space, replica = (await site.space(request)).space, site.context.replica
-    names = sorted(await _names(replica, space), reverse=True)
+    names = await _names(replica, space)
+    names.reverse()
     shown, older = in_pages(names, request.query_params.get("before", ""), SHOWN_OBSERVATIONS)
     days = _days(await _observations(replica, space, shown))
-    return page(
-        "observations.html",
-        access=access_of(request),
-        space=space,
-        days=days,
-        icons=ICONS,
-        total=len(names),
-        older=older,
+    return await in_thread(
+        partial(
+            page,
+            "observations.html",
+            access=access_of(request),
+            space=space,
+            days=days,
+            icons=ICONS,
+            total=len(names),
+            older=older,
+        )
     )
 
 
 async def observation(site: Site, request: Request) -> Response:
     """One observation, and what was observed before and after it."""
     space, uid, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
-    names = sorted(await _names(replica, space))
+    names = await _names(replica, space)
     at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name)), None)
     if at is None:
         raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
@@ -125,7 +130,7 @@ async def observation(site: Site, request: Request) -> Response:
     found = next((one for one in around if one.id == keys.ending(names[at])), None)
     if found is None:
         raise errors.NotFound(path=f"{space}/{keys.OBSERVATIONS}/{uid}")
-    html = await trio.to_thread.run_sync(rendered, found.narrative)
+    html = await in_thread(partial(rendered, found.narrative))
     return page(
         "observation.html",
         access=access_of(request),
@@ -136,6 +141,12 @@ async def observation(site: Site, request: Request) -> Response:
         icons=ICONS,
         slug=keys.session_slug(found.session) if found.session else "",
     )
+
+
+def _parsed(space: str, contents: Mapping[str, bytes]) -> list[tuple[str, Session]]:
+    """Sessions by their names, the one that was busy last first."""
+    found = [(one, Session.parse(data, space=space, session=one, now=_never())) for one, data in contents.items()]
+    return sorted(found, key=lambda one: (one[1].updated_at, one[0]), reverse=True)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -150,21 +161,29 @@ async def _read(replica: Replica, key: str) -> bytes | None:
 
 async def _names(replica: Replica, space: str) -> list[str]:
     level = await replica.listing(keys.observations_prefix(space))
-    return [name for name in level.objects if keys.MemoryName.parse(name) is not None]
+    names = list(level.objects)
+    return await in_thread(lambda: sorted(one for one in names if keys.MemoryName.parse(one) is not None))
 
 
 async def _observations(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
     """Those of these observations that can be read."""
-    prefix, found = keys.observations_prefix(space), dict[str, Observation]()
+    prefix, contents = keys.observations_prefix(space), dict[str, bytes]()
 
     async def read(name: str) -> None:
         data = await _read(replica, prefix + name)
         if data is not None:
-            with suppress(errors.NotText):
-                found[name] = Observation.parse(data, path=prefix + name, name=name)
+            contents[name] = data
 
     await for_each([name for name in names if keys.MemoryName.parse(name) is not None], read, at_once=AT_ONCE)
-    return [found[name] for name in names if name in found]
+
+    def parsed() -> list[Observation]:
+        found = []
+        for name in filter(contents.__contains__, names):
+            with suppress(errors.NotText):
+                found.append(Observation.parse(contents[name], path=prefix + name, name=name))
+        return found
+
+    return await in_thread(parsed)
 
 
 async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
@@ -176,7 +195,7 @@ async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
     except errors.NotText:
         return []
     parts = [(name.replace("_", " ").capitalize(), getattr(found, name)) for name in SUMMARY_FIELDS]
-    return [(title, await trio.to_thread.run_sync(rendered, text)) for title, text in parts if text]
+    return [(title, await in_thread(partial(rendered, text))) for title, text in parts if text]
 
 
 def _prompts(data: bytes) -> list[Prompt]:

@@ -6,6 +6,7 @@ does. Refuses to wait for a reader who takes nothing. Trio thread only.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 HEARTBEAT = 15.0
 """Seconds between two signs of life, and between two looks at whether the access still holds."""
 SEND_SECONDS = 20.0
-STREAMS = 128
+STREAMS, STREAMS_OF_A_TOKEN = 128, 32
 RETRY_MS = 2_000
 
 
@@ -39,10 +40,14 @@ async def events(site: Site, request: Request) -> Response:
     access, space = access_of(request), request.query_params.get("space", "")
     if space:
         access.require(space)
-    if site.events.closed or site.events.streams >= STREAMS:
+    holder = getattr(request.state, "holder", "")
+    full = site.events.streams.total() >= STREAMS or site.events.streams[holder] >= STREAMS_OF_A_TOKEN
+    if site.events.closed or full:
         return error_page(503, "Too many pages are listening.", "Close some of them.", access=access)
     place = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    return EventStream(site.events, access, still_of(request), place=place, space=space, timeout=site.timeout)
+    return EventStream(
+        site.events, access, still_of(request), place=place, space=space, timeout=site.timeout, holder=holder
+    )
 
 
 class _Stuck(Exception):
@@ -61,15 +66,16 @@ class EventStream(Response):
         place: str = "",
         space: str = "",
         timeout: float = 30.0,
+        holder: str = "",
     ) -> None:
         super().__init__(media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self.events, self.access, self.still, self.space, self.timeout = events, access, still, space, timeout
-        self.place = place
+        self.place, self.holder = place, holder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the reader until the end."""
-        self.events.streams += 1
+        self.events.streams[self.holder] += 1
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_until_gone, receive, nursery.cancel_scope)
@@ -77,7 +83,8 @@ class EventStream(Response):
                     await self._serve(send)
                 nursery.cancel_scope.cancel()
         finally:
-            self.events.streams -= 1
+            self.events.streams[self.holder] -= 1
+            self.events.streams += Counter()  # without those that have none
 
     async def _serve(self, send: Send) -> None:
         self.events.look()

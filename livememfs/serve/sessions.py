@@ -1,0 +1,178 @@
+"""Sessions of MCP over HTTP: whose each is, how many there may be, and which is given up when there is no room.
+
+Owns the endpoint around the SDK's keeper of sessions: a message of a shape that no request has is refused before it is
+parsed, a session is for the token alone that opened it, and a token that opens too many loses the one that was idle
+longest. Refuses to end a session at work. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import trio
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+
+from livememfs.concurrency import LARGE
+from livememfs.serve import shape
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.types import Message, Receive, Scope, Send
+
+MOST = 1_000
+MOST_OF_A_TOKEN = 250
+IDLE_SECONDS = 600.0
+"""After which a session that nobody uses is ended; its client opens another."""
+HEADER = "mcp-session-id"
+
+
+@dataclass(eq=False)
+class _Session:
+    """One session: whose, when it was used last, requests under way."""
+
+    holder: str
+    user: Any
+    used: float
+    busy: int = 0
+
+
+class Sessions:
+    """The SDK's endpoint at `/mcp`."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+        self._turn = trio.CapacityLimiter(1)
+        self._open: dict[str, _Session] = {}
+        """The one that was used longest ago first."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, whose body the guard has read."""
+        from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+        from mcp.server.auth.provider import AccessToken
+
+        message = await receive()
+        if not await shape.fits(message.get("body", b"")):
+            told = {"error": "the message has too many parts, or they are nested too deep"}
+            await JSONResponse(told, 400)(scope, receive, send)
+            return
+        access, holder = scope["state"]["access"], scope["state"]["holder"]
+        # By this the SDK knows whose a session is: another token cannot go on with it.
+        user = AuthenticatedUser(AccessToken(token="", client_id=access.name, scopes=[], subject=holder))
+        scope = {**scope, "user": user}
+        if len(message.get("body", b"")) < LARGE:
+            await self._pass_on(scope, _first(message, receive), send)
+            return
+        # What parses it holds the thread for some milliseconds. Its turn ends when it is answered that it was read.
+        turn = object()
+        await self._turn.acquire_on_behalf_of(turn)
+
+        async def heard(message: Message) -> None:
+            self._end_turn(turn)
+            await send(message)
+
+        try:
+            await self._pass_on(scope, _first(message, receive), heard)
+        finally:
+            self._end_turn(turn)
+
+    def _end_turn(self, turn: object) -> None:
+        if turn in self._turn.statistics().borrowers:
+            self._turn.release_on_behalf_of(turn)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = Headers(scope=scope).get(HEADER)
+        if name is None:
+            await self._begin(scope, scope["state"]["holder"], receive, send)
+        else:
+            await self._go_on(name, scope, receive, send)
+
+    async def _begin(self, scope: Scope, holder: str, receive: Receive, send: Send) -> None:
+        """A request without a session opens one, when it is the right one."""
+        if not await self._make_room(holder):
+            told = {"error": "too many sessions are open", "what_to_do": "end one, or try again in a moment"}
+            await JSONResponse(told, 503)(scope, receive, send)
+            return
+        session = _Session(holder, scope["user"], trio.current_time(), busy=1)
+
+        async def heard(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                name = Headers(raw=message["headers"]).get(HEADER)
+                if name is not None:
+                    self._open[name] = session
+            await send(message)
+
+        try:
+            await self._manager.handle_request(scope, receive, heard)
+        finally:
+            session.busy -= 1
+
+    async def _go_on(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request of a session; the keeper refuses what is none, or another's."""
+        session = self._open.get(name)
+        if session is None or session.holder != scope["state"]["holder"]:
+            await self._manager.handle_request(scope, receive, send)
+            return
+
+        async def heard(message: Message) -> None:
+            if message["type"] == "http.response.start" and (message["status"] == 404 or scope["method"] == "DELETE"):
+                self._open.pop(name, None)
+            await send(message)
+
+        session.busy += 1
+        try:
+            await self._manager.handle_request(scope, receive, heard)
+        finally:
+            session.busy -= 1
+            session.used = trio.current_time()
+            if name in self._open:
+                self._open[name] = self._open.pop(name)
+
+    async def _make_room(self, holder: str) -> bool:
+        """Whether there is room for one more of a token: its own idle ones go first, then those of who has most."""
+        now = trio.current_time()
+        for name in [one for one, session in self._open.items() if not session.busy]:
+            if self._open[name].used + IDLE_SECONDS < now:
+                del self._open[name]  # the keeper has ended it by itself
+        own = sum(session.holder == holder for session in self._open.values())
+        if own >= MOST_OF_A_TOKEN:
+            return await self._give_up(holder)
+        return len(self._open) < MOST or await self._give_up(holder) or await self._give_up(self._greediest())
+
+    def _greediest(self) -> str:
+        """The token that has most sessions."""
+        return Counter(session.holder for session in self._open.values()).most_common(1)[0][0]
+
+    async def _give_up(self, holder: str) -> bool:
+        """End the session of a token that was idle longest; False where all are at work."""
+        name = next((one for one, had in self._open.items() if had.holder == holder and not had.busy), None)
+        if name is None:
+            return False
+        session = self._open.pop(name)
+        about = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "user": session.user}
+        given: list[tuple[bytes, bytes]] = [(HEADER.encode(), name.encode()), (b"accept", b"application/json")]
+        await self._manager.handle_request({**about, "headers": given}, _nothing, _nobody)
+        return True
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+
+def _first(message: Message, receive: Receive) -> Receive:
+    """The messages of a request of which one was read."""
+    waiting = [message]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _nobody(_: Message) -> None:
+    """Nobody hears the answer."""
