@@ -150,6 +150,8 @@ class Background:
         if isinstance(raised, BaseExceptionGroup):
             failed, rest = raised.split(Exception)
             failure = the_one(failed) if failed is not None else raised
+            while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
+                failure = failure.exceptions[0]
         if not isinstance(failure, Exception):
             raise raised
         self._failed(name, failure, pause)

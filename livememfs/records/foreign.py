@@ -63,7 +63,7 @@ def read_object(data: bytes, *, most: int = RECORD_BYTES) -> dict[str, Any]:
 
 def _check_depth(value: object, deepest: int) -> None:
     level = [value]
-    for _ in range(deepest + 1):
+    for _ in range(deepest):
         parts = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
         level = [one for part in parts for one in part if isinstance(one, dict | list)]
         if not level:

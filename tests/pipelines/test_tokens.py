@@ -18,8 +18,8 @@ from livememfs.errors import (
     InvalidName,
     NotFound,
     NotSignedIn,
-    Unreachable,
     ObjectUnreadable,
+    Unreachable,
 )
 from livememfs.pipelines.gate import AGAIN, Gate
 from livememfs.pipelines.lease import Leases
