@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from livememfs.app import open_app
+from livememfs.cache.replica import Replica
 from livememfs.concurrency import FIRST_PAUSE, LONGEST_PAUSE, WELL, Background
+from livememfs.config import Settings
 from livememfs.errors import Denied, LiveMemError
+from livememfs.store.memory import MemoryStore
+from livememfs.testing import virtual
 
 Told = list[tuple[str, str]]
 
@@ -155,3 +164,71 @@ async def test_tasks_beside_a_nursery_do_not_end_it(
     await trio.sleep(1)
     assert background.statistics().failures == {"runs": 2}
     assert not nursery.cancel_scope.cancel_called
+
+
+async def test_an_upload_that_was_on_its_way_when_the_uploader_failed_is_sent_again(
+    nursery: trio.Nursery, autojump_clock: MockClock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a background task failed")
+    memory, failures = MemoryStore(), [OverflowError()]
+    replica = Replica(memory)
+    attempt = replica.uploader._attempt
+
+    async def fails_first(*args: Any) -> None:
+        if failures:
+            raise failures.pop()
+        await attempt(*args)
+
+    with patch.object(replica.uploader, "_attempt", fails_first):
+        await nursery.start(replica.run)
+        replica.save("a", b"x", meta={}, base=None)
+        await replica.uploaded()
+
+    assert (await memory.get("a")).data == b"x"
+    assert replica.background.statistics().failures == {"upload": 1}
+
+
+PERIODIC = (
+    "livememfs.cache.beacon.Beacon.flush",
+    "livememfs.cache.replica.Replica.persist",
+    "livememfs.cache.watcher.Watcher._forget",
+    "livememfs.pipelines.uses.Uses.write",
+    "livememfs.pipelines.tokens.Tokens.write_uses",
+    "livememfs.tree.rejected.RejectedReplies.forget",
+    "livememfs.tree.root.Root.keep_drafts",
+)
+
+
+def test_whatever_an_app_does_by_itself_its_failure_is_shown_and_does_not_end_it(
+    tmp_path: Path, expect_log: Callable[[str], None]
+) -> None:
+    """All of them at once; when they work again, nothing is left of it but the count."""
+    expect_log("a background task failed")
+    settings = Settings(store=str(tmp_path / "s"), cache=str(tmp_path / "c"), embed_model="none", host="here")
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise OverflowError
+
+    async def main() -> None:
+        async with open_app(settings, serving=True) as app:
+            patches = [patch(name, fails) for name in PERIODIC]
+            for one in patches:
+                one.start()
+            try:
+                await app.replica.put("alpha/_meta.json", b"{}")
+                app.tokens._wanted.set()
+                await trio.sleep(700)
+                failing = app.tree.context.status()
+            finally:
+                for one in patches:
+                    one.stop()
+            assert failing["state"] == "degraded"
+            names = {"beacon", "cache", "drafts", "rejected replies", "tokens", "uses", "watch"}
+            assert set(failing["failing_tasks"]) == names
+            lines = [json.loads(line) for line in app.errors.errors().splitlines()]
+            assert {line["what"].partition(":")[0] for line in lines} == names
+            assert all(len([one for one in lines if one["what"].startswith(f"{name}:")]) <= 2 for name in names)
+            await trio.sleep(WELL + LONGEST_PAUSE + 2)
+            assert app.tree.context.status()["state"] == "ok"
+
+    virtual.run(main)

@@ -13,8 +13,8 @@ from livememfs.records import keys
 
 WORST = b'{"epoch":"e","seq":1e999,"recent":[]}'
 EVERYTHING = (  # as a curious tool does
-    "ls -lR . > /dev/null 2>&1; find . -type f ! -path '*/.livememfs/*' ! -name '.*' -exec head -c 9 {} + >/dev/null 2>&1; "
-    "true"
+    "ls -lR . > /dev/null 2>&1; "
+    "find . -type f ! -path '*/.livememfs/*' ! -name '.*' -exec head -c 9 {} + >/dev/null 2>&1; true"
 )
 
 
