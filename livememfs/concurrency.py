@@ -24,8 +24,8 @@ T = TypeVar("T")
 AT_ONCE = 8
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a task that failed is started again; twice as long each time."""
-WELL = 60.0
-"""Seconds for which a task must have gone on before its failure is past."""
+WELL = 300.0
+"""Seconds for which a task must have gone on before its failure is past: some do nothing for a minute."""
 
 
 LARGE = 1 << 16
