@@ -130,7 +130,9 @@ def build(form: type[T], found: object) -> T:
 
 def typed(hint: Any, value: Any, name: str = "it") -> Any:
     """A JSON value as a type of Python's says: lists become tuples, objects dataclasses, texts moments. Unreadable."""
-    origin, parts = get_origin(hint), get_args(hint)
+    if hint is type(value) and (hint is str or (hint is int and abs(value) <= LARGEST)):
+        return value  # nearly all there are
+    origin, parts = _shape(hint)
     if hint is Any or (value is None and NoneType in parts):
         return value
     if origin in (Union, UnionType):
@@ -159,6 +161,11 @@ def _simple(hint: Any, value: Any, name: str) -> Any:
 
 
 _hints: Callable[[object], dict[str, Any]] = cache(get_type_hints)
+
+
+@cache
+def _shape(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(hint), get_args(hint)
 
 
 def text(value: object) -> str:
