@@ -24,8 +24,8 @@ T = TypeVar("T")
 AT_ONCE = 8
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds before a task that failed is started again; twice as long each time."""
-WELL = 60.0
-"""Seconds for which a task must have gone on before its failure is past."""
+WELL = 300.0
+"""Seconds for which a task must have gone on before its failure is past: some do nothing for a minute."""
 THREADS = 3
 """For what computes. Each of them that has the interpreter keeps the trio thread from it for a moment."""
 IN_A_STEP = 256
@@ -174,6 +174,8 @@ class Background:
         if isinstance(raised, BaseExceptionGroup):
             failed, rest = raised.split(Exception)
             failure = the_one(failed) if failed is not None else raised
+            while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
+                failure = failure.exceptions[0]
         if not isinstance(failure, Exception):
             raise raised
         self._failed(name, failure, pause)

@@ -14,11 +14,13 @@ import typer.main
 
 from livememfs.cli.main import app, main
 from livememfs.config import Settings, setting_names
+from livememfs.records import keys
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 OPERATIONS = docs_tables.OPERATIONS.read_text()
 DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text()
+BUCKET = (ROOT / "docs" / "bucket.md").read_text()
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 
 
@@ -142,3 +144,8 @@ def test_scripts_that_are_named_exist_and_can_be_run() -> None:
 
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).stat().st_mode & 0o100] == []
+
+
+@pytest.mark.parametrize("place", keys.PLACES, ids=lambda place: place.example)
+def test_every_place_of_a_bucket_is_documented(place: keys.Place) -> None:
+    assert f"`{place.shown}" in BUCKET

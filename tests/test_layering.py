@@ -47,6 +47,24 @@ ONLY_IN = {
     "jinja2": ("livememfs/serve/web/render.py",),
 }
 
+READS_JSON = {
+    "livememfs/records/foreign.py",  # the one reader of what anybody may have written
+    "livememfs/records/frontmatter.py",  # texts of a form that was matched
+    "livememfs/records/credentials.py",  # the head of what may be a token, in a text
+    # what this machine keeps for itself
+    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/told.py",
+    "livememfs/recall/table.py",
+    "livememfs/recall/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounts.py",
+    "livememfs/agents/install/jsontext.py", "livememfs/agents/install/record.py",
+    # what somebody asks, and what a model or a daemon answers
+    "livememfs/agents/contract.py", "livememfs/agents/cursor.py", "livememfs/tree/sessions.py",
+    "livememfs/tree/exchange.py", "livememfs/pipelines/options.py", "livememfs/pipelines/observe_reply.py",
+    "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mount.py", "livememfs/cli/runs.py",
+    "livememfs/cli/selftest.py", "livememfs/cli/status.py", "livememfs/testing/llm.py",
+    "livememfs/llm/reply.py", "livememfs/records/turn.py", "livememfs/records/schedule.py",
+}  # fmt: skip
+"""Who may read JSON without the limits of `records/foreign`: none of it comes from the bucket."""
+
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -211,3 +229,17 @@ def test_every_function_is_annotated() -> None:
     ]
 
     assert bad == []
+
+
+def test_json_of_the_bucket_has_one_reader() -> None:
+    """Who reads JSON by itself is listed above, and nobody is listed who does not."""
+    readers = {
+        name_of(path)
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("load", "loads", "JSONDecoder")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "json"
+    }
+    assert readers == READS_JSON

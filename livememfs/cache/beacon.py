@@ -111,7 +111,8 @@ class Beacon:
         self._changed.set()
 
     async def run(self) -> None:
-        """Write what there is to announce, until cancelled."""
+        """Write what there is to announce, until cancelled. What a run that failed has left is written first."""
+        self.wake()
         while True:
             await self._changed.wait()
             await trio.sleep(WAIT)

@@ -93,7 +93,7 @@ class Replica(Names):
         background: Background | None = None,
     ) -> None:
         self.unread = unread or Unread()
-        self._background = background or Background()
+        self.background = background or Background()
         self._database = Database(folder)
         self.identity = self._database.identity
         """What tells this local state from all others; the same for the process that takes it over after a crash."""
@@ -113,7 +113,7 @@ class Replica(Names):
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
         self.beacon = Beacon(store, name, lambda key: self.now(key) is not None, self.upkeep)
-        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self._background)
+        self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
         if announce:
             self.subscribe_uploads(self.beacon.changed)
         if poll_interval is not None:
@@ -132,7 +132,7 @@ class Replica(Names):
                 ("watch", self.watcher.run),
                 ("read ahead", self.readahead.run),
             ):
-                nursery.start_soon(self._background.keep, name, work)
+                nursery.start_soon(self.background.keep, name, work)
             task_status.started()
 
     async def _persist_now_and_then(self) -> None:

@@ -232,7 +232,8 @@ class Watcher:
             else any(info.key == keys.meta_key(space) for info in records)
         )
         changes = f"{space}/{keys.CHANGES}/"
-        await self._listen(space, state, [info for info in found if info.key.startswith(changes)])
+        beacons = [info for info in found if info.key.startswith(changes) and info.key.endswith(".json")]
+        await self._listen(space, state, beacons)
 
     async def _records(self, space: str, state: _Space) -> list[ObjectInfo]:
         """The beacons, on however many pages, and what comes after the ledger: a long one stands in between.

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyfuse3
+import structlog
 import trio
 
 from livememfs import errors
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.root import Root
+
+log = structlog.get_logger("livememfs.fuse")
 
 _RENAME_NOREPLACE = 1
 _ON_FILES = frozenset({"read", "write", "flush", "fsync", "release"})
@@ -140,9 +143,13 @@ class Operations(pyfuse3.Operations):
 
     async def forget(self, inodes: Sequence[tuple[int, int]]) -> None:
         for ino, lookups in inodes:
-            node = self._inodes.forget(ino, lookups)
-            if isinstance(node, Directory):
-                self._listings.drop(node)
+            try:
+                node = self._inodes.forget(ino, lookups)
+                if isinstance(node, Directory):
+                    self._listings.drop(node)
+            except Exception:  # nobody waits for an answer, and what left this handler would end the mount
+                self.bugs += 1
+                log.exception("an inode could not be forgotten", ino=ino)
 
     @handler
     async def mkdir(self, parent: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:

@@ -154,12 +154,13 @@ async def summary(replica: Replica, space: str) -> Summary:
 
 async def _entry(replica: Replica, name: str) -> SpaceEntry | None:
     try:
-        data = (await replica.read(keys.meta_key(name), fresh=True)).data
+        found = await replica.read(keys.meta_key(name), fresh=True)
     except ObjectMissing:
         return None
     try:
-        return SpaceEntry(name, Meta.parse(data))
+        return SpaceEntry(name, Meta.parse(found.data))
     except ValueError as error:
+        replica.unread.note(found.info.key, found.info.etag, str(error))
         return SpaceEntry(name, None, f"{keys.META} cannot be read: {error}")
 
 

@@ -70,6 +70,7 @@ async def read_all(replica: Replica, infos: Mapping[int, ObjectInfo], report: Re
         try:
             found[number] = parsed(await content(replica, infos[number]))
         except ValueError as error:
+            replica.unread.note(infos[number].key, infos[number].etag, str(error))
             report(number, str(error))
             found[number] = None
 

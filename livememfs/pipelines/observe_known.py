@@ -16,6 +16,7 @@ from livememfs.errors import NotText, ObjectMissing
 from livememfs.pipelines.observe_prompt import Known
 from livememfs.records import keys
 from livememfs.records.event import Event
+from livememfs.records.foreign import read_object
 from livememfs.records.observation import Observation, observation_id
 from livememfs.records.session import Meter, Session, Summary, last_prompts, with_prompts
 
@@ -64,8 +65,12 @@ async def data_of(replica: Replica, key: str) -> bytes:
 
 async def session_of(replica: Replica, place: Place, now: datetime) -> Session:
     """What `session.json` says; a new session where there is none. Raises what the store fails with."""
-    data = await data_of(replica, place.key(keys.SESSION))
-    return Session.parse(data, space=place.space, session=place.session, now=now)
+    try:
+        found = await replica.read(place.key(keys.SESSION))
+    except ObjectMissing:
+        return Session(place.session, place.space, now, now)
+    replica.unread.read(found, read_object)
+    return Session.parse(found.data, space=place.space, session=place.session, now=now)
 
 
 async def known_of(replica: Replica, place: Place, session: Session, *, with_summary: bool) -> Known:

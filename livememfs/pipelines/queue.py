@@ -246,20 +246,25 @@ class Consolidations:
 
     async def _serve(self, state: SpaceQueue) -> None:
         """Run what waits in one space, one after the other."""
-        while state.waiting:
-            run = state.running = state.waiting.popleft()
-            run.started = trio.current_time()
-            state.notify()
-            result = self._cancelled(run.options)
-            try:
-                result = await self._runner.run(state.name, run.options, run.control)
-            finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
-                self._ended[result.state] += 1
-                self._tokens += result.metrics.llm_tokens_used
-                state.finish(run, result)
-            if result.state in ("held", "error") and not isinstance(result.error, RunCancelled):
-                self._on_failed(state.name, result)
-        state.served = False  # no await since the condition: a request made now starts a new server
+        try:
+            while state.waiting:
+                await self._run_next(state)
+        finally:
+            state.served = False  # no await since the condition: a request made now starts a new server
+
+    async def _run_next(self, state: SpaceQueue) -> None:
+        run = state.running = state.waiting.popleft()
+        run.started = trio.current_time()
+        state.notify()
+        result = self._cancelled(run.options)
+        try:
+            result = await self._runner.run(state.name, run.options, run.control)
+        finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
+            self._ended[result.state] += 1
+            self._tokens += result.metrics.llm_tokens_used
+            state.finish(run, result)
+        if result.state in ("held", "error") and not isinstance(result.error, RunCancelled):
+            self._on_failed(state.name, result)
 
     def _drop_waiting(self, state: SpaceQueue, kind: RunKind) -> None:
         for run in state.drop_waiting(kind):

@@ -17,6 +17,7 @@ from livememfs.errors import ConflictRetry, LiveMemError, ObjectMissing, Precond
 from livememfs.pipelines.ledger import put_version
 from livememfs.pipelines.options import RunKind
 from livememfs.records import keys
+from livememfs.records.foreign import read_object
 from livememfs.records.schedule_book import Book, Past
 
 log = structlog.get_logger("livememfs.pipelines")
@@ -84,6 +85,7 @@ class Memory:
             found = await self._replica.read(keys.schedule_key(), fresh=True)
         except ObjectMissing:
             return Book(), None
+        self._replica.unread.read(found, read_object)
         return Book.parse(found.data, self._clock.now()), found.info.etag
 
     async def _write(self, book: Book, before: Book, etag: str | None) -> bool:

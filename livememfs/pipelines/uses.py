@@ -23,7 +23,7 @@ from livememfs.clock import Clock
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.pipelines.memories import id_of
 from livememfs.records import keys
-from livememfs.records.foreign import read_object, typed
+from livememfs.records.foreign import Unreadable, count, read_object
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -167,11 +167,12 @@ class Uses:
 
 def _parsed(data: bytes) -> dict[str, Count]:
     """Counts as they are written. A moment that cannot be is none. Raises Unreadable."""
-    counts = typed(dict[str, Count], read_object(data))
-    kept = islice(counts.items(), MOST_KEPT)
-    return {
-        name: (min(max(times, 0), MOST_USES), last if 0 <= last < _NO_MOMENT else 0) for name, (times, last) in kept
-    }
+    kept = islice(read_object(data).items(), MOST_KEPT)
+    try:
+        counts = {name: (count(times), count(last)) for name, (times, last) in kept}
+    except (TypeError, ValueError):
+        raise Unreadable("a count is no pair") from None
+    return {name: (min(times, MOST_USES), last if last < _NO_MOMENT else 0) for name, (times, last) in counts.items()}
 
 
 def _added(one: dict[str, Count], other: dict[str, Count]) -> dict[str, Count]:

@@ -164,13 +164,14 @@ class Sharing:
 
     async def _read(self, space: str, prefix: str, name: str) -> None:
         try:
-            data = (await self._replica.store.get(prefix + name)).data
-            meanings, eight = await trio.to_thread.run_sync(parse, name, data, self._index.model)
+            found = await self._replica.store.get(prefix + name)
         except ObjectMissing:
             return  # merged with others meanwhile
+        try:
+            meanings, eight = await trio.to_thread.run_sync(parse, name, found.data, self._index.model)
         except BadSegment as error:
             self._unreadable.add(prefix + name)
-            log.info("vectors in the bucket cannot be used", key=prefix + name, reason=str(error))
+            self._replica.unread.note(prefix + name, found.info.etag, str(error))
             return
         await trio.to_thread.run_sync(self._index.take_segment, space, name, meanings, eight)
         self._counts["read"] += len(meanings)

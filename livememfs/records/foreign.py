@@ -63,7 +63,7 @@ def read_object(data: bytes, *, most: int = RECORD_BYTES) -> dict[str, Any]:
 
 def _check_depth(value: object, deepest: int) -> None:
     level = [value]
-    for _ in range(deepest + 1):
+    for _ in range(deepest):
         parts = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
         level = [one for part in parts for one in part if isinstance(one, dict | list)]
         if not level:
@@ -130,7 +130,9 @@ def build(form: type[T], found: object) -> T:
 
 def typed(hint: Any, value: Any, name: str = "it") -> Any:
     """A JSON value as a type of Python's says: lists become tuples, objects dataclasses, texts moments. Unreadable."""
-    origin, parts = get_origin(hint), get_args(hint)
+    if hint is type(value) and (hint is str or (hint is int and abs(value) <= LARGEST)):
+        return value  # nearly all there are
+    origin, parts = _shape(hint)
     if hint is Any or (value is None and NoneType in parts):
         return value
     if origin in (Union, UnionType):
@@ -159,6 +161,11 @@ def _simple(hint: Any, value: Any, name: str) -> Any:
 
 
 _hints: Callable[[object], dict[str, Any]] = cache(get_type_hints)
+
+
+@cache
+def _shape(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(hint), get_args(hint)
 
 
 def text(value: object) -> str:

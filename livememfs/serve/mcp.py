@@ -282,6 +282,9 @@ class McpServer:
 
     async def run(self) -> None:
         """Tell sessions of changes, until cancelled."""
+        await self._root.context.replica.background.keep("mcp", self._run)
+
+    async def _run(self) -> None:
         changes = self._root.context.replica.changes
         changes.subscribe(self._heard)
         known: set[str] = set()

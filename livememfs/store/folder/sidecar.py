@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from livememfs.records.foreign import Unreadable, build, read_object, typed
+from livememfs.records.foreign import read_object
 from livememfs.store.folder.place import Place
 
 
@@ -75,7 +75,12 @@ def read(path: Place) -> SideFile | None:
     """What a side file says; None when there is none or it cannot be understood (it can always be done without)."""
     try:
         found = read_object(path.read() or b"")
-        versions = [{**one, "identity": one} for one in typed(tuple[dict[str, Any], ...], found.get("versions"))]
-        return build(SideFile, {**found, "versions": versions})
-    except Unreadable:
+        return SideFile(str(found["key"]), tuple(map(_version, found["versions"])))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _version(entry: Mapping[str, Any]) -> Version:
+    identity = Identity(int(entry["inode"]), int(entry["size"]), int(entry["modified_ns"]))
+    meta = {str(name): str(value) for name, value in entry["meta"].items()}
+    return Version(identity, str(entry["etag"]), meta)
