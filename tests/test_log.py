@@ -50,6 +50,16 @@ def test_a_line_that_cannot_be_written_is_lost_and_the_next_one_that_can_be_is_t
     assert "lost" not in stream.getvalue()
 
 
+def test_a_line_has_nothing_private_in_it_whoever_logs_it() -> None:
+    """Ours are cleaned by field, so that JSON stays JSON, and those of libraries as text."""
+    token = "gh" + "p_" + "aB3" * 12
+    script = SAYS_A_LINE.replace("a line", f"a line {token}")
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+
+    assert ended.stderr.count("a line [redacted: github-token]") == 2
+    assert token not in ended.stderr
+
+
 def test_a_closed_stream_loses_what_is_logged() -> None:
     stream = io.StringIO()
     log.configure(stream=stream)

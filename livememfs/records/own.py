@@ -23,7 +23,8 @@ LEFT_OUT = "[livememfs context left out]"
 
 _NOT_BASIC = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 _BLOCK = re.compile(rf"{re.escape(HEAD)}.*?(?:{re.escape(END)}\n?|\Z)", re.DOTALL)
-_BRACKET = re.compile("[\\[\u2045\u27e6\u3010\u3014\u3016\u3018\u301a\ufe39\ufe3b\ufe47\ufe5d\uff3b]")
+_BRACKETS = "[\\[\u2045\u27e6\u3010\u3014\u3016\u3018\u301a\ufe39\ufe3b\ufe47\ufe5d\uff3b]"
+_BRACKET = re.compile(rf"{_BRACKETS}(?=[^!-~]|[!/\\1Ll|])")  # behind most stands what cannot begin our name
 _NOT_DRAWN = frozenset({"Cc", "Cf", "Mn", "Me", "Zs", "Zl", "Zp"})
 _BLANK_LETTERS = "\u115f\u1160\u3164\uffa0\u2800"
 _NAME = "livememfs"

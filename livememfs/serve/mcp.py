@@ -258,7 +258,8 @@ class McpServer:
         except (LiveMemError, trio.TooSlowError) as error:
             code = -32002 if isinstance(error, NotFound) else types.INVALID_PARAMS
             raise McpError(types.ErrorData(code=code, message=str(error) or "no answer")) from None
-        return [ReadResourceContents(content=fenced(text), mime_type="text/markdown")]
+        told = await trio.to_thread.run_sync(fenced, text)
+        return [ReadResourceContents(content=told, mime_type="text/markdown")]
 
     async def _subscribe(self, uri: AnyUrl) -> None:
         access, _ = await self._who()

@@ -17,7 +17,7 @@ from test_mount_watch import until
 
 from livememfs.agents.hooks import CONTRACTS, PATIENCE
 from livememfs.records.observation import Observation
-from livememfs.records.own import OPEN
+from livememfs.records.own import HEAD
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.tree.exchange import MAX_EVENT
 
@@ -67,13 +67,13 @@ def test_while_no_model_answers_events_wait_and_the_next_session_is_warned(
         settled(mount)
         well = answered(space, "SessionStart", {"session_id": "third", "source": "startup"})
 
-    first, _, rest = warned["hookSpecificOutput"]["additionalContext"].partition("\n\n")
+    head, first, _, rest = warned["hookSpecificOutput"]["additionalContext"].split("\n", 3)
+    assert head == HEAD
     assert first.startswith("Warning from livememfs: observing has been failing since ")
-    assert "\n" not in first
-    assert rest.startswith(OPEN)
+    assert rest.startswith("# Memory of ")
     assert (events["observed"], events["failed"], events["skipped"]) == (0, 0, {})
     assert events["events"] == events["waiting"] == 2
-    assert well["hookSpecificOutput"]["additionalContext"].startswith(OPEN)
+    assert well["hookSpecificOutput"]["additionalContext"].startswith(HEAD)
     assert [one.events for one in observations(folder)] == [("t1",)]
 
 

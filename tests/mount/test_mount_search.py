@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from machine import Mount, StartMount, sh
 
+from livememfs.records.own import HEAD
+
 MEANT_WITHIN = 20.0
 NOTES = {
     "decision-database.md": "We chose PostgreSQL for the orders service, because of its JSON columns.",
@@ -46,7 +48,7 @@ def first(mount: Mount, question: str) -> str:
 def test_a_shell_asks_by_the_name_of_a_file(project: Mount) -> None:
     page = sh('cat "search/which upload crashes.md"', cwd=project / "project").stdout
 
-    assert page.startswith("# which upload crashes\n")
+    assert page.startswith(f"{HEAD}\n# which upload crashes\n")
     assert "1. [The upload crashes when S3 answers 503 twice; see src/upload/retry.py.](<../live/" in page
     assert "tokens)" in page
 

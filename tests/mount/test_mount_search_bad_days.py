@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from machine import Mount, StartMount, sh
 
+from livememfs.records.own import HEAD
+
 KILLS = 4
 NOTES = 600
 WORDS_ONLY = {"LIVEMEMFS_EMBED_MODEL": "none"}
@@ -119,7 +121,7 @@ def test_files_that_are_damaged_under_a_mount_cost_answers_at_most(
 
     sh("echo 'the zeppelin lands at noon' > live/zep.md && cat live/zep.md && ls live", cwd=asked / "project")
     for question in ("upload", "zeppelin", "type:observation", "noon -friday"):
-        assert answer(asked, question).startswith("# ")
+        assert answer(asked, question).startswith(f"{HEAD}\n# ")
     asked.stop()
 
     asked.start()
@@ -148,7 +150,7 @@ def test_a_full_disk_costs_what_is_new_and_comes_back_with_room(
         outside = tmp_path / "store" / "project" / "live" / "20260101T000000_me_todo_00000001.md"
         outside.write_text("the zeppelin lands at noon")  # by another machine, as this one's disk is full
         sh("ls live", cwd=mount / "project")
-        assert answer(mount, "upload").startswith("# upload")
+        assert answer(mount, "upload").startswith(f"{HEAD}\n# upload")
         (disk / "others").unlink()
 
         until = time.monotonic() + 30
@@ -218,7 +220,7 @@ def test_kills_while_a_space_is_indexed_leave_an_index_that_is_whole(
 def test_a_strange_question_has_a_page_and_costs_nothing_else(shared: Mount, question: str) -> None:
     found = shared / "project" / "search" / f"{question}.md"
     if question != "..":
-        assert found.read_text().startswith("# ")
+        assert found.read_text().startswith(f"{HEAD}\n# ")
     folder = shared / "project" / "search" / question
     assert len(list(folder.iterdir())) <= 20
     assert "upload" in answer(shared)
