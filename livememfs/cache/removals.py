@@ -96,7 +96,7 @@ class Removals:
     async def trace(self, key: str) -> Taken | None:
         """What a removal by hand has left of a note; None: nothing. Raises what the store fails with."""
         try:
-            return self.unread.read(await self.store.get(keys.removed_key(key)), Taken.parse)
+            return await self.unread.read(await self.store.get(keys.removed_key(key)), Taken.parse)
         except ObjectMissing:
             return None
 
@@ -125,7 +125,7 @@ class Removals:
         known = self._entries.get((info.key, info.etag))
         if known is None:
             try:
-                entry = self.unread.read(await self.store.get(info.key), Entry.parse)
+                entry = await self.unread.read(await self.store.get(info.key), Entry.parse)
                 known = taken_in(entry) if entry is not None else {}
             except ObjectMissing:
                 known = {}

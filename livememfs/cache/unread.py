@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import structlog
 
+from livememfs.concurrency import aside
 from livememfs.records.foreign import Unreadable
 from livememfs.store.base import StoredObject
 
@@ -36,10 +38,12 @@ class Unread:
         self._known: dict[tuple[str, str], None] = {}
         self._versions = 0
 
-    def read(self, found: StoredObject, parse: Callable[[bytes], T]) -> T | None:
-        """What `parse` makes of an object; None where that is Unreadable, which is taken note of."""
+    async def read(self, found: StoredObject, parse: Callable[[bytes], T]) -> T | None:
+        """What `parse` makes of an object, in a thread when it is large; None where that is Unreadable, which is taken
+        note of.
+        """
         try:
-            return parse(found.data)
+            return await aside(len(found.data), partial(parse, found.data))
         except Unreadable as error:
             self.note(found.info.key, found.info.etag, str(error))
             return None

@@ -296,7 +296,7 @@ class Watcher:
             found = await replica.asking.call(lambda: replica.store.get(info.key))
         except ObjectMissing:
             return None
-        return replica.unread.read(found, Announcement.parse)
+        return await replica.unread.read(found, Announcement.parse)
 
     async def _look_at(self, changed: set[str]) -> None:
         """Find out what became of objects, level by level. Levels that nobody looked at need nothing."""

@@ -13,10 +13,9 @@ from contextlib import suppress
 from hashlib import blake2b
 
 from livememfs.cache.replica import Replica
-from livememfs.errors import HeldPlanStale, LiveMemError, NotFound, ObjectMissing, ObjectUnreadable
-from livememfs.pipelines.ledger import numbers
+from livememfs.errors import HeldPlanStale, LiveMemError, NotFound, ObjectMissing
+from livememfs.pipelines.ledger import numbers, parsed
 from livememfs.records import keys
-from livememfs.records.foreign import Unreadable
 from livememfs.records.ledger import Entry
 
 SUFFIX = ".held"
@@ -47,12 +46,10 @@ async def read(replica: Replica, space: str, number: int) -> Entry:
     """The plan of a number. NotFound; LiveMemError when it cannot be read."""
     key = keys.held_key(space, number)
     try:
-        return Entry.parse((await replica.read(key, fresh=True)).data)
+        return await parsed(await replica.read(key, fresh=True))
     except ObjectMissing:
         others = "".join(f"; the plan of run {one} waits" for one in await waiting(replica, space))
         raise NotFound(path=f"plan of run {number} of {space} that waits to be accepted{others}") from None
-    except Unreadable as error:
-        raise ObjectUnreadable(error, path=key) from error
 
 
 async def current(replica: Replica, space: str) -> Entry | None:

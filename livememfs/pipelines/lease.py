@@ -204,7 +204,7 @@ class Leases:
             found = await replica.asking.call(lambda: replica.store.get(key))
         except ObjectMissing:
             return None, ""
-        return replica.unread.read(found, _Record.parse) or _UNKNOWN, found.info.etag
+        return await replica.unread.read(found, _Record.parse) or _UNKNOWN, found.info.etag
 
     async def etag_of(self, space: str, fence: int) -> str:
         """The version of the lease that we hold under this number. PreconditionFailed when it is another's."""

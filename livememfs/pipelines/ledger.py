@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.concurrency import for_each
+from livememfs.concurrency import aside, for_each
 from livememfs.errors import (
     ConditionsUnsupported,
     LeaseLost,
@@ -63,12 +64,14 @@ async def numbers(replica: Replica, space: str) -> list[int]:
 
 async def read(replica: Replica, space: str, number: int) -> Entry:
     """One run. ObjectMissing, and LiveMemError for an entry that cannot be understood."""
-    return _parse(await replica.read(keys.ledger_key(space, number), fresh=True))
+    found = await replica.read(keys.ledger_key(space, number), fresh=True)
+    return await parsed(found)
 
 
-def _parse(found: StoredObject) -> Entry:
+async def parsed(found: StoredObject) -> Entry:
+    """The run, or the plan of one, that an object holds. ObjectUnreadable."""
     try:
-        return Entry.parse(found.data)
+        return await aside(len(found.data), partial(Entry.parse, found.data))
     except Unreadable as error:
         raise ObjectUnreadable(error, path=found.info.key) from error
 

@@ -69,7 +69,7 @@ async def session_of(replica: Replica, place: Place, now: datetime) -> Session:
         found = await replica.read(place.key(keys.SESSION))
     except ObjectMissing:
         return Session(place.session, place.space, now, now)
-    replica.unread.read(found, read_object)
+    await replica.unread.read(found, read_object)
     return Session.parse(found.data, space=place.space, session=place.session, now=now)
 
 

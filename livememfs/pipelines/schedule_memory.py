@@ -85,7 +85,7 @@ class Memory:
             found = await self._replica.read(keys.schedule_key(), fresh=True)
         except ObjectMissing:
             return Book(), None
-        self._replica.unread.read(found, read_object)
+        await self._replica.unread.read(found, read_object)
         return Book.parse(found.data, self._clock.now()), found.info.etag
 
     async def _write(self, book: Book, before: Book, etag: str | None) -> bool:

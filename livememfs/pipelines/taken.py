@@ -172,7 +172,7 @@ async def _is_late(
     if trace is None or not _is_soon(live, trace.modified_ns):
         return False
     data = await content(replica, trace)
-    taken = replica.unread.read(StoredObject(trace, data), Taken.parse) if data is not None else None
+    taken = await replica.unread.read(StoredObject(trace, data), Taken.parse) if data is not None else None
     return taken is not None and live.op in taken.ids
 
 

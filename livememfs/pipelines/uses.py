@@ -128,7 +128,7 @@ class Uses:
         level = await self._replica.listing(keys.uses_prefix(space))
         for key in [info.key for name, info in level.objects.items() if name.endswith(".json")]:
             with suppress(ObjectMissing):
-                found[key] = self._replica.unread.read(await self._replica.read(key), _parsed) or {}
+                found[key] = await self._replica.unread.read(await self._replica.read(key), _parsed) or {}
                 self._counts["read"] += 1
         return found
 
