@@ -198,7 +198,7 @@ for _rank, _search in _RANKED:
     if _search.head is not None:
         _BY_HEAD.setdefault(_search.head, []).append((_rank, _search))
 _HEADS = frozenset(_BY_HEAD)
-_BY_WORD = tuple((search.word, rank, search) for rank, search in _RANKED if search.head is None)
+_OTHERS = [(rank, search) for rank, search in _RANKED if search.head is None]
 
 
 def spans(text: str) -> list[tuple[int, int, str]]:
@@ -208,9 +208,9 @@ def spans(text: str) -> list[tuple[int, int, str]]:
     """
     found = list(_all(Text(text)))
     without = disguises.plain(text)
-    if without is not None and (hidden := list(_all(Text(without)))):
-        origin = disguises.origin(text)
-        found += [(*origin(start, end), rank) for start, end, rank in hidden if start < end]
+    if without is not None and (hidden := [one for one in _all(Text(without.text)) if one[0] < one[1]]):
+        origins = without.origins((start, end) for start, end, _ in hidden)
+        found += [(*origin, rank) for origin, (_, _, rank) in zip(origins, hidden, strict=True)]
     merged: list[tuple[int, int, int]] = []
     for start, end, rank in sorted(found):
         if merged and start < merged[-1][1]:
@@ -228,12 +228,11 @@ def _all(text: Text) -> Iterator[tuple[int, int, int]]:
 
 def _found(text: Text) -> Iterator[tuple[int, int, int]]:
     """Each credential of a text, with the rank of its kind."""
-    for head in _HEADS.intersection(text.heads):
-        for rank, search in _BY_HEAD[head]:
-            yield from ((*span, rank) for span in search.run(text))
-    for word, rank, search in _BY_WORD:
-        if word in text.each:
-            yield from ((*span, rank) for span in search.run(text))
+    worth = [
+        search for head in _HEADS.intersection(text.heads) for search in _BY_HEAD[head] if search[1].may_find(text)
+    ]
+    worth += [search for search in _OTHERS if search[1].may_find(text)]
+    return ((*span, rank) for rank, search in worth for span in search.run(text))
 
 
 def _in_base64(text: Text) -> Iterator[tuple[int, int, int]]:

@@ -11,7 +11,8 @@ import re
 import unicodedata
 from binascii import a2b_base64
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from livememfs.records.searches import Span
 
@@ -35,33 +36,86 @@ _HIDES = re.compile(
     """,
     re.VERBOSE,
 )
+_MAY_HIDE = re.compile(rf"[\x1b\\%&{UNSEEN}{_OTHER}]")
+_FAR = 1_000
+"""No credential that hides is longer on either side of what hides it."""
+_APART = "\n\n"
 _ESCAPED = re.compile(rf"%{_ORDINARY}|&#|\\(?:\r?\n|\\|u00|x1[bB]|033|e\[)")
 
 
-def plain(text: str) -> str | None:
-    """The text without its disguise; None when it has none."""
-    return _HIDES.sub(_shown, text) if _may_hide(text) else None
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What stands near the disguises of a text, without them.
 
+    :text:  all of it, with an empty line between its parts
+    :whole: the text with them
+    :parts: where the parts stand in it
+    """
 
-def origin(text: str) -> Callable[[int, int], Span]:
-    """Where a part of what `plain` leaves of a text stood in it, with all that hid it."""
-    starts, origins, length, at = [0], [(0, 0)], 0, 0
-    for match in _HIDES.finditer(text):
-        length += match.start() - at
-        at = match.end()
-        if shown := _shown(match):
+    text: str
+    whole: str
+    parts: tuple[Span, ...]
+
+    def origins(self, spans: Iterable[Span]) -> list[Span]:
+        """Where some parts of the text stood in the whole, each with all that hid it."""
+        starts, origins = self._kept()
+
+        def of(place: int) -> Span:
+            number = bisect_right(starts, place) - 1
+            start, end = origins[number]
+            return (start, end) if end > start else (start + place - starts[number], start + place - starts[number] + 1)
+
+        return [(of(start)[0], of(end - 1)[1]) for start, end in spans]
+
+    def _kept(self) -> tuple[list[int], list[Span]]:
+        """Where each piece begins, and where it stood; of one that was kept as it was the end is not told."""
+        starts, origins, length = [], [], 0
+        for at, end in self.parts:
+            for match in _hidden(self.whole, at, end):
+                starts.append(length)
+                origins.append((at, at))
+                length += match.start() - at
+                at = match.end()
+                if shown := _shown(match):
+                    starts.append(length)
+                    origins.append(match.span())
+                    length += len(shown)
             starts.append(length)
-            origins.append(match.span())
-            length += len(shown)
-        starts.append(length)
-        origins.append((at, at))  # kept as it was, to the next
+            origins.append((at, at))
+            length += end - at + len(_APART)
+        return starts, origins
 
-    def of(place: int) -> Span:
-        number = bisect_right(starts, place) - 1
-        start, end = origins[number]
-        return (start, end) if end > start else (start + place - starts[number], start + place - starts[number] + 1)
 
-    return lambda start, end: (of(start)[0], of(end - 1)[1])
+def plain(text: str) -> Plain | None:
+    """What stands near disguises, without them; None when there is none."""
+    parts = tuple(_near(text)) if _may_hide(text) else ()
+    return (
+        Plain(_APART.join(_HIDES.sub(_shown, text[start:end]) for start, end in parts), text, parts) if parts else None
+    )
+
+
+def _hidden(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
+    """What hides something in a part of a text."""
+    for first in _MAY_HIDE.finditer(text, at, end):  # one letter is looked for faster than what begins with it
+        if first.start() >= at and (match := _HIDES.match(text, first.start(), end)) is not None:
+            yield match
+            at = match.end()
+
+
+def _near(text: str) -> Iterator[Span]:
+    """Whole lines near what hides something: what is far from all of it was looked at as it stands."""
+    start = end = 0
+    for match in _hidden(text, 0, len(text)):
+        if match.end() + _FAR <= end:
+            continue
+        if match.start() - _FAR > end:
+            if end:
+                yield start, end
+            start = text.rfind("\n", end, match.start() - _FAR) + 1 or end
+        end = text.find("\n", match.end() + _FAR)
+        end = len(text) if end < 0 else end
+    if end:
+        yield start, end
 
 
 def _may_hide(text: str) -> bool:

@@ -71,6 +71,7 @@ _TOLD = re.compile(
     re.VERBOSE,
 )
 """What a sentence says that a secret is."""
+_GAPS = (" ", "\t", ":", "=", "\u00a0", "\u202f")
 _NOT_TOLD = re.compile(
     r"(?:utf|sha|md|aes|rsa|ed|base|rfc|oauth|http|https|s|ipv|v|bcrypt|pbkdf|argon|scrypt|x|p|h|hs|rs|es)[_-]?[0-9].{0,24}"
     r"|[0-9]+(?:[.,][0-9]+)*[-_]?(?:[A-Za-z]+|[%+-])?|[0-9]{4}-[0-9-]+(?:T.*)?|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|.*://.*|\W.*"
@@ -169,7 +170,8 @@ def _says_so(lowered: str, at: int, word: str) -> bool:
 def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int, int] | None, int] | None:
     """The secret behind a name, None when it is none, and where to go on; None when nothing is assigned."""
     password = lowered[at:end] in PASSWORDS
-    match = _BLOCK.match(text, end)
+    near = text[end : end + 6]
+    match = _BLOCK.match(text, end) if ":" in near else None
     if match is not None:
         return _block(match), match.end()
     match = _VALUE.match(text, end)
@@ -183,7 +185,7 @@ def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int,
         match = _ELEMENT.match(text, end)
         if match is not None:
             return _judged(text, match, password), match.end()
-    match = _CELL.match(text, end) or _TOLD.match(text, end)
+    match = _CELL.match(text, end) if "|" in near else _TOLD.match(text, end) if near[:1] in _GAPS else None
     # What is none may hold another name.
     return (_told(match, password), match.start("told")) if match is not None else None
 

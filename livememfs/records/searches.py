@@ -33,11 +33,13 @@ class Text:
     :whole:   all of it
     :lowered: the same in lower case, character by character
     :words:   what of it stands between blanks and is long enough for a token, or ends base64; each once
+    :long:    these, one after the other
     :each:    what stands between blanks, each once, in lower case
     :heads:   what long words, and their parts, begin with: a whole run of letters and digits, and the first of it
+    :signs:   which of the signs that literals have stand in it
     """
 
-    __slots__ = ("each", "heads", "lowered", "whole", "words")
+    __slots__ = ("each", "heads", "long", "lowered", "signs", "whole", "words")
 
     def __init__(self, whole: str) -> None:
         self.whole = whole
@@ -45,7 +47,9 @@ class Text:
         each = dict.fromkeys(whole.split())
         self.words = [word for word in each if len(word) >= _LONG or word[-1] == "="]
         self.each = _lower(" ".join(each))
-        self.heads = _heads(" ".join(self.words))
+        self.long = " ".join(self.words)
+        self.heads = _heads(self.long)
+        self.signs = frozenset(sign for sign in _SIGNS if sign in whole)
 
 
 def _lower(text: str) -> str:
@@ -74,16 +78,29 @@ class Search:
 
     :run:  where they stand
     :head: what has to be among the heads of the text, if anything
-    :word: what has to be somewhere in it, in lower case
+    :word: what has to be somewhere in it; in lower case, unless there is a head
     """
 
     run: Callable[[Text], Iterator[Span]]
     head: bytes | None = None
     word: str = ""
 
+    def may_find(self, text: Text) -> bool:
+        """Whether it is worth the while: a sign is looked up faster than a word."""
+        return text.signs.issuperset(_signs(self.word)) and self.word in (text.each if self.head is None else text.long)
+
+
+_SIGNS = "_-.:/$~=!"
+
+
+@cache
+def _signs(literal: str) -> frozenset[str]:
+    return frozenset(literal).intersection(_SIGNS)
+
 
 Check = Callable[[str], bool]
 """Whether what a pattern fits is one."""
+_FEW = 1_000
 _compiled = cache(re.compile)
 """Patterns are made when their literal is met: most never are."""
 
@@ -103,12 +120,9 @@ def starting(literal: str, rest: str, is_one: Check = anything, *, own: bool = F
     begins = f"{first}(?:{'|'.join(edge.format(first) for edge in (_OWN_EDGES if own else _EDGES))})"
 
     def search(text: Text) -> Iterator[Span]:
-        if literal not in text.whole:
-            return
         pattern = _compiled(first + rest, re.ASCII)
         done = joined_to = 0
-        for begun in _compiled(begins).finditer(text.whole):
-            at = begun.start()
+        for at in _places(text.whole, literal, _compiled(begins)):
             if at < done:
                 continue
             match = pattern.match(text.whole, at)
@@ -120,12 +134,19 @@ def starting(literal: str, rest: str, is_one: Check = anything, *, own: bool = F
                 spans, joined_to = _broken(text.whole, at, pattern, is_one)
                 yield from spans
 
-    return Search(search, head=_head(literal))
+    return Search(search, head=_head(literal), word=literal)
 
 
-def tokens(*literals: str, tail: str) -> tuple[Search, ...]:
-    """Words that begin with one of some literals and end alike."""
-    return tuple(starting(literal, tail) for literal in literals)
+def _places(text: str, literal: str, pattern: re.Pattern[str]) -> Iterator[int]:
+    """Where a pattern fits that begins with a literal: of few one after the other is faster, of many the engine."""
+    if text.count(literal) > _FEW:
+        yield from (match.start() for match in pattern.finditer(text))
+        return
+    at = text.find(literal)
+    while at >= 0:
+        if pattern.match(text, at) is not None:
+            yield at
+        at = text.find(literal, at + len(literal))
 
 
 def following(literal: str, rest: str, is_one: Check = anything, *, within: str = "") -> Search:
