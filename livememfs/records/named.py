@@ -13,13 +13,24 @@ from collections.abc import Iterable, Iterator
 _OWN_WORDS = ("pass", "pwd", "mdp", "clave")
 """Passwords, where no letter stands before them."""
 PASSWORDS = (
-    *("password", "passwd", "passphrase", "passcode", *_OWN_WORDS, "mot de passe", "phrase secrète"),
+    *("password", "passwd", "passphrase", "passcode", *_OWN_WORDS, "mot de passe", "mot_de_passe", "phrase secrète"),
     *("passwort", "kennwort", "contraseña", "contrasena"),
 )
 _FOREIGN = (
-    *("clé api", "cle api", "clé d'api", "clé d’api", "clé secrète", "clé privée", "clé d'accès", "clé d’accès"),
-    *("jeton", "jeton d'accès", "jeton d’accès", "schlüssel", "geheimnis", "clave de api", "clave api"),
-    *("clave secreta", "clave privada", "clave de acceso", "token de acceso"),
+    *(
+        "clé api",
+        "cle api",
+        "clé_api",
+        "cle_api",
+        "clé d'api",
+        "clé d’api",
+        "clé secrète",
+        "clé privée",
+        "clé d'accès",
+        "clé d’accès",
+    ),
+    *("jeton", "jeton d'accès", "jeton d’accès", "schlüssel", "schluessel", "geheimnis", "clave de api", "clave api"),
+    *("clave_api", "clave secreta", "clave privada", "clave de acceso", "token de acceso"),
 )
 SECRETS = ("secret", "token", "key", "credential", "credentials", *_FOREIGN)
 LEAST = 6
@@ -30,7 +41,7 @@ _KEY_OF = re.compile(
     r"[_. -]?\Z"
 )
 """What a key is of, to be a secret one."""
-_SCHLUESSEL_OF = re.compile(r"(?:api|zugangs|zugriffs|geheim|geheimer|privater|master)[ -]?\Z")
+_SCHLUESSEL_OF = re.compile(r"(?:api|zugangs|zugriffs|geheim|geheimer|privater|master)[ _-]?\Z")
 _PAGE = re.compile(r"(?:page|next|continuation|sync|cursor|stop|pad|eos|bos|public[_-]?key)[_-]?\Z")
 """Tokens that open nothing."""
 _LOOKED_BACK = 14
@@ -106,7 +117,7 @@ _CODE = re.compile(
 _LETTERS = re.compile(r"[A-Za-z][A-Za-z'-]*\Z")
 _GOES_ON = re.compile(r"[ \t]+[A-Za-z(]")
 _TRAILING = ".,;:)]}>"
-_CAMEL = re.compile(r"[^a-z0-9]+")
+_CAMEL = re.compile(r"[\W_]+")
 
 
 def is_secret_name(name: str) -> bool:
@@ -115,8 +126,12 @@ def is_secret_name(name: str) -> bool:
     if folded in ("authorization", "proxy_authorization"):
         return True
     return any(
-        folded.endswith(word) and _says_so(folded, len(folded) - len(word), word) for word in (*PASSWORDS, *SECRETS)
+        folded.endswith(end) and _says_so(folded, len(folded) - len(end), word) for end, word in _ENDINGS.items()
     )
+
+
+_ENDINGS = {_CAMEL.sub("_", word): word for word in (*PASSWORDS, *SECRETS)}
+"""How the name of a field may end, and the word that it ends in."""
 
 
 def is_given(value: str) -> bool:
@@ -158,7 +173,7 @@ def _says_so(lowered: str, at: int, word: str) -> bool:
     before = lowered[max(0, at - _LOOKED_BACK) : at]
     if word == "key":
         return _KEY_OF.search(before) is not None
-    if word == "schlüssel":
+    if word in ("schlüssel", "schluessel"):
         return _SCHLUESSEL_OF.search(before) is not None
     if word == "secret":
         return not before.endswith(":")  # the name of a resource

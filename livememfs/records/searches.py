@@ -212,10 +212,10 @@ def _broken(text: str, at: int, pattern: re.Pattern[str], is_one: Check) -> tupl
     """
     run = _RUN.match(text, at)
     if run is None or len(run[0]) < _LONG or _BREAK.match(text, run.end()) is None:
-        return [], 0
+        return [], run.end() if run is not None else 0
     parts, joined, whole = [run.span()], run[0], pattern.match(run[0])
     if whole is not None and (whole.end() < len(joined) or not is_one(joined)):
-        return [], 0
+        return [], at + whole.end()
     known = whole is not None
     while len(parts) < (_MOST_LINES if known else _MOST_IN_VAIN):
         part = _part(text, parts[-1][1])
