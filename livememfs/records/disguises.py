@@ -37,7 +37,7 @@ _HIDES = re.compile(
     re.VERBOSE,
 )
 _MAY_HIDE = re.compile(rf"[\x1b\\%&{UNSEEN}{_OTHER}]")
-_FAR = 1_000
+_FAR = 4_000
 """No credential that hides is longer on either side of what hides it."""
 _APART = "\n\n"
 _ESCAPED = re.compile(rf"%{_ORDINARY}|&#|\\(?:\r?\n|\\|u00|x1[bB]|033|e\[)")

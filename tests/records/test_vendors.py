@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import time
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode, encodebytes, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -131,6 +132,8 @@ def test_of_a_text_with_something_hidden_only_the_secret_goes() -> None:
         "The next line",
         "2026-11-24 was the day",
         "3b5aa17 Fix the thing",
+        "3b5aa17f00112233445566778899aabbccddeeff Fix the thing",
+        "aB3xY9kLmN is the name of the branch",
         "user_id_12345",
         "# 2. Next",
         "10.0.0.1",
@@ -140,6 +143,12 @@ def test_what_follows_a_whole_token_in_the_next_line_stays(rest: str) -> None:
     text = f"ghp_{some(36)}\n{rest}"
 
     assert redact(text).text == f"[redacted: github-token]\n{rest}"
+
+
+def test_a_long_key_whose_first_line_hides_goes_as_a_whole() -> None:
+    lines = ["-----BEGIN RSA " + "PRIV\x1b[1mATE KEY-----", *[some(64)] * 50, "-----END RSA " + "PRIVATE KEY-----"]
+
+    assert redact("\n".join(lines)).text == "[redacted: private-key]"
 
 
 def test_a_token_in_several_lines_leaves_the_lines() -> None:
@@ -239,7 +248,8 @@ def test_a_megabyte_takes_less_than_80_ms_on_a_machine_of_its_own() -> None:
             f"2026-11-24 03:{n % 60:02} INFO worker-{n % 7} GET /api/{n} 200 {n}ms\n" for n in range(20_000)
         ),
         "French": " ".join(["après l'été, la générale développait très tôt ses mémoires"] * 20_000),
-        "base64": "\n".join(b64encode(some(57 + n % 3).encode()).decode() for n in range(20_000)),
+        "base64": encodebytes(random.Random(1).randbytes(800_000)).decode(),
+        "base64 of text": encodebytes(b"".join(b"item %d of the list\n" % n for n in range(45_000))).decode(),
         "dashes": "-" * (1 << 20),
         "eyJ": "eyJ" * 350_000,
     }
