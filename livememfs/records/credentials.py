@@ -174,8 +174,16 @@ _LAST = (
             for name in (";password", "; password", ";pwd", "; pwd")
         ),
     ),
-    Kind("password", "the value of a field called `password`, `PGPASSWORD`, `passphrase`, ...", (Search(_passwords),)),
-    Kind("named-secret", "the value of a field called `secret`, `token`, `api_key`, ...", (Search(_secrets),)),
+    Kind(
+        "password",
+        "what is called `password`, `PGPASSWORD`, `passphrase`, `mot de passe`, `Kennwort`, `contraseña`, ...",
+        (Search(_passwords),),
+    ),
+    Kind(
+        "named-secret",
+        "what is called `secret`, `token`, `api_key`, `jeton`, `API-Schlüssel`, `clave de API`, ...",
+        (Search(_secrets),),
+    ),
 )
 
 

@@ -225,9 +225,10 @@ def _broken(text: str, at: int, pattern: re.Pattern[str], is_one: Check) -> tupl
         joined += part[0]
         if not known:
             whole = pattern.match(joined)
-            known = whole is not None and is_one(whole[whole.lastindex or 0])
-            if known and whole is not None and whole.end() < len(joined):
-                parts[-1] = (part.start(), part.end() - (len(joined) - whole.end()))
+            over = len(joined) - whole.end() if whole is not None else 0
+            known = whole is not None and over < len(part[0]) and is_one(whole[whole.lastindex or 0])
+            if known and over:
+                parts[-1] = (part.start(), part.end() - over)
                 break
     return (parts if known and len(parts) > 1 else []), parts[-1][1]
 
