@@ -104,16 +104,15 @@ def _hidden(text: str, at: int, end: int) -> Iterator[re.Match[str]]:
 
 def _near(text: str) -> Iterator[Span]:
     """Whole lines near what hides something: what is far from all of it was looked at as it stands."""
-    start = end = 0
-    for match in _hidden(text, 0, len(text)):
-        if match.end() + _FAR <= end:
-            continue
+    start = end = at = 0
+    while (match := next(_hidden(text, at, len(text)), None)) is not None:
         if match.start() - _FAR > end:
             if end:
                 yield start, end
             start = text.rfind("\n", end, match.start() - _FAR) + 1 or end
-        end = text.find("\n", match.end() + _FAR)
+        end = text.find("\n", match.end() + 2 * _FAR)
         end = len(text) if end < 0 else end
+        at = max(match.end(), end - _FAR)  # what hides before is far enough from the end
     if end:
         yield start, end
 

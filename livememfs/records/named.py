@@ -159,7 +159,7 @@ def _values(word: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
     at = lowered.find(word)
     while at >= 0:
         end = at + len(word)
-        if _says_so(lowered, at, word):
+        if not lowered[end : end + 1].isalnum() and _says_so(lowered, at, word):
             found = _value_after(text, lowered, at, end)
             if found is not None:
                 span, end = found
