@@ -6,6 +6,7 @@ Every place of `keys.PLACES` is taken in turn. LIVEMEMFS_TEST_LONG=1 tries all b
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -15,7 +16,6 @@ from unittest.mock import patch
 
 import pytest
 import trio
-from conftest import LONG
 from hostile import METADATA, bodies, hostile_keys
 
 from livememfs.app import App, open_app
@@ -29,6 +29,7 @@ from livememfs.store.memory import MemoryStore
 from livememfs.testing import virtual
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink
 
+LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 GOOD, SPACE = "good", "hostile"
 BODIES, KEYS = 300, 200
 SHARE = 1 if LONG else 12

@@ -1,7 +1,8 @@
-"""Secrets that are known by their names alone: `password=...`, `"api_key": "..."`, `--token ...`.
+"""Secrets that are known by their names alone: `password=...`, `"api_key": "..."`, `le mot de passe est ...`.
 
-Owns which names say that what follows is secret, and which values plainly are none: variables, calls, types,
-placeholders. Refuses to take words of a sentence for a password where the sentence goes on. Pure; any thread.
+Owns which names say that what follows is secret, in English, French, German and Spanish, how a value may follow them,
+and which values plainly are none: variables, calls, types, placeholders. Refuses to take words of a
+sentence for a password where the sentence goes on. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -9,8 +10,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-PASSWORDS = ("password", "passwd", "passphrase", "pwd", "pass")
-SECRETS = ("secret", "token", "key", "credential", "credentials")
+_OWN_WORDS = ("pass", "pwd", "mdp", "clave")
+"""Passwords, where no letter stands before them."""
+PASSWORDS = (
+    *("password", "passwd", "passphrase", "passcode", *_OWN_WORDS, "mot de passe", "mot_de_passe", "phrase secrète"),
+    *("passwort", "kennwort", "contraseña", "contrasena"),
+)
+_FOREIGN = (
+    *(
+        "clé api",
+        "cle api",
+        "clé_api",
+        "cle_api",
+        "clé d'api",
+        "clé d’api",
+        "clé secrète",
+        "clé privée",
+        "clé d'accès",
+        "clé d’accès",
+    ),
+    *("jeton", "jeton d'accès", "jeton d’accès", "schlüssel", "schluessel", "geheimnis", "clave de api", "clave api"),
+    *("clave_api", "clave secreta", "clave privada", "clave de acceso", "token de acceso"),
+)
+SECRETS = ("secret", "token", "key", "credential", "credentials", *_FOREIGN)
 LEAST = 6
 """So many characters a value has that is taken for a secret in a text."""
 
@@ -19,18 +41,21 @@ _KEY_OF = re.compile(
     r"[_. -]?\Z"
 )
 """What a key is of, to be a secret one."""
-_PAGE = re.compile(r"(?:page|next|continuation|sync|cursor|stop|pad|eos|bos)[_-]?\Z")
+_SCHLUESSEL_OF = re.compile(r"(?:api|zugangs|zugriffs|geheim|geheimer|privater|master)[ _-]?\Z")
+_PAGE = re.compile(r"(?:page|next|continuation|sync|cursor|stop|pad|eos|bos|public[_-]?key)[_-]?\Z")
 """Tokens that open nothing."""
 _LOOKED_BACK = 14
 
 _VALUE = re.compile(
     r"""
-    (?:\\*["'`])? [*_]{0,2} [ \t]{0,8} (?: => | := | ={1,3} | : ) [*_]{0,2} [ \t]{0,8}
+    (?:\\*["'`]|&(?:quot|apos|\#34|\#39);)? [*_]{0,2} [ \t\u00a0\u202f]{0,8}
+    (?: => | := | ={1,3} | : ) [*_]{0,2} [ \t]{0,8}
     (?:
         \\+ " ( (?: [^"\\\r\n] | \\+[^"\\\r\n] )++ )
-      | [bfru]{0,2} "{1,3} ( (?: [^"\\\r\n] | \\. )++ )
-      | [bfru]{0,2} '{1,3} ( (?: [^'\\\r\n] | \\. )++ )
+      | [bfru]{0,2} "(?:"")? (?!") ( (?: [^"\\\r\n] | \\. )++ )
+      | [bfru]{0,2} '(?:'')? (?!') ( (?: [^'\\\r\n] | \\. )++ )
       | ` ( [^`\r\n]++ )
+      | &(?:quot|apos|\#34|\#39); ( [^&\r\n]++ ) &
       | (?P<bare> (?: [^\s"'`,;&<\\] | \\+ (?! [nrt"'`\\] ) | [,;&] (?! [\w.-]{1,64} [ \t]{0,3} [=:] ) )++ )
     )
     """,
@@ -40,6 +65,31 @@ _VALUE = re.compile(
 _FLAG = re.compile(r"""[ \t]{1,4}(?:"([^"\r\n]{6,})"|'([^'\r\n]{6,})'|(?P<bare>[^\s"'`;&|<]{6,}))""")
 """What follows `--password` on a command line."""
 _ELEMENT = re.compile(r">([^<>\r\n]{6,200})</")
+_BLOCK = re.compile(
+    r"""["']?[ \t]{0,4}:[ \t]{0,4}[|>][0-9+-]{0,2}[ \t]{0,4}\r?\n([ \t]{1,80})"""
+    r"(?P<block>\S[^\r\n]*+(?:\r?\n\1[^\r\n]++)*+)"
+)
+"""A block of text behind a name in YAML."""
+_CELL = re.compile(r"[ \t*_`]{0,4}\|[ \t]{0,40}[*_`]{0,3}(?P<told>[^\s|`*]{6,200})[*_`]{0,3}[ \t]{0,40}\|")
+"""What the next cell of a table says."""
+_TOLD = re.compile(
+    r"""
+    (?: [ \t]+ (?: for|of|to|on|pour|de|du|des|für|von|zum|zur|para|del ) (?: [ \t]+ [^\s:=|]{1,40} ){1,4}? )?
+    (?: [ \t]+ (?: is|was|ist|war|lautet|est|était|es|era ) (?: [ \t]+ (?: now|jetzt|nun|maintenant|ahora ) )? [ \t]*:?
+      | [ \t\u00a0\u202f]? [:=] )
+    [ \t]+ ["'`*“”„«»‚‘]{0,2} [\u00a0\u202f]? (?P<told> [^\s"'`*“”„«»‘’<>]{6,200} )
+    """,
+    re.VERBOSE,
+)
+"""What a sentence says that a secret is."""
+_GAPS = (" ", "\t", ":", "=", "\u00a0", "\u202f")
+_NOT_TOLD = re.compile(
+    r"(?:utf|sha|md|aes|rsa|ed|base|rfc|oauth|http|https|s|ipv|v|bcrypt|pbkdf|argon|scrypt|x|p|h|hs|rs|es)[_-]?[0-9].{0,24}"
+    r"|[0-9]+(?:[.,][0-9]+)*[-_]?(?:[A-Za-z]+|[%+-])?|[0-9]{4}-[0-9-]+(?:T.*)?|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|.*://.*|\W.*"
+    r"|(?:[A-Za-z]+[-_./])+[0-9]{1,2}",
+    re.IGNORECASE,
+)
+"""What has digits and is no secret: algorithms, quantities, days, names of variables, where it is kept."""
 
 _NONE = re.compile(
     r"""
@@ -56,7 +106,7 @@ _NAME = re.compile(r"[A-Za-z_][\w-]*\Z", re.ASCII)
 _CODE = re.compile(
     r"""
     [&*@]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)\w+)*[(\[{]                  # a call, an element
-      (?: [^)\]}]* | .*[)\]}](?:\.\w+)*[;,.:]* )
+      (?: [^)\]}]* | .*[)\]}](?:\.\w+)*[(\[{]?[;,.:]* )
     | [A-Za-z_]++(?:[0-9][A-Za-z_]*+)?                                    # settings.api_key
       (?: (?:\.|::|->|\?\.) [A-Za-z_]++ (?:[0-9][A-Za-z_]*+)? )+
     | (?:https?|arn|vault|op|env|file|ref|ssm)://?\S* | arn:\S*           # where it is kept
@@ -67,7 +117,7 @@ _CODE = re.compile(
 _LETTERS = re.compile(r"[A-Za-z][A-Za-z'-]*\Z")
 _GOES_ON = re.compile(r"[ \t]+[A-Za-z(]")
 _TRAILING = ".,;:)]}>"
-_CAMEL = re.compile(r"[^a-z0-9]+")
+_CAMEL = re.compile(r"[\W_]+")
 
 
 def is_secret_name(name: str) -> bool:
@@ -76,13 +126,22 @@ def is_secret_name(name: str) -> bool:
     if folded in ("authorization", "proxy_authorization"):
         return True
     return any(
-        folded.endswith(word) and _says_so(folded, len(folded) - len(word), word) for word in (*PASSWORDS, *SECRETS)
+        folded.endswith(end) and _says_so(folded, len(folded) - len(end), word) for end, word in _ENDINGS.items()
     )
+
+
+_ENDINGS = {_CAMEL.sub("_", word): word for word in (*PASSWORDS, *SECRETS)}
+"""How the name of a field may end, and the word that it ends in."""
 
 
 def is_given(value: str) -> bool:
     """Whether a value is one, and no placeholder or variable."""
     return _NONE.fullmatch(value) is None and value.lower().strip("_-") not in (*PASSWORDS, *SECRETS)
+
+
+def is_key(value: str) -> bool:
+    """Whether a value is one that opens something: it has a digit, and is no call and no name of a variable."""
+    return has_digit(value) and is_given(value) and _CODE.fullmatch(value) is None
 
 
 def has_digit(value: str) -> bool:
@@ -100,7 +159,7 @@ def _values(word: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
     at = lowered.find(word)
     while at >= 0:
         end = at + len(word)
-        if _says_so(lowered, at, word):
+        if not lowered[end : end + 1].isalnum() and _says_so(lowered, at, word):
             found = _value_after(text, lowered, at, end)
             if found is not None:
                 span, end = found
@@ -114,16 +173,25 @@ def _says_so(lowered: str, at: int, word: str) -> bool:
     before = lowered[max(0, at - _LOOKED_BACK) : at]
     if word == "key":
         return _KEY_OF.search(before) is not None
+    if word in ("schlüssel", "schluessel"):
+        return _SCHLUESSEL_OF.search(before) is not None
+    if word == "secret":
+        return not before.endswith(":")  # the name of a resource
     if word == "token":
         return _PAGE.search(before) is None
-    return word not in ("pass", "pwd") or not before[-1:].isalpha() or before.endswith(("db", "pg"))
+    return word not in _OWN_WORDS or not before[-1:].isalpha() or before.endswith(("db", "pg"))
 
 
 def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int, int] | None, int] | None:
     """The secret behind a name, None when it is none, and where to go on; None when nothing is assigned."""
+    password = lowered[at:end] in PASSWORDS
+    near = text[end : end + 6]
+    match = _BLOCK.match(text, end) if ":" in near else None
+    if match is not None:
+        return _block(match), match.end()
     match = _VALUE.match(text, end)
     if match is not None:
-        return _judged(text, match, lowered[at:end] in PASSWORDS), match.end()
+        return _judged(text, match, password), match.end()
     if lowered[max(0, at - 24) : at].rpartition(" ")[2].startswith("--"):
         match = _FLAG.match(text, end)
         if match is not None:
@@ -131,27 +199,51 @@ def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int,
     if lowered[at - 1 : at] == "<":
         match = _ELEMENT.match(text, end)
         if match is not None:
-            return (match.span(1) if is_given(match[1]) else None), match.end()
-    return None
+            return _judged(text, match, password), match.end()
+    match = _CELL.match(text, end) if "|" in near else _TOLD.match(text, end) if near[:1] in _GAPS else None
+    # What is none may hold another name.
+    return (_told(match, password), match.start("told")) if match is not None else None
 
 
-def _judged(text: str, match: re.Match[str], numbers: bool) -> tuple[int, int] | None:
-    """What of an assignment is a secret. `numbers`: as a password may have digits only, or none."""
+def _block(match: re.Match[str]) -> tuple[int, int] | None:
+    value = match["block"].rstrip()
+    one = "\n" not in value or not any(" " in line.strip() for line in value.splitlines())
+    return (
+        (match.start("block"), match.start("block") + len(value))
+        if one and is_given(value) and len(value) >= LEAST
+        else None
+    )
+
+
+def _told(match: re.Match[str], password: bool) -> tuple[int, int] | None:
+    """What a cell or a sentence says, when it is no word: it has digits and letters, or a password has signs."""
+    value = match["told"].rstrip(_TRAILING + "!?")
+    if len(value) < LEAST or not is_given(value) or _CODE.fullmatch(value) is not None or _is_name(value):
+        return None
+    mixed = has_digit(value) and any(map(str.isalpha, value)) and _NOT_TOLD.fullmatch(value) is None
+    signed = password and any(map(str.isalpha, value)) and any(sign in value[1:] for sign in "!@#$%^&*+?")
+    number = password and value.isdecimal()
+    return (match.start("told"), match.start("told") + len(value)) if mixed or signed or number else None
+
+
+def _judged(text: str, match: re.Match[str], password: bool) -> tuple[int, int] | None:
+    """What of an assignment is a secret. A password may have digits only, or none; all others have some of both."""
     group = match.lastindex or 0
     start, end = match.span(group)
-    if match.lastgroup != "bare":
-        return (start, end) if end - start >= LEAST and is_given(match[group]) else None
-    value = match[group].rstrip(_TRAILING)
-    end = start + len(value)
-    if len(value) < LEAST or not is_given(value) or _CODE.fullmatch(match[group]) is not None:
+    bare = match.lastgroup == "bare"
+    value = match[group].rstrip(_TRAILING) if bare else match[group]
+    if len(value) < LEAST or not is_given(value) or not (password or has_digit(value)) or _is_name(value):
         return None
-    if value.isdigit():
-        return (start, end) if numbers else None
-    if _NAME.match(value) is not None and is_secret_name(value) and sum(map(str.isdigit, value)) <= 1:
+    if not bare:
+        return start, end
+    if any(map(_CODE.fullmatch, (match[group], value))) or (value.isdigit() and not password):
         return None
     spaced = match[0][-len(match[group]) - 1] in " \t*"
-    if spaced and not numbers and _NAME.match(value) is not None and not has_digit(value):
-        return None  # a token has digits; this is what it is compared with, or called
     if spaced and _LETTERS.match(value) is not None and _GOES_ON.match(text, match.end()) is not None:
         return None
-    return start, end
+    return start, start + len(value)
+
+
+def _is_name(value: str) -> bool:
+    """Whether a value is the name of a secret, as of the field that has it."""
+    return _NAME.match(value) is not None and is_secret_name(value) and sum(map(str.isdigit, value)) <= 1

@@ -24,6 +24,8 @@ LARGE = 1 << 18
 MARK = re.compile(r"\[private\]|\[redacted: [a-z0-9-]{1,40}\]")
 """What stands where something was replaced."""
 _MOST_PASSES = 8
+_FAR = 4_000
+"""No credential is so much longer that it would not be noticed at its beginning or its end."""
 _DEEPEST = 200
 
 _HIDDEN = "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff]*+"
@@ -63,6 +65,8 @@ def redact(text: str) -> Redacted:
             break
         text = _replaced(text, [(start, end, f"[redacted: {kind}]") for start, end, kind in spans])
         found.update(kind for _, _, kind in spans)
+        if len(text) > _FAR and not credentials.spans(_beside_marks(text)):
+            break  # nothing new can be found far from what was replaced
     return Redacted(text, tuple(sorted(found)))
 
 
@@ -137,6 +141,16 @@ def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
 def _without_marks(text: str) -> str:
     """The text with its marks blanked out: no credential reaches over one, and all else keeps its place."""
     return MARK.sub(lambda mark: "\n" * len(mark[0]), text) if "[private]" in text or "[redacted: " in text else text
+
+
+def _beside_marks(text: str) -> str:
+    """What stands near the marks of a text, without them."""
+    parts, to = [], 0
+    for mark in MARK.finditer(text):
+        start, end = max(to, mark.start() - _FAR), mark.end() + _FAR
+        parts += ["\n" * (start > to), text[start:end]]
+        to = min(end, len(text))
+    return _without_marks("".join(parts))
 
 
 # --- values --------------------------------------------------------------------------------------------------------

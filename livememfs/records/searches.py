@@ -1,23 +1,30 @@
 """How credentials are looked for in a text: a literal first, and only where that stands a pattern.
 
 Owns the cost: a text without any literal costs a few scans, and no text costs more than its length, since nothing is
-read twice. Refuses to know any credential: those are in `credentials`. Pure; any thread.
+read twice; and how a word goes on in the next line. Refuses to know any credential: those are in `credentials` and
+`vendors`. Pure; any thread.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 Span = tuple[int, int]
 """Where a credential begins and ends."""
 
-EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+_EDGES = (r"(?<![A-Za-z0-9]{})", r"(?<=\\[bfnrt]{})", r"(?<=\\u[0-9A-Fa-f]{{4}}{})", r"(?<=%[0-9A-Fa-f]{{2}}{})")
+_OWN_EDGES = (r"(?<![A-Za-z0-9_-]{})", r"(?<=\\[bfnrt]{})")
+EDGE = f"(?:{'|'.join(_EDGES).format(*[''] * len(_EDGES))})"
 """A word begins here. After the escapes of JSON and of URLs one does, though a letter or a digit stands before it."""
-OWN_EDGE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[bfnrt]))"
-"""The same for what may be long and in vain: `-` and `_` belong to it."""
-_LONG = 15
-"""No token of a form of its own is shorter, with what it begins with."""
+_LONG = 8
+"""No token of a form of its own is shorter, or what a break of the line leaves of it."""
+
+_ALNUM = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+_ESCAPES = re.compile(rb"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})|%[0-9A-Fa-f]{2}")
+_HEAD = re.compile("[A-Za-z0-9]+")
 
 
 class Text:
@@ -25,22 +32,77 @@ class Text:
 
     :whole:   all of it
     :lowered: the same in lower case, character by character
-    :words:   what of it stands between blanks and is long enough for a token, for a first look
+    :words:   what of it stands between blanks and is long enough for a token, or ends base64; each once
+    :long:    these, one after the other
+    :each:    what stands between blanks, each once, in lower case
+    :heads:   what long words, and their parts, begin with: a whole run of letters and digits, and the first of it
+    :signs:   which of the signs that literals have stand in it
     """
 
-    __slots__ = ("lowered", "whole", "words", "words_lowered")
+    __slots__ = ("each", "heads", "long", "lowered", "signs", "whole", "words")
 
     def __init__(self, whole: str) -> None:
         self.whole = whole
-        self.lowered = whole.replace("\u0130", "i").lower()  # the one letter that gets longer
-        self.words = " ".join([word for word in whole.split() if len(word) >= _LONG])
-        self.words_lowered = self.words.lower()
+        self.lowered = _lower(whole)
+        each = dict.fromkeys(whole.split())
+        self.words = [word for word in each if len(word) >= _LONG or word[-1] == "="]
+        self.each = _lower(" ".join(each))
+        self.long = " ".join(self.words)
+        self.heads = _heads(self.long)
+        self.signs = frozenset(sign for sign in _SIGNS if sign in whole)
 
 
-Search = Callable[[Text], Iterator[Span]]
-"""Finds credentials in a text."""
+def _lower(text: str) -> str:
+    return text.replace("\u0130", "i").lower()  # the one letter that gets longer
+
+
+def _heads(words: str) -> set[bytes]:
+    """The runs of letters and digits in some words, and how each begins."""
+    data = words.encode("ascii", "replace")
+    if b"\\" in data or b"%" in data:
+        data = _ESCAPES.sub(b" ", data)
+    runs = set(data.translate(_ALNUM).split())
+    return runs.union([run[:3] for run in runs], [run[:2] for run in runs])
+
+
+def _head(literal: str) -> bytes:
+    """What of a literal is among the heads of a text: a whole run, or the first three letters of one that goes on."""
+    head = _HEAD.search(literal)
+    assert head is not None
+    return (head[0] if head.end() < len(literal) else head[0][:3]).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Finds credentials in a text.
+
+    :run:  where they stand
+    :head: what has to be among the heads of the text, if anything
+    :word: what has to be somewhere in it; in lower case, unless there is a head
+    """
+
+    run: Callable[[Text], Iterator[Span]]
+    head: bytes | None = None
+    word: str = ""
+
+    def may_find(self, text: Text) -> bool:
+        """Whether it is worth the while: a sign is looked up faster than a word."""
+        return text.signs.issuperset(_signs(self.word)) and self.word in (text.each if self.head is None else text.long)
+
+
+_SIGNS = "_-.:/$~=!"
+
+
+@cache
+def _signs(literal: str) -> frozenset[str]:
+    return frozenset(literal).intersection(_SIGNS)
+
+
 Check = Callable[[str], bool]
 """Whether what a pattern fits is one."""
+_FEW = 1_000
+_compiled = cache(re.compile)
+"""Patterns are made when their literal is met: most never are."""
 
 
 def anything(_: str) -> bool:
@@ -48,53 +110,148 @@ def anything(_: str) -> bool:
     return True
 
 
-def starting(literal: str, rest: str, is_one: Check = anything, *, edge: str = EDGE) -> Search:
-    """One word that begins with a literal, case and all, at the edge of a word."""
-    pattern = re.compile(edge + re.escape(literal) + rest)
+def starting(literal: str, rest: str, is_one: Check = anything, *, own: bool = False) -> Search:
+    """One word that begins with a literal, case and all, at the edge of a word, and may go on in the next line.
+
+    `own`: for what may be long and in vain, `-` and `_` belong to a word.
+    """
+    first = re.escape(literal)
+    # The literal first: it is what the engine looks for, and fast.
+    begins = f"{first}(?:{'|'.join(edge.format(first) for edge in (_OWN_EDGES if own else _EDGES))})"
 
     def search(text: Text) -> Iterator[Span]:
-        at = text.whole.find(literal) if literal in text.words else -1
-        while at >= 0:
+        pattern = _compiled(first + rest, re.ASCII)
+        done = joined_to = 0
+        for at in _places(text.whole, literal, _compiled(begins)):
+            if at < done:
+                continue
             match = pattern.match(text.whole, at)
-            if match is not None and is_one(match[match.lastindex or 0]):
-                yield _secret(match)
-            # Also behind what is none: nothing is read twice.
-            at = text.whole.find(literal, at + 1 if match is None else match.end())
+            if match is not None:
+                done = match.end()
+                if is_one(match[match.lastindex or 0]):
+                    yield _secret(match)
+            if at >= joined_to:  # what one beginning reached no other reads again
+                spans, joined_to = _broken(text.whole, at, pattern, is_one)
+                yield from spans
 
-    return search
-
-
-def tokens(*literals: str, tail: str) -> tuple[Search, ...]:
-    """Words that begin with one of some literals and end alike."""
-    return tuple(starting(literal, tail) for literal in literals)
+    return Search(search, head=_head(literal), word=literal)
 
 
-def following(literal: str, rest: str, is_one: Check = anything, *, one_word: bool = False) -> Search:
-    """What follows a literal of any case, given here in lower case; `one_word`: with no blank in between."""
-    pattern = re.compile(rest, re.IGNORECASE | re.ASCII)
+def _places(text: str, literal: str, pattern: re.Pattern[str]) -> Iterator[int]:
+    """Where a pattern fits that begins with a literal: of few one after the other is faster, of many the engine."""
+    if text.count(literal) > _FEW:
+        yield from (match.start() for match in pattern.finditer(text))
+        return
+    at = text.find(literal)
+    while at >= 0:
+        if pattern.match(text, at) is not None:
+            yield at
+        at = text.find(literal, at + len(literal))
+
+
+def following(literal: str, rest: str, is_one: Check = anything, *, within: str = "") -> Search:
+    """What follows a literal of any case, given here in lower case; `within`: what may stand between the two.
+
+    No `within` is read twice, so that many literals in one of them cost no more than one.
+    """
+    between = f"{within}?" if within else ""
 
     def search(text: Text) -> Iterator[Span]:
-        at = text.lowered.find(literal) if not one_word or literal in text.words_lowered else -1
+        at = text.lowered.find(literal)
         while at >= 0:
-            match = pattern.match(text.whole, at + len(literal))
-            if match is not None and is_one(match[match.lastindex or 0]):
-                yield _secret(match)
-            at = text.lowered.find(literal, at + len(literal) if match is None else match.end())
+            end = at + len(literal)
+            match = _compiled(between + rest, re.IGNORECASE | re.ASCII).match(text.whole, end)
+            if match is not None:
+                end = match.end()
+                if is_one(match[match.lastindex or 0]):
+                    yield _secret(match)
+            elif (passed := _compiled(within).match(text.whole, end)) is not None:
+                end = passed.end()
+            at = text.lowered.find(literal, end)
 
-    return search
+    return Search(search, word=max(literal.split(), key=len))
 
 
-def having(literal: str, expression: str, is_one: Check = anything) -> Search:
-    """One word that has a literal of any case somewhere, given in lower case. The expression is bounded in length."""
-    pattern = re.compile(expression)
+def having(literal: str, expression: str, is_one: Check = anything, *, reach: int = 300) -> Search:
+    """One word with a literal of any case in it, given in lower case; neither end is farther from it than `reach`."""
 
     def search(text: Text) -> Iterator[Span]:
-        if literal in text.words_lowered:
-            yield from (_secret(match) for match in pattern.finditer(text.whole) if is_one(match[match.lastindex or 0]))
+        at = text.lowered.find(literal)
+        while at >= 0:
+            start, end = max(0, at - reach), at + reach
+            while 0 <= (at := text.lowered.find(literal, at + 1)) <= end:
+                end = at + reach
+            for match in _compiled(expression, re.ASCII).finditer(text.whole, start, end):
+                if is_one(match[match.lastindex or 0]):
+                    yield _secret(match)
 
-    return search
+    return Search(search, word=literal)
 
 
 def _secret(match: re.Match[str]) -> Span:
     """What of a match is secret: the one group that took part, else all of it."""
     return match.span(match.lastindex or 0)
+
+
+# --- words that a line's end breaks --------------------------------------------------------------------------------
+
+_RUN = re.compile(r"(?:[\w.,+/~:%!$-]|=(?![ \t]*\r?\n)){1,400}+", re.ASCII)
+_BREAK = re.compile(r"=?[ \t]{0,8}(?:\r?\n|\\r\\n|\\n)[ \t]{0,80}(?:[>#|*]{1,2}[ \t]{1,8})?")
+"""A line's end, as text, as JSON and as quoted-printable have it, and how the next line is indented or quoted."""
+_PLAIN = re.compile("[A-Z]?[a-z]*|[A-Z]*|[0-9.:/%-]*")
+_GOES_ON = re.compile(r"[ \t]+[\w(]|[\w(]", re.ASCII)
+_MOST_LINES = 40
+_MOST_IN_VAIN = 4
+
+
+def _broken(text: str, at: int, pattern: re.Pattern[str], is_one: Check) -> tuple[list[Span], int]:
+    """The parts of a token that goes on in the next lines, and how far was read.
+
+    A line goes on in the next where it ends in the token and the next begins with what is no plain word. Once there is
+    a whole token, only what looks random and stands alone in its line belongs to it.
+    """
+    run = _RUN.match(text, at)
+    if run is None or len(run[0]) < _LONG or _BREAK.match(text, run.end()) is None:
+        return [], run.end() if run is not None else 0
+    parts, joined, whole = [run.span()], run[0], pattern.match(run[0])
+    if whole is not None and (whole.end() < len(joined) or not is_one(joined)):
+        return [], at + whole.end()
+    known = whole is not None
+    while len(parts) < (_MOST_LINES if known else _MOST_IN_VAIN):
+        part = _part(text, parts[-1][1])
+        if part is None or (known and not _is_rest(text, part)):
+            break
+        parts.append(part.span())
+        joined += part[0]
+        if not known:
+            whole = pattern.match(joined)
+            over = len(joined) - whole.end() if whole is not None else 0
+            known = whole is not None and over < len(part[0]) and is_one(whole[whole.lastindex or 0])
+            if known and over:
+                parts[-1] = (part.start(), part.end() - over)
+                break
+    return (parts if known and len(parts) > 1 else []), parts[-1][1]
+
+
+def _part(text: str, end: int) -> re.Match[str] | None:
+    """What the next line begins with, when it may be a part of a token."""
+    gap = _BREAK.match(text, end)
+    part = _RUN.match(text, gap.end()) if gap is not None else None
+    return part if part is not None and _PLAIN.fullmatch(part[0]) is None else None
+
+
+def _is_rest(text: str, part: re.Match[str]) -> bool:
+    """Whether a part looks random, of digits and letters of both cases or long, and nothing follows in its line."""
+    word = part[0]
+    if len(word) < _LONG or not any(map(str.isdigit, word)) or _GOES_ON.match(text, part.end()) is not None:
+        return False
+    mixed = any(map(str.isupper, word)) and any(map(str.islower, word)) and word.isalnum()
+    return mixed or is_random(word)
+
+
+_RANDOM = re.compile("[A-Za-z0-9]{16}")
+
+
+def is_random(text: str) -> bool:
+    """Whether there is a part that no word is as long as, with a digit."""
+    return _RANDOM.search(text) is not None and any(map(str.isdigit, text))

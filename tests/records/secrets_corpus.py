@@ -1,4 +1,4 @@
-"""One credential of each kind, and one thing beside each that looks like it and is none.
+"""A credential of each kind and of each form of the table, and one thing beside each that looks like it and is none.
 
 No example is a credential of anybody, and none stands here in one piece: they are put together when the tests run.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from base64 import urlsafe_b64encode
+
+from livememfs.records.vendors import FORMS, Form
 
 DIGITS = "0123456789"
 HEX = DIGITS + "abcdef"
@@ -24,6 +27,29 @@ def some(count: int, alphabet: str = ALNUM) -> str:
 def coded(value: object) -> str:
     """A part of a JSON web token."""
     return urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+ALPHABETS = {
+    "a": ALNUM,
+    "h": HEX,
+    "d": DIGITS,
+    "u": UPPER + DIGITS,
+    "l": UPPER.lower() + DIGITS,
+    "c": UPPER + UPPER.lower(),
+}
+"""What the table of forms makes its examples of."""
+
+
+def made(template: str) -> str:
+    """What a template of the table stands for."""
+    return re.sub("<([a-z]):([0-9]+)>", lambda part: some(int(part[2]), ALPHABETS[part[1]]), template)
+
+
+def example(form: Form) -> tuple[str, str, str]:
+    """A text with a credential of this form, the credential, and a near miss."""
+    text = made(form.example)
+    secret = re.search("«(.*)»", text, re.DOTALL)
+    return text.replace("«", "").replace("»", ""), secret[1] if secret else text, made(form.miss)
 
 
 KEY = "\n".join(
@@ -96,3 +122,5 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
     "password": ("PGPASS" + "WORD=correcthorse psql", "correcthorse", 'password = os.environ["X"]'),
     "named-secret": ("api_" + 'key: "abcdef123"', "abcdef123", "token = get_token()"),
 }  # fmt: skip
+for one in FORMS:
+    EXAMPLES.setdefault(one.kind, example(one))
