@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import time
 import unicodedata
 from collections.abc import Callable
@@ -294,3 +296,12 @@ def test_any_text_has_a_vector_of_length_1(model: Model, text: str) -> None:
 @given(st.text(st.characters(exclude_categories=[]), max_size=200))
 def test_no_text_is_too_strange(model: Model, text: str) -> None:
     assert np.linalg.norm(model.vector(text)) == pytest.approx(1, abs=1e-5)
+
+
+def test_onnxruntime_tells_its_makers_nothing(tmp_path: Path) -> None:
+    """It keeps an id of the machine where it does, before it calls anybody."""
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    work = "from livememfs.recall.embed.model import Model; Model().vector('hello')"
+    subprocess.run([sys.executable, "-c", work], env=environment, check=True, timeout=60)
+
+    assert list(tmp_path.iterdir()) == []

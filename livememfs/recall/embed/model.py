@@ -1,12 +1,20 @@
 """multilingual-e5-small on this machine's processor: texts in, vectors out.
 
 Owns the session of onnxruntime, which uses one thread: the one that calls. Refuses to know of passages and questions
-(`builtin` does) and to wait for anybody. Blocking; any thread, several at once.
+(`builtin` does) and to wait for anybody. Nor may onnxruntime tell its makers anything. Blocking; any thread, several at
+once.
 """
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+
+# From its version 1.32 on it calls a server of Microsoft's from every process, and keeps an id of the machine in
+# ~/.cache/Microsoft. It looks for this while it is imported; its function that turns events off comes too late.
+os.putenv("ORT_DISABLE_TELEMETRY", "1")
+
 import onnxruntime
 from numpy.typing import NDArray
 
