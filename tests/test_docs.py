@@ -19,9 +19,12 @@ from livememfs.records import keys
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 OPERATIONS = docs_tables.OPERATIONS.read_text()
+SECURITY = (ROOT / "SECURITY.md").read_text()
 DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text()
 BUCKET = (ROOT / "docs" / "bucket.md").read_text()
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted(
+    [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")), *(ROOT / "docs").glob("*.md")]
+)
 
 
 def requirement_names() -> list[str]:
@@ -124,6 +127,21 @@ def test_no_dependency_is_explained_that_is_not_there() -> None:
     listed = re.findall(r"^\| ([a-z0-9-]+) \|", DEPENDENCIES, re.MULTILINE)
 
     assert set(listed) - {"package"} == set(requirement_names())
+
+
+def test_every_promise_of_security_names_tests_that_exist() -> None:
+    promises = re.findall(
+        r"^\| (?!promise|---)([^|]+) \| (`[^|]*) \|$", SECURITY.partition("## Promises")[2], re.MULTILINE
+    )
+    named = [one for _, tests in promises for one in re.findall(r"`([^`]+)`", tests)]
+    missing = [
+        one
+        for one in named
+        if f"def {one.partition('::')[2]}(" not in (ROOT / "tests" / one.partition("::")[0]).read_text()
+    ]
+
+    assert missing == []
+    assert len(promises) == SECURITY.partition("## Promises")[2].count("\n| ") - 1
 
 
 def test_the_readme_begins_with_how_to_see_it_and_how_to_check_it() -> None:
