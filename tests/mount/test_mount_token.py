@@ -305,7 +305,8 @@ def _in_the_foreground(mount: Mount, *words: str) -> Iterator[subprocess.Popen[b
     arguments = [sys.executable, "-m", "livememfs", *words]
     process = subprocess.Popen(arguments, env=mount.environment, cwd="/", stdin=pipe, stdout=pipe, stderr=pipe)
     try:
-        _wait_for(lambda: b"lm_" not in _as_anybody(f"/proc/{process.pid}/cmdline"))
+        # A process that is being replaced has no arguments for a moment.
+        _wait_for(lambda: b"lm_" not in (_as_anybody(f"/proc/{process.pid}/cmdline") or b"lm_"))
         left = [word.encode() for word in arguments[1:] if "--token" not in word and not word.startswith("lm_")]
         assert _as_anybody(f"/proc/{process.pid}/cmdline").split(b"\0")[1:-1] == left
         assert _as_anybody(f"/proc/{process.pid}/environ") == b""
