@@ -34,7 +34,11 @@ _NAME = _HIDDEN.join(
     f"[{letter}{letter.upper()}{chr(ord(letter) + 0xFEE0)}{chr(ord(letter) + 0xFEC0)}]" for letter in PRIVATE
 )
 _GAP = rf"(?:\s|\\[nrt]|{_HIDDEN[:-2]})*+"
-_OPENS = r"(?:[<\uff1c\ufe64]|&(?:amp;){0,4}(?:lt|LT|\#0{0,6}60|\#[xX]0{0,6}3[cC]);?|\\{1,8}(?:u003|x3)[cC]|%3[cC])"
+_OPENS = (
+    r"[<\uff1c\ufe64&\\%](?:(?<=[<\uff1c\ufe64])|(?<=&)(?:amp;){0,4}(?:lt|LT|\#0{0,6}60|\#[xX]0{0,6}3[cC]);?"
+    r"|(?<=\\)\\{0,7}(?:u003|x3)[cC]|(?<=%)3[cC])"
+)
+"""One character out of a set comes first: the engine looks for that many times faster than for one of several."""
 _CLOSES = r"(?:[>\uff1e\ufe65]|&(?:amp;){0,4}(?:gt|GT|\#0{0,6}62|\#[xX]0{0,6}3[eE]);?|\\{1,8}(?:u003|x3)[eE]|%3[eE])"
 _SLASH = r"(?:\\{0,8}[/\uff0f]|&(?:amp;){0,4}\#(?:47|[xX]2[fF]);|\\{1,8}(?:u002|x2)[fF]|%2[fF])"
 _WORD = re.compile(_NAME)

@@ -22,6 +22,8 @@ EDGE = f"(?:{'|'.join(_EDGES).format(*[''] * len(_EDGES))})"
 _LONG = 8
 """No token of a form of its own is shorter, or what a break of the line leaves of it."""
 
+_RUN_OF_BASE64, _LONGEST_NAME = 64, 40
+
 _ALNUM = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 _ESCAPES = re.compile(rb"\\(?:[bfnrt]|u[0-9A-Fa-f]{4})|%[0-9A-Fa-f]{2}")
 _HEAD = re.compile("[A-Za-z0-9]+")
@@ -34,7 +36,8 @@ class Text:
     :lowered: the same in lower case, character by character
     :words:   what of it stands between blanks and is long enough for a token, or ends base64; each once
     :long:    these, one after the other
-    :each:    what stands between blanks, each once, in lower case
+    :each:    what stands between blanks, each once, in lower case; of a long run of base64 the end alone, since no name
+              of a credential goes on for so long
     :heads:   what long words, and their parts, begin with: a whole run of letters and digits, and the first of it
     :signs:   which of the signs that literals have stand in it
     """
@@ -46,10 +49,16 @@ class Text:
         self.lowered = _lower(whole)
         each = dict.fromkeys(whole.split())
         self.words = [word for word in each if len(word) >= _LONG or word[-1] == "="]
-        self.each = _lower(" ".join(each))
+        self.each = _lower(" ".join(word if len(word) < _RUN_OF_BASE64 else _end_of_run(word) for word in each))
         self.long = " ".join(self.words)
         self.heads = _heads(self.long)
         self.signs = frozenset(sign for sign in _SIGNS if sign in whole)
+
+
+def _end_of_run(word: str) -> str:
+    """Of what is base64 and nothing else, the end; any other word whole."""
+    is_run = word.isascii() and word.rstrip("=").replace("+", "").replace("/", "").isalnum()
+    return word[-_LONGEST_NAME:] if is_run else word
 
 
 def _lower(text: str) -> str:
@@ -62,7 +71,9 @@ def _heads(words: str) -> set[bytes]:
     if b"\\" in data or b"%" in data:
         data = _ESCAPES.sub(b" ", data)
     runs = set(data.translate(_ALNUM).split())
-    return runs.union([run[:3] for run in runs], [run[:2] for run in runs])
+    shorter = {run[:3] for run in runs}
+    runs |= shorter | {run[:2] for run in shorter}
+    return runs
 
 
 def _head(literal: str) -> bytes:
@@ -87,7 +98,12 @@ class Search:
 
     def may_find(self, text: Text) -> bool:
         """Whether it is worth the while: a sign is looked up faster than a word."""
-        return text.signs.issuperset(_signs(self.word)) and self.word in (text.each if self.head is None else text.long)
+        signs = _signs(self.word)
+        if not text.signs.issuperset(signs):
+            return False
+        if self.head is not None:
+            return self.word in text.long
+        return self.word in (text.lowered if "/" in signs else text.each)
 
 
 _SIGNS = "_-.:/$~=!"
