@@ -54,11 +54,13 @@ class _Agent:
 
     :options: ours, in the words of a shell; `{system}` is the file with the system message
     :verb:    the command of the program that takes a prompt, which is put first where nobody has written it
+    :system:  the variable that names that file, where no option does
     """
 
     options: str
     read: Callable[[str], _Said]
     verb: str = ""
+    system: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,10 @@ class CommandChat:
     async def _ask(self, messages: Sequence[ChatMessage]) -> _Said:
         try:
             with tempfile.TemporaryDirectory(prefix="livememfs-asking-", ignore_cleanup_errors=True) as folder:
-                command, prompt = self._command(messages, Path(folder))
-                ended = await _run(command, prompt.encode(), folder, self._environment)
+                system = Path(folder) / "instructions.md"
+                command, prompt = self._command(messages, system)
+                more = {self._agent.system: str(system)} if self._agent is not None and self._agent.system else {}
+                ended = await _run(command, prompt.encode(), folder, {**self._environment, **more})
         except OSError as error:
             raise errors.CommandFailed(f"{self._program} cannot be started: {error.strerror}") from None
         if len(ended.output) > MOST_OUTPUT:
@@ -153,12 +157,11 @@ class CommandChat:
             raise self._failure(ended, said)
         return said
 
-    def _command(self, messages: Sequence[ChatMessage], folder: Path) -> tuple[list[str], str]:
-        """The command line and what it is to read."""
+    def _command(self, messages: Sequence[ChatMessage], system: Path) -> tuple[list[str], str]:
+        """The command line and what it is to read. The system message of an agent goes into the file `system`."""
         agent = self._agent
         if agent is None:
             return self._words, "\n\n".join(message.content for message in messages)
-        system = folder / "instructions.md"
         system.write_text("\n\n".join(message.content for message in messages if message.role == "system"))
         program, *words = self._words
         verb = [agent.verb] if agent.verb and agent.verb not in words else []
@@ -237,17 +240,18 @@ def _kill(process: trio.Process) -> None:
 
 
 def _claude(output: str) -> _Said:
-    """The one JSON object of `claude --output-format json`."""
-    found = next(_objects(output), {})
+    """The result of `claude --output-format json`, and of Qwen Code, which tells events before it."""
+    found = next((one for one in _objects(output) if one.get("type") == "result"), {})
     usage = found.get("usage")
     asked = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     result, why = str(found.get("result") or ""), found.get("stop_reason")
+    failed = found.get("is_error") or result.startswith("[API Error:")  # which Qwen Code takes for an answer
     return _Said(
         result,
         "stop" if why in (None, "end_turn", "stop_sequence") else str(why),
         _count(usage, *asked),
         _count(usage, "output_tokens"),
-        (result or str(found.get("subtype"))) if found.get("is_error") else "",
+        (result or str(found.get("error") or found.get("subtype"))) if failed else "",
     )
 
 
@@ -268,12 +272,11 @@ def _codex(output: str) -> _Said:
 
 
 def _objects(output: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of an output, one a line; what is none is left out."""
+    """The JSON objects of an output, one or a list of them a line; what is none is left out."""
     for line in output.splitlines():
         with suppress(ValueError, RecursionError):
             found = json.loads(line)
-            if isinstance(found, dict):
-                yield found
+            yield from (one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict))
 
 
 def _count(usage: object, *names: str) -> int:
@@ -293,5 +296,13 @@ _CODEX = """
 -c 'web_search="disabled"' -c include_environment_context=false -c include_permissions_instructions=false
 -c skills.include_instructions=false -c 'model_instructions_file="{system}"'
 """
-AGENTS: Mapping[str, _Agent] = {"claude": _Agent(_CLAUDE, _claude), "codex": _Agent(_CODEX, _codex, verb="exec")}
+_QWEN = """
+--output-format json --bare --chat-recording false
+--exclude-tools read_file --exclude-tools edit --exclude-tools run_shell_command
+"""
+AGENTS: Mapping[str, _Agent] = {
+    "claude": _Agent(_CLAUDE, _claude),
+    "codex": _Agent(_CODEX, _codex, verb="exec"),
+    "qwen": _Agent(_QWEN, _claude, system="QWEN_SYSTEM_MD"),
+}
 """The agents whose options are ours, by the name of the program."""

@@ -213,13 +213,20 @@ def lines(*events: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     ("name", "given", "output"),
-    [("claude", "", lines(CLAUDE)), ("claude", "-p", lines(CLAUDE)), ("codex", "", lines(*CODEX))],
+    [
+        ("claude", "", lines(CLAUDE)),
+        ("claude", "-p", lines(CLAUDE)),
+        ("codex", "", lines(*CODEX)),
+        ("qwen", "", json.dumps([{"type": "system", "tools": []}, CLAUDE])),
+    ],
 )
 async def test_an_agent_is_asked_like_a_model(name: str, given: str, output: str, script: Script) -> None:
     """Without tools, hooks and servers; its system message in a file, the rest on stdin; its tokens are counted."""
     seen = Path(script("", "seen"))
     program = script(
-        f"system = [word for word in sys.argv if 'instructions.md' in word][0].split('=')[-1].strip('\"')\n"
+        f"system = os.environ.get('QWEN_SYSTEM_MD')\n"
+        f"for word in sys.argv:\n"
+        f"    if 'instructions.md' in word: system = word.split('=')[-1].strip('\"')\n"
         f"open({str(seen)!r}, 'w').write(json.dumps([sys.argv[1:], open(system).read(), sys.stdin.read()]))\n"
         f"print({output!r})",
         name,
@@ -234,6 +241,8 @@ async def test_an_agent_is_asked_like_a_model(name: str, given: str, output: str
     if name == "claude":
         assert words[words.index("--tools") + 1] == ""
         assert {"-p", "--safe-mode", "--strict-mcp-config", "--no-session-persistence"} <= set(words)
+    elif name == "qwen":
+        assert {"--bare", "read_file", "edit", "run_shell_command"} <= set(words)
     else:
         assert words[0] == "exec"
         assert {"features.hooks=false", "features.shell_tool=false", "--ignore-user-config", "--ephemeral"} <= set(
@@ -256,6 +265,7 @@ async def test_a_verb_that_somebody_wrote_is_not_written_twice(script: Script) -
             errors.CommandFailed,
             "Not logged in",
         ),
+        ("qwen", json.dumps([{**CLAUDE, "result": "[API Error: 429]"}]), errors.CommandFailed, "API Error: 429"),
         ("claude", lines({**CLAUDE, "result": ""}), errors.ReplyRefused, "it has no text"),
         ("claude", "no JSON", errors.ReplyRefused, "it has no text"),
         ("claude", "[" * 100_000, errors.ReplyRefused, "it has no text"),
