@@ -1,6 +1,6 @@
 """A model behind a program that the user is signed in to: a prompt on its standard input, the reply on its output.
 
-Owns how the program runs: without a shell, in an empty folder and a process group of its own that end with the call,
+Owns how the program runs: without a shell, in a folder and a process group of its own that end with the call,
 however that ends; with little output; and, where it is an agent known by name, without tools, hooks, MCP servers and
 instructions of anybody else. Refuses to put a word of a prompt on a command line, which every user of the machine can
 read, and retries, as `client` does. Trio thread only.
