@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import getpass
 import os
+import shlex
 import socket
 import tomllib
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from livememfs.errors import SettingsError
+from livememfs.records.own import ASKING
 from livememfs.records.schedule import DigestSchedule, Schedule
 
 ENVIRONMENT = "LIVEMEMFS_"
@@ -36,6 +38,7 @@ SPECIFIED = {
     "S3_PATH_STYLE": "s3_path_style",
     "LLMAAS_API_URL": "llmaas_api_url",
     "LLMAAS_API_KEY": "llmaas_api_key",
+    "LLMAAS_COMMAND": "llmaas_command",
     "LLMAAS_MODEL": "llmaas_model",
     "LLMAAS_MAX_TOKENS": "llmaas_max_tokens",
     "LLMAAS_TEMPERATURE": "llmaas_temperature",
@@ -102,7 +105,10 @@ class Settings(BaseModel):
 
     llmaas_api_url: str = Field("", description="base URL of a chat completions endpoint; empty means built-in filing")
     llmaas_api_key: str = Field("", repr=False, description="key of that endpoint")
-    llmaas_model: str = Field("", description="model name sent to that endpoint")
+    llmaas_command: str = Field(
+        "", description="program asked instead of an endpoint; see [below](#a-model-by-a-program-you-are-signed-in-to)"
+    )
+    llmaas_model: str = Field("", description="model name sent to that endpoint or program")
     llmaas_max_tokens: int = Field(100_000, gt=0, description="largest reply asked for")
     llmaas_temperature: float = Field(0.3, ge=0, le=2, description="sampling temperature")
     context_window: int = Field(100_000, gt=0, description="tokens the model takes and gives in one call")
@@ -198,6 +204,17 @@ class Settings(BaseModel):
     def _is_a_url(cls, value: str) -> str:
         return _url(value).rstrip("/")
 
+    @field_validator("llmaas_command")
+    @classmethod
+    def _is_a_command(cls, value: str) -> str:
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"{value!a} is not the words of a shell: {error}") from None
+        if words and "/" in words[0] and not words[0].startswith(("/", "~/")):
+            raise ValueError(f"{words[0]!a} is neither on PATH nor an absolute path")
+        return value.strip()
+
     @field_validator("embed_url")
     @classmethod
     def _is_a_url_as_it_stands(cls, value: str) -> str:
@@ -214,6 +231,8 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _endpoint_has_a_model(self) -> Self:
+        if self.llmaas_api_url and self.llmaas_command:
+            raise ValueError("LLMAAS_API_URL and LLMAAS_COMMAND are both set: say which one is to be asked")
         if self.llmaas_api_url and not self.llmaas_model:
             raise ValueError("LLMAAS_API_URL is set and LLMAAS_MODEL is not: say which model to ask")
         return self
@@ -226,6 +245,12 @@ class Settings(BaseModel):
                 " and LIVEMEMFS_EMBED_URL is not set: say where to ask it"
             )
         return self
+
+    @property
+    def model_name(self) -> str:
+        """Who consolidates, for people."""
+        program = f"command:{Path(shlex.split(self.llmaas_command)[0]).name}" if self.llmaas_command else ""
+        return self.llmaas_model or program or "built-in filing"
 
     @property
     def store_path(self) -> Path:
@@ -261,11 +286,14 @@ class Settings(BaseModel):
         """
         path, is_named = file_of(environ, config_file)
         values = {
-            **_from_standard(environ),
             **_from_file(path, must_exist=is_named),
             **_from_environment(environ),
             **{name: value for name, value in (overrides or {}).items() if value is not None},
         }
+        standard = _from_standard(environ)
+        if values.get("llmaas_command"):  # what is there for other tools contradicts nobody
+            standard.pop("llmaas_api_url", None)
+        values = {**standard, **values}
         try:
             return cls(**values)
         except ValidationError as error:
@@ -283,6 +311,13 @@ def user_name() -> str:
 def environment() -> dict[str, str]:
     """The process's environment, copied once."""
     return dict(os.environ)
+
+
+def environment_of_others() -> dict[str, str]:
+    """The process's environment without what is ours: a program that we start needs no key of the bucket."""
+    return {
+        name: value for name, value in os.environ.items() if name not in SPECIFIED and not name.startswith(ENVIRONMENT)
+    }
 
 
 def default_store() -> Path:
@@ -324,7 +359,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     values = {SPECIFIED[name]: value for name, value in environ.items() if name in SPECIFIED and value != ""}
     known = {name for name in Settings.model_fields if name not in SPECIFIED.values()}
     for variable, value in environ.items():
-        if not variable.startswith(ENVIRONMENT) or variable in ("LIVEMEMFS_CONFIG",):
+        if not variable.startswith(ENVIRONMENT) or variable in ("LIVEMEMFS_CONFIG", ASKING):
             continue
         if variable.startswith("LIVEMEMFS_TEST_"):  # for whoever drives the tests; means nothing to a mount
             continue

@@ -404,6 +404,13 @@ class ModelDenied(ModelError):
     message = "the model endpoint refuses the request: {detail}"
 
 
+class CommandFailed(ModelError):
+    """The program of LLMAAS_COMMAND cannot be started, or it failed."""
+
+    message = "the program that is asked as a model failed: {detail}"
+    what_to_do = "run the program of LLMAAS_COMMAND in a terminal: it must be there and signed in; the notes were kept"
+
+
 class ContextTooSmall(ModelError):
     """What every request must hold leaves no room in the model's context window."""
 

@@ -141,6 +141,33 @@ def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
     assert settings.llmaas_api_key == "sk-mine"
 
 
+def test_an_openai_key_does_not_contradict_a_command() -> None:
+    settings = Settings.load({"OPENAI_API_KEY": "sk-other", "LLMAAS_MODEL": "m", "LLMAAS_COMMAND": "claude -p"})
+
+    assert (settings.llmaas_command, settings.llmaas_api_url) == ("claude -p", "")
+
+
+def test_who_consolidates_is_named_for_people() -> None:
+    assert Settings.load({}).model_name == "built-in filing"
+    assert Settings.load({"LLMAAS_COMMAND": "/opt/bin/claude -p"}).model_name == "command:claude"
+    assert Settings.load({"LLMAAS_COMMAND": "claude", "LLMAAS_MODEL": "haiku"}).model_name == "haiku"
+
+
+def test_a_program_that_we_start_is_given_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = ("S3_SECRET_ACCESS_KEY", "LLMAAS_API_KEY", "LIVEMEMFS_TOKEN")
+    for name in (*ours, "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "secret")
+
+    given = config.environment_of_others()
+
+    assert "ANTHROPIC_API_KEY" in given
+    assert not set(ours) & set(given)
+
+
+def test_our_own_commands_may_be_started_by_a_program_that_we_ask() -> None:
+    assert Settings.load({"LIVEMEMFS_ASKING": "1"}) == Settings.load({})
+
+
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 
@@ -166,6 +193,12 @@ def test_an_openai_key_beside_a_model_name_is_a_whole_setup() -> None:
         ({"LIVEMEMFS_EMBED_MODEL": "nomic"}, "'nomic', which is not built in, and LIVEMEMFS_EMBED_URL is not set"),
         ({"S3_SIGNATURE_MODE": "v5"}, "S3_SIGNATURE_MODE: "),
         ({"LLMAAS_API_URL": "http://llm/v1"}, "LLMAAS_MODEL is not: say which model to ask"),
+        (
+            {"LLMAAS_API_URL": "http://llm/v1", "LLMAAS_MODEL": "m", "LLMAAS_COMMAND": "claude -p"},
+            "LLMAAS_API_URL and LLMAAS_COMMAND are both set: say which one is to be asked",
+        ),
+        ({"LLMAAS_COMMAND": "claude 'oops"}, 'LLMAAS_COMMAND: "claude \'oops" is not the words of a shell'),
+        ({"LLMAAS_COMMAND": "bin/ask"}, "LLMAAS_COMMAND: 'bin/ask' is neither on PATH nor an absolute path"),
         ({"LIVEMEMFS_SCHEDULE": '{"p": {"at": "noon"}}'}, "LIVEMEMFS_SCHEDULE: p: at is a list of hours"),
     ],
 )

@@ -61,7 +61,7 @@ from livememfs.tree.root import Root
 from livememfs.tree.writer import agent_of
 
 if TYPE_CHECKING:
-    from livememfs.llm.client import OpenAIChat
+    from livememfs.llm.base import ChatModel
 
 Keep = Callable[[str, Callable[[], Awaitable[None]]], None]
 """Starts a task that is started again when it fails, by its name."""
@@ -280,7 +280,7 @@ def _assemble(
     settings: Settings,
     clock: Clock,
     store: Store,
-    model: OpenAIChat | None,
+    model: ChatModel | None,
     nursery: Starts,
     mountpoint: Path | None,
     replica: Replica,
@@ -376,7 +376,7 @@ def _figures(status: dict[str, Any]) -> bytes:
     return render(status)
 
 
-def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
+def _status(app: App, model: ChatModel | None) -> dict[str, Any]:
     """What `status.json` shows: one word first, then who, then every figure there is."""
     replica = app.replica.statistics()
     tree = app.tree.statistics()
@@ -386,7 +386,7 @@ def _status(app: App, model: OpenAIChat | None) -> dict[str, Any]:
         "last_error": replica.last_error,
         "failing_tasks": failing,
         "store": app.store.label,
-        "model": app.settings.llmaas_model or "built-in filing",
+        "model": app.settings.model_name,
         "host": app.settings.host_name,
         "unsaved": tree.unsaved,
         "pending": replica.journal.pending,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
     from livememfs.concurrency import Background
-    from livememfs.llm.client import OpenAIChat
+    from livememfs.llm.base import ChatModel
     from livememfs.recall.prehook import Prehook
     from livememfs.tree.errorlog import ErrorLog
 
@@ -47,7 +47,7 @@ class Agents:
 def agents_of(
     settings: Settings,
     clock: Clock,
-    model: OpenAIChat | None,
+    model: ChatModel | None,
     mountpoint: Path | None,
     replica: Replica,
     errors: ErrorLog,

@@ -18,7 +18,7 @@ import trio
 from livememfs import private
 from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
-from livememfs.config import Settings, default_store
+from livememfs.config import Settings, default_store, environment_of_others
 from livememfs.errors import SettingsError
 from livememfs.pipelines.options import ConsolidationSettings
 from livememfs.recall.inject import Limits
@@ -28,7 +28,7 @@ from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
 
 if TYPE_CHECKING:
-    from livememfs.llm.client import OpenAIChat
+    from livememfs.llm.base import ChatModel
     from livememfs.recall.embed.base import Embedder
     from livememfs.recall.engine import Engine
 
@@ -82,25 +82,29 @@ def local_state(settings: Settings, label: str) -> Path:
     return cache_folder(settings.cache_path, label)
 
 
-def open_model(settings: Settings) -> OpenAIChat | None:
+def open_model(settings: Settings) -> ChatModel | None:
     """The configured model; None when there is none, and notes are filed without one."""
+    return open_chat(settings, settings.llmaas_model, settings.consolidation_timeout)
+
+
+def open_observing_model(settings: Settings) -> ChatModel | None:
+    """The model that observes; None when none is asked."""
+    if settings.observe_model in (BUILTIN, NONE):
+        return None
+    return open_chat(settings, settings.observe_model or settings.llmaas_model, settings.observe_timeout)
+
+
+def open_chat(settings: Settings, model: str, timeout: float) -> ChatModel | None:
+    """A model of the configured endpoint or program; None without either."""
+    if settings.llmaas_command:
+        from livememfs.llm.command import CommandChat
+
+        return CommandChat(settings.llmaas_command, model, environment_of_others(), timeout)
     if not settings.llmaas_api_url:
         return None
     from livememfs.llm.client import OpenAIChat
 
-    return OpenAIChat(
-        settings.llmaas_api_url, settings.llmaas_api_key, settings.llmaas_model, settings.consolidation_timeout
-    )
-
-
-def open_observing_model(settings: Settings) -> OpenAIChat | None:
-    """The model that observes; None when none is asked."""
-    if not settings.llmaas_api_url or settings.observe_model in (BUILTIN, NONE):
-        return None
-    from livememfs.llm.client import OpenAIChat
-
-    name = settings.observe_model or settings.llmaas_model
-    return OpenAIChat(settings.llmaas_api_url, settings.llmaas_api_key, name, settings.observe_timeout)
+    return OpenAIChat(settings.llmaas_api_url, settings.llmaas_api_key, model, timeout)
 
 
 async def open_embedder(settings: Settings) -> Embedder | None:
@@ -174,7 +178,6 @@ def usable_host(host: str) -> str:
 def consolidation_settings(settings: Settings) -> ConsolidationSettings:
     """How notes become a bank."""
     return ConsolidationSettings(
-        timeout=settings.consolidation_timeout,
         max_notes=settings.consolidation_max_notes,
         max_tokens=settings.llmaas_max_tokens,
         temperature=settings.llmaas_temperature,

@@ -242,8 +242,7 @@ def _explain(path: Path, settings: Settings) -> None:
         f"  ls {path}/project                                             look around; README.md explains",
         f"  livememfs umount {path}                                       unmount",
         "",
-        f"consolidation by {settings.llmaas_model or 'built-in filing (no model is configured)'}; "
-        f"log in {record.log if record else 'the state directory'}",
+        f"consolidation by {settings.model_name}; log in {record.log if record else 'the state directory'}",
         *(
             [f"the live page is {record.url}/; `livememfs token create NAME` lets somebody in"]
             if record and record.url

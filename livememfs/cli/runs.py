@@ -98,7 +98,7 @@ async def _here(settings: Settings, request: Request) -> tuple[dict[str, Any], s
     """Run in this process."""
     async with open_app(settings) as app:
         await spaces.require_space(app.replica, request.space)
-        with output.busy(f"{request.doing} with {settings.llmaas_model or 'built-in filing'}"):
+        with output.busy(f"{request.doing} with {settings.model_name}"):
             result = await app.consolidations.run_once(request.space, request.options)
         return {"space": request.space, **result.to_json()}, result.diff
 

@@ -6,11 +6,20 @@ run that is repeated asks the same thing again. The values are immutable and may
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from livememfs.records.privacy import redact
+
 Role = Literal["system", "user", "assistant"]
+CONTEXT_FAULT = re.compile(
+    r"context[ _](?:length|window|size)|maximum context|too many tokens"
+    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)",
+    re.IGNORECASE,
+)
+"""How a model says that a request is longer than it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,20 @@ class ChatReply:
     total_tokens: int = 0
 
 
+@dataclass(frozen=True)
+class ChatStatistics:
+    """Counters since the start: requests sent (those that found out about a parameter included), failures, tokens.
+
+    :without: optional parameters that the model does not know
+    """
+
+    requests: int
+    failures: int
+    prompt_tokens: int
+    completion_tokens: int
+    without: tuple[str, ...] = ()
+
+
 class ChatModel(Protocol):
     """Anything that answers one request."""
 
@@ -61,3 +84,16 @@ class ChatModel(Protocol):
         Raises ModelTimedOut, ModelUnreachable, ModelDenied, ReplyRefused (an answer without text) and ModelError.
         """
         ...
+
+    def statistics(self) -> ChatStatistics:
+        """Counters, cheap."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what is open. Nothing may be asked afterwards."""
+        ...
+
+
+def public(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """What may be sent of a request: other programs may have put anything into the bucket it was made from."""
+    return [ChatMessage(message.role, redact(message.content).text) for message in messages]

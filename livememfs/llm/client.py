@@ -11,7 +11,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -21,8 +20,7 @@ import trio
 from openai.types.chat import ChatCompletion
 
 from livememfs import errors
-from livememfs.llm.base import ChatMessage, ChatReply
-from livememfs.records.privacy import redact
+from livememfs.llm.base import CONTEXT_FAULT, ChatMessage, ChatReply, ChatStatistics, public
 
 log = structlog.get_logger("livememfs.llm")
 
@@ -30,11 +28,6 @@ CONNECT_TIMEOUT = 20.0
 """Longest wait for a connection, in seconds. A host that is down must not cost the whole of a long model timeout."""
 
 _SHOWN_CHARS = 300
-_CONTEXT_FAULT = re.compile(
-    r"context[ _](?:length|window|size)|maximum context|too many tokens"
-    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)",
-    re.IGNORECASE,
-)
 # Optional parameters, and how an endpoint that cannot take one says so when it leaves the `param` field empty.
 _REJECTIONS = {
     "response_format": re.compile(r"response_format|json_object|json mode", re.IGNORECASE),
@@ -50,17 +43,6 @@ _SCHEMA = "json_schema"
 _FAILURES = (openai.OpenAIError, ValueError, RecursionError)
 """What the library raises."""
 _ABOUT_SCHEMA = re.compile(r"response_?format|json_?schema|\bschema\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class ChatStatistics:
-    """Counters since the start: requests sent (those that found out about a parameter included), failures, tokens."""
-
-    requests: int
-    failures: int
-    prompt_tokens: int
-    completion_tokens: int
-    without: tuple[str, ...]
 
 
 class _Endpoint:
@@ -118,7 +100,7 @@ class _Endpoint:
         found = told if isinstance(told, dict) else {"message": told}
         said, code = self._clean(str(found.get("message") or told)), str(found.get("code"))
         status = int(code) if code.isascii() and code.isdecimal() and 400 <= int(code[:4]) < 600 else 503
-        is_length = status == 413 or code == "context_length_exceeded" or _CONTEXT_FAULT.search(said) is not None
+        is_length = status == 413 or code == "context_length_exceeded" or CONTEXT_FAULT.search(said) is not None
         raise self._fault(status, said, is_length=is_length)
 
     def _fault(self, status: int, said: str, *, is_length: bool) -> errors.ModelError:
@@ -169,7 +151,8 @@ class OpenAIChat(_Endpoint):
             wanted["response_format"] = _JSON_OBJECT
             if schema is not None and _SCHEMA not in self._without:
                 wanted["response_format"] = {"type": _SCHEMA, _SCHEMA: {"name": "reply", "schema": schema}}
-        payload = await trio.to_thread.run_sync(_public, messages)
+        sent = await trio.to_thread.run_sync(public, messages)
+        payload = [{"role": message.role, "content": message.content} for message in sent]
         try:
             with trio.fail_after(self._timeout):
                 completion = await self._ask(payload, wanted)
@@ -274,11 +257,6 @@ class OpenAIEmbeddings(_Endpoint):
             self._raise(error)
 
 
-def _public(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
-    """What may be sent of a request: other programs may have put anything into the bucket it was made from."""
-    return [{"role": message.role, "content": redact(message.content).text} for message in messages]
-
-
 def _why_empty(choice: object, finish: str) -> str:
     if choice is None:
         return "it has no choices"
@@ -293,7 +271,7 @@ def _count(usage: object, name: str) -> int:
 def _is_context_fault(error: openai.APIStatusError) -> bool:
     if error.status_code == 413 or error.code == "context_length_exceeded":
         return True
-    return error.status_code in (400, 422) and _CONTEXT_FAULT.search(error.message) is not None
+    return error.status_code in (400, 422) and CONTEXT_FAULT.search(error.message) is not None
 
 
 def _is_loopback(host: str) -> bool:

@@ -28,7 +28,6 @@ KNOWN_TOKENS = 3_000
 class ConsolidationSettings:
     """What holds for every run, digests included (consolidation 6).
 
-    :timeout:         seconds per model call
     :max_tokens:      largest reply asked for
     :context_window:  tokens that the model takes and gives in one call
     :unsourced:       `list`: the ledger lists lines with facts that no source has; `refuse`: there is no date, version,
@@ -36,7 +35,6 @@ class ConsolidationSettings:
     :drop_limit:      the part of a bank's lines that a run may drop; one that would drop more is held
     """
 
-    timeout: float = 600.0
     max_notes: int = 500
     max_tokens: int = 100_000
     temperature: float = 0.3

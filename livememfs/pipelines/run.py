@@ -20,7 +20,7 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import aside
-from livememfs.errors import BadRequest, LiveMemError, ModelTimedOut, ReplyRefused, RunCancelled, TimedOut
+from livememfs.errors import BadRequest, LiveMemError, ReplyRefused, RunCancelled, TimedOut
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
 from livememfs.pipelines import backups, held
@@ -349,17 +349,15 @@ class _Run(Generic[InputsT, PlanT]):
         asked = sum(tokens(message.content) for message in messages)
         room = max(settings.context_window - at_most(asked), settings.reply_tokens)
         self.calls += 1
-        with trio.move_on_after(settings.timeout):
-            reply = await model.chat(
-                messages,
-                max_tokens=min(settings.max_tokens, room),
-                temperature=settings.temperature,
-                schema=self.work.schema,
-            )
-            self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, tokens(reply.text)))
-            self.answered_by = reply.model
-            return reply
-        raise ModelTimedOut(f"{settings.timeout:g}")
+        reply = await model.chat(
+            messages,
+            max_tokens=min(settings.max_tokens, room),
+            temperature=settings.temperature,
+            schema=self.work.schema,
+        )
+        self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, tokens(reply.text)))
+        self.answered_by = reply.model
+        return reply
 
     # --- the figures ----------------------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ files before a model sees them.
 RECORDED = "recorded"
 """The field that has HEAD where JSON is told: the first one. Nothing in a text of JSON can end that text."""
 LEFT_OUT = "[livememfs context left out]"
+ASKING = "LIVEMEMFS_ASKING"
+"""The variable that programs have which we ask as a model, and what they start: nothing they do is captured."""
 
 _NOT_BASIC = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 _BLOCK = re.compile(rf"{re.escape(HEAD)}.*?(?:{re.escape(END)}\n?|\Z)", re.DOTALL)

@@ -17,7 +17,7 @@ from livememfs.records import privacy
 from livememfs.records.turn import Turn
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
-from livememfs.tree.writer import session_of
+from livememfs.tree.writer import is_asked_by_us, session_of
 
 if TYPE_CHECKING:
     from livememfs.tree.context import Context
@@ -69,6 +69,8 @@ class Exchange(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if not mode.write:
             return BytesHandle(self.usage.encode())
+        if is_asked_by_us(caller.pid):
+            return DeafHandle()
         return ExchangeHandle(self, caller, alone=not mode.read)
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
@@ -125,6 +127,19 @@ class Hook(Exchange):
         error = errors.HookRefused(path=self.path, detail=f"an event has at most {self.most:,} bytes")
         self.context.errors.record("hook", self.path, error)
         return b"{}"
+
+
+class DeafHandle(Handle):
+    """What a program has open that we ask as a model: it is not heard, or the observer would observe itself."""
+
+    direct = True
+    seekable = False
+
+    async def write(self, offset: int, data: bytes) -> int:
+        return len(data)
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return b""
 
 
 class ExchangeHandle(Handle):

@@ -2,8 +2,8 @@
 
 Owns the names of one space's notes: canonical names (what the bucket has), second names (what a user wrote) and names
 that stay on this machine (drafts, editors' litter). Whatever an editor does to save, one note stays one object: a note
-moved aside is parked, and the file that takes its name is its next version. Refuses directories (EPERM) and moves
-out of `live/` (EXDEV, so that tools copy). Trio thread only.
+moved aside is parked, and the file that takes its name is its next version. Refuses directories (EPERM), but for those
+of sandboxes, and moves out of `live/` (EXDEV, so that tools copy). Trio thread only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from livememfs.records import keys, names
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.note import NoteFile
+from livememfs.tree.sandbox import Places
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class Live(Directory):
     """The notes of one space."""
 
-    __slots__ = ("_aliases", "_local", "_notes", "_parked", "context", "form", "prefix", "space")
+    __slots__ = ("_aliases", "_local", "_notes", "_parked", "_places", "context", "form", "prefix", "space")
 
     def __init__(self, parent: Directory, context: Context, space: str, form: Form) -> None:
         super().__init__(parent, form.folder)
@@ -45,6 +46,7 @@ class Live(Directory):
         self._local: dict[str, NoteFile] = {}
         self._aliases: dict[str, str] = {}
         self._parked: dict[str, str] = {}
+        self._places = Places(self)
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: {self.name}/ holds files only, directly")
@@ -66,7 +68,7 @@ class Live(Directory):
     # --- looking ----------------------------------------------------------------------------------------------
 
     async def child(self, name: str) -> Node:
-        return await self.file(name)
+        return self._places.get(name) or await self.file(name)
 
     async def file(self, name: str) -> NoteFile:
         """The file of that name. NotFound."""
@@ -163,7 +165,7 @@ class Live(Directory):
         return None if level is None else (level.serial, tuple(self._local), self.context.writes.count)
 
     def met(self, name: str) -> Node | None:
-        return self._local.get(name) or self._notes.get(name)
+        return self._places.get(name) or self._local.get(name) or self._notes.get(name)
 
     def has(self, name: str, node: Node) -> bool:
         return self.met(name) is node
@@ -196,6 +198,13 @@ class Live(Directory):
             await self._continue(note, parked)
         self._local[name] = note
         return note
+
+    async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
+        return await self._places.make(name, self.context.now_ns())
+
+    async def rmdir(self, name: str) -> None:
+        if not self._places.remove(name):
+            await super().rmdir(name)
 
     async def _continue(self, note: NoteFile, key: str) -> None:
         """Make a new file the next version of the note that was moved aside to make room for it."""

@@ -25,10 +25,12 @@ Need = Literal["nothing", "space", "bucket", "admin"]
 space that the path begins with; all spaces; all spaces, as their administrator."""
 
 SPACE = "<space>"
+PLACE = "<.name>"
 ANY = "<path>"
 _PLACEHOLDERS = {
     "<note>": r"(?!\.history(?:/|$))[^/]+",
     "<file>": r"[^/]+",
+    "<.name>": r"\.(?!(?:livememfs|by|recent|history)$)[^/]+",
     "<run>": r"[0-9]+",
     "<view>": r"(?:type|subject|importance)",
     "<group>": r"[^/]+",
@@ -90,7 +92,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 REGISTRY = (
-    Entry("", "directory", 0o755, "`mkdir` makes a space; anything else: EPERM", "the mount point", "nothing"),
+    Entry(
+        "",
+        "directory",
+        0o755,
+        "`mkdir` makes a space; anything else, but for `<.name>`: EPERM",
+        "the mount point",
+        "nothing",
+    ),
     Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing", "nothing"),
     Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object", "nothing"),
     Entry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus", "nothing"),
@@ -164,6 +173,7 @@ REGISTRY = (
         "admin",
     ),
     Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made", "admin"),
+    Entry(PLACE, "directory", 0o755, "EROFS", "made by a sandbox to mount on; found, and not listed", "nothing"),
     Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
     Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
     Entry(
@@ -172,7 +182,10 @@ REGISTRY = (
     Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
     Entry("<space>/_rules.md", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
     Entry("<space>/_synthesis.md", "file", 0o644, "EROFS", "what the last consolidation took in"),
-    Entry("<space>/live", "directory", 0o755, "files only; directories and links: EPERM", "the notes"),
+    Entry(
+        "<space>/live", "directory", 0o755, "files only; directories, but for `<.name>`, and links: EPERM", "the notes"
+    ),
+    Entry(f"<space>/live/{PLACE}", "directory", 0o755, "EROFS", "made by a sandbox to mount on; found, and not listed"),
     Entry("<space>/live/<note>", "file", 0o644, "a note, sealed at close", "a note, a draft, or an editor's own file"),
     Entry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
     Entry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
@@ -185,7 +198,14 @@ REGISTRY = (
             ("goals", "what the agent would like"),
         )
         for entry in (
-            Entry(f"<space>/{folder}", "directory", 0o755, "files only; directories and links: EPERM", meaning),
+            Entry(
+                f"<space>/{folder}",
+                "directory",
+                0o755,
+                "files only; directories, but for `<.name>`, and links: EPERM",
+                meaning,
+            ),
+            Entry(f"<space>/{folder}/{PLACE}", "directory", 0o755, "EROFS", "made by a sandbox, as in `live/`"),
             Entry(f"<space>/{folder}/<note>", "file", 0o644, "a memory, sealed at close; `rm` forgets it", "a memory"),
             Entry(f"<space>/{folder}/<note>.links", "directory", 0o755, "EPERM", "its links; found, and not listed"),
             Entry(
@@ -283,6 +303,8 @@ for _entry in REGISTRY:
 def is_there(path: str, access: Access) -> bool:
     """Whether a path is there for somebody, if it is there at all."""
     top = path.partition("/")[0]
+    if _fits(PLACE, path):
+        return access.may("read")
     if top not in _APART:
         return access.sees(top)
     needs = {entry.need for entry in _APART[top] if entry.matches(path, ())}

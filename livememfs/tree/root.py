@@ -1,7 +1,8 @@
 """The root of a mount: spaces, ordinary prefixes, `.livememfs/`, and the backups.
 
-Owns which prefix is a space (it has a `_meta.json`), and that `mkdir` makes one. Refuses ordinary files at the root and
-names that no space can have, and every change of a backup; hides `_system`. Trio thread only.
+Owns which prefix is a space (it has a `_meta.json`), and that `mkdir` makes one, or the place of a sandbox. Refuses
+ordinary files at the root and names that no space can have, and every change of a backup; hides `_system`. Trio thread
+only.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedDirectory
+from livememfs.tree.sandbox import Places
 from livememfs.tree.search import NAME as SEARCH
 from livememfs.tree.search import SearchDirectory
 from livememfs.tree.space import Space
@@ -62,7 +64,7 @@ class TreeStatistics:
 class Root(PlainDirectory):
     """The mount's top directory."""
 
-    __slots__ = ("_backups", "_search", "_spaces", "state")
+    __slots__ = ("_backups", "_places", "_search", "_spaces", "state")
 
     def __init__(self, context: Context) -> None:
         super().__init__(None, "", context, "")
@@ -70,6 +72,7 @@ class Root(PlainDirectory):
         self._backups = ReadOnlyDirectory(self, keys.BACKUPS, context, f"{keys.BACKUPS}/", WHY)
         self._search = SearchDirectory(self, SEARCH, context, "", self._readable)
         self.state = _state_directory(self, context)
+        self._places = Places(self)
 
     async def _readable(self) -> Sequence[str]:
         """The spaces there are."""
@@ -90,6 +93,8 @@ class Root(PlainDirectory):
             return self.state
         if name == SEARCH:
             return self._search
+        if place := self._places.get(name):
+            return place
         listing = await self.context.replica.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
             listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
@@ -119,7 +124,9 @@ class Root(PlainDirectory):
     def met(self, name: str) -> Node | None:
         if name == SEARCH:
             return self._search
-        return self._backups if name == keys.BACKUPS else self._spaces.get(name) or super().met(name)
+        if name == keys.BACKUPS:
+            return self._backups
+        return self._places.get(name) or self._spaces.get(name) or super().met(name)
 
     async def meet(self, at_most: int) -> None:
         """Look at some of the spaces, as `children` would. A store that fails is not heard of."""
@@ -178,6 +185,8 @@ class Root(PlainDirectory):
     # --- changing ---------------------------------------------------------------------------------------------
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
+        if name.startswith("."):
+            return await self._places.make(name, self.context.now_ns())
         check_space_name(name)
         await self._expect_free(name)
         try:
@@ -192,6 +201,8 @@ class Root(PlainDirectory):
         return made
 
     async def rmdir(self, name: str) -> None:
+        if self._places.remove(name):
+            return
         node = await self.child(name)
         if not isinstance(node, Space):
             await super().rmdir(name)

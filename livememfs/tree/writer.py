@@ -1,12 +1,15 @@
 """Which agent is behind a process.
 
-Owns the look into /proc: the writer's own LIVEMEMFS_AGENT, else the nearest ancestor that is a known agent. Refuses
-guesses: when neither is there the mount's default stands. Any thread; reads a few small files of the kernel.
+Owns the look into /proc: the writer's own LIVEMEMFS_AGENT, else the nearest ancestor that is a known agent; and whether
+it is a program that we ask ourselves. Refuses guesses: when neither is there the mount's default stands. Any thread;
+reads a few small files of the kernel.
 """
 
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+
+from livememfs.records.own import ASKING
 
 KNOWN_AGENTS = frozenset(
     {
@@ -30,7 +33,7 @@ KNOWN_AGENTS = frozenset(
     }
 )
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash"})
-_VARIABLE = b"LIVEMEMFS_AGENT="
+_VARIABLE = "LIVEMEMFS_AGENT"
 _DEPTH = 24
 _START_TIME = 20
 """Which field of `stat`, after the name, says when the process began."""
@@ -45,9 +48,8 @@ def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
 
     The environment is looked at each time, the ancestors once for a process and what it runs.
     """
-    for variable in _read(proc / str(pid) / "environ").split(b"\0"):
-        if variable.startswith(_VARIABLE) and len(variable) > len(_VARIABLE):
-            return variable[len(_VARIABLE) :].decode("utf-8", "replace").strip() or default
+    if told := _variable(pid, _VARIABLE, proc):
+        return told.strip() or default
     status = _read(proc / str(pid) / "stat")
     fields = status.rpartition(b")")[2].split()
     if len(fields) < _START_TIME:
@@ -59,6 +61,20 @@ def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
             _known.clear()
         found = _known[who] = _by_ancestors(pid, proc)
     return found or default
+
+
+def is_asked_by_us(pid: int, *, proc: Path = Path("/proc")) -> bool:
+    """Whether a process belongs to a program that we ask as a model: what it does is no news to us."""
+    return bool(_variable(pid, ASKING, proc))
+
+
+def _variable(pid: int, name: str, proc: Path) -> str:
+    """The first value of a variable that a process was started with; empty when it has none or it cannot be seen."""
+    start = f"{name}=".encode()
+    for variable in _read(proc / str(pid) / "environ").split(b"\0"):
+        if variable.startswith(start) and len(variable) > len(start):
+            return variable[len(start) :].decode("utf-8", "replace")
+    return ""
 
 
 def _by_ancestors(pid: int, proc: Path) -> str:

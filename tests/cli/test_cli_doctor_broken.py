@@ -385,6 +385,26 @@ def test_a_model_that_cannot_be_reached(cli: Cli, asks: Callable[..., None]) -> 
     assert "http://127.0.0.1:9/v1 (LLMAAS_API_URL)" in advice(cli("doctor", "--json"), "fail", "model")
 
 
+def test_a_program_that_is_not_signed_in(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMAAS_COMMAND", "sh -c 'echo Please run /login >&2; exit 1'")
+
+    ended = cli("doctor", "--json")
+
+    assert (
+        advice(ended, "fail", "model")
+        == "run the program of LLMAAS_COMMAND in a terminal: it must be there and signed in"
+    )
+    assert "Please run /login" in ended.out
+
+
+def test_a_program_that_answers(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMAAS_COMMAND", "echo '{}'")
+
+    assert {"name": "model", "verdict": "ok", "found": "command:echo", "advice": ""} in cli("doctor", "--json").json[
+        "checks"
+    ]
+
+
 def test_an_observing_model_that_nobody_knows(
     cli: Cli, asks: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,39 @@ def test_a_model_that_fails_keeps_the_notes_and_exits_1(
 
     assert ended.code == 1
     assert "project was not consolidated: the model's reply was refused" in ended.err
+    assert cli("space", "info", project, "--json").json["notes"] == 1
+
+
+def test_a_program_that_prints_a_reply_consolidates(
+    cli: Cli, project: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever else it tells around the reply; its tokens are estimated, and records have its name."""
+    cli("note", project, "We chose S3.")
+    (tmp_path / "reply").write_text(
+        json.dumps(
+            consolidation_reply({"notes.md": "# Now\n\nWe chose S3.\n"}, used={1: ["notes.md"]}, action="created")
+        )
+    )
+    monkeypatch.setenv("LLMAAS_COMMAND", f"sh -c 'echo Thinking...; cat {tmp_path / 'reply'}; echo Done.'")
+
+    ended = cli("consolidate", project, "--json")
+
+    assert ended.json["notes_processed"] == 1
+    assert ended.json["model"] == "command:sh"
+    assert ended.json["llm_tokens_used"] > 100
+    assert "We chose S3." in cli("space", "summary", project, "--json").json["bank"]["notes.md"]
+
+
+def test_a_program_that_fails_keeps_the_notes_and_exits_1(
+    cli: Cli, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("note", project, "We chose S3.")
+    monkeypatch.setenv("LLMAAS_COMMAND", "sh -c 'echo Not logged in >&2; exit 1'")
+
+    ended = cli("consolidate", project)
+
+    assert ended.code == 1
+    assert "sh, status 1: Not logged in" in ended.err
     assert cli("space", "info", project, "--json").json["notes"] == 1
 
 

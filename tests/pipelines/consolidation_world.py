@@ -124,13 +124,14 @@ class _Chat(OpenAIChat):
 
 
 @asynccontextmanager
-async def asking(world: World, llm: ScriptedLLM, **settings: Any) -> AsyncIterator[Consolidations]:
+async def asking(
+    world: World, llm: ScriptedLLM, *, timeout: float = 30.0, **settings: Any
+) -> AsyncIterator[Consolidations]:
     """Consolidations that ask `llm`."""
-    chosen = ConsolidationSettings(**{"timeout": 30.0, **settings})
-    model = _Chat(llm, chosen.timeout)
+    model = _Chat(llm, timeout)
     try:
         async with trio.open_nursery() as nursery:
-            yield Consolidations(world.replica, world.clock, model, chosen, nursery=nursery)
+            yield Consolidations(world.replica, world.clock, model, ConsolidationSettings(**settings), nursery=nursery)
             nursery.cancel_scope.cancel()
     finally:
         await model.aclose()

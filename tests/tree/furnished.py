@@ -140,6 +140,8 @@ async def furnish(made: Furnished) -> Directory:
         await _write(collection, "linked", b"---\nlinks: {updates: [remembered]}\n---\nDavid is my cousin\n")
         await _write(collection, "forgotten", b"David lives in Ordizan\n")
         await collection.unlink("forgotten")
+    for place in (root, live, *[await _directory(space, folder) for folder in keys.COLLECTIONS]):
+        await place.mkdir(".git", 0o755, NOBODY)
     sessions = await _directory(space, "sessions")
     session = await sessions.mkdir("one", 0o755, NOBODY)
     events = await _directory(session, "events")
@@ -171,11 +173,13 @@ async def _open_nothing() -> None:
 
 
 async def ask(root: Root) -> Met:
-    """What is below a search, or a memory's links, which no listing shows."""
-    found: Met = {}
+    """What is below a search, or a memory's links, and the places of sandboxes, which no listing shows."""
+    live = await _directory(await _directory(root, SPACE), "live")
+    found: Met = {".git": await root.child(".git"), f"{SPACE}/live/.git": await live.child(".git")}
     for folder in keys.COLLECTIONS:
         collection = await _directory(await _directory(root, SPACE), folder)
         links = await _directory(collection, "linked.links")
+        found[f"{SPACE}/{folder}/.git"] = await collection.child(".git")
         path = f"{SPACE}/{folder}/linked.links"
         found |= {path: links, **await walk(links, f"{path}/")}
     for prefix in ("", f"{SPACE}/"):

@@ -25,7 +25,7 @@ from livememfs.fuse.adapter import Operations, _OpenDirectory, _OpenFile
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.tree.node import NOBODY, Directory, File, Handle, Node, OpenMode, Symlink
-from livememfs.tree.registry import REGISTRY, find, is_there
+from livememfs.tree.registry import PLACE, REGISTRY, find, is_there
 from livememfs.tree.root import Root
 
 ELSEWHERE = Access("guest", frozenset({"write"}), ("beta",))
@@ -136,7 +136,7 @@ def test_only_what_stands_beside_the_spaces_needs_anything_but_its_space() -> No
     """Access to what is in a space is decided by the first part of its path alone: no row may ask for anything else."""
     apart = {entry.pattern.partition("/")[0] for entry in REGISTRY if entry.need != "space"}
 
-    assert apart == {"", ".livememfs", "search", keys.BACKUPS}
+    assert apart == {"", ".livememfs", "search", keys.BACKUPS, PLACE}
     assert {
         entry.pattern for entry in REGISTRY if entry.pattern.partition("/")[0] in apart and entry.need == "space"
     } == set()

@@ -6,6 +6,7 @@ Threads do the work, so these tests live in real time; what is new and what has 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -344,3 +345,19 @@ async def test_the_temporary_illness_is_told_and_after_seven_days_neither_told_n
     assert "Nothing found" in (await host.read("alpha/search/mickael est malade.md")).decode()
     with pytest.raises(errors.NotFound):
         await host.open("alpha/memories/malade", READ)
+
+
+async def test_a_program_that_we_ask_is_neither_heard_nor_answered(talking: Talking) -> None:
+    """What it starts has the mark as well, such as the hooks of an agent."""
+    await talking.write("alpha/live/database", "We chose Postgres for the database.")
+    marked = {"PATH": "/usr/bin:/bin", "LIVEMEMFS_ASKING": "1"}
+    with subprocess.Popen(["sh", "-c", "sleep 99 & echo $!; wait"], env=marked, stdout=subprocess.PIPE) as shell:
+        assert shell.stdout is not None
+        child = int(shell.stdout.readline())
+        try:
+            heard = [await talking.ask("Which database?", pid=pid) for pid in (child, shell.pid, 1)]
+        finally:
+            subprocess.run(["kill", str(child)], check=True)
+
+    assert heard[:2] == ["", ""]
+    assert "Postgres" in heard[2]

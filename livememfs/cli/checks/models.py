@@ -9,10 +9,10 @@ from pathlib import Path
 
 import trio
 
-from livememfs.app.parts import BUILTIN, NONE, open_embedder, open_engine
+from livememfs.app.parts import BUILTIN, NONE, open_chat, open_embedder, open_engine
 from livememfs.cli.checks import Check, attempt
 from livememfs.config import Settings
-from livememfs.errors import LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused
+from livememfs.errors import CommandFailed, LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused
 from livememfs.llm.base import ChatMessage
 from livememfs.shown import without_login
 
@@ -33,7 +33,7 @@ async def checks(settings: Settings) -> list[Check]:
 
 async def _chats(settings: Settings) -> list[Check]:
     """The model, and the one that observes where that is another."""
-    if not settings.llmaas_api_url:
+    if not settings.llmaas_api_url and not settings.llmaas_command:
         return [Check("model", "ok", "none configured: consolidation files notes verbatim (built-in)")]
     found = [await _chat("model", settings, settings.llmaas_model, "LLMAAS_MODEL")]
     other = settings.observe_model
@@ -44,10 +44,8 @@ async def _chats(settings: Settings) -> list[Check]:
 
 async def _chat(name: str, settings: Settings, model: str, variable: str) -> Check:
     """Whether a model answers a tiny request, which takes endpoint, key and model name to be right."""
-    from livememfs.llm.client import OpenAIChat  # half a second to import, which other commands need not wait for
-
-    timeout = min(settings.consolidation_timeout, MODEL_TIMEOUT)
-    chat = OpenAIChat(settings.llmaas_api_url, settings.llmaas_api_key, model, timeout)
+    chat = open_chat(settings, model, min(settings.consolidation_timeout, MODEL_TIMEOUT))
+    assert chat is not None  # the caller looked
     refused: list[str] = []
 
     async def work() -> None:
@@ -63,11 +61,14 @@ async def _chat(name: str, settings: Settings, model: str, variable: str) -> Che
         await chat.aclose()
     if refused:
         return Check(name, "warn", f"it answers, but {refused[0]}", "a consolidation may fail as well")
-    return failed or Check(name, "ok", f"{model} at {without_login(settings.llmaas_api_url)}")
+    where = f" at {without_login(settings.llmaas_api_url)}" if settings.llmaas_api_url else ""
+    return failed or Check(name, "ok", f"{chat.name}{where}")
 
 
 def _advice(error: LiveMemError, settings: Settings, variable: str) -> str:
     """Which setting to correct, by what the endpoint said."""
+    if isinstance(error, CommandFailed):
+        return error.what_to_do.partition(";")[0]
     if isinstance(error, ModelUnreachable):
         url = without_login(settings.llmaas_api_url)
         return f"check that {url} (LLMAAS_API_URL) is right and can be reached from here"

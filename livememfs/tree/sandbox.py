@@ -1,0 +1,64 @@
+"""Empty directories for sandboxes: what a mount shows to whoever has to mount something over a name that is not there.
+
+Sandboxes of agents keep the agent from `.git`, `.codex` and the like in each folder that it may write to: they make
+what is missing, mount something read-only over it for one command, and remove it. Owns these directories where nothing
+else may be made. They are on this machine only, not listed, and gone with the mount. Refuses to have anything put into
+them, and more than a few of them. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from livememfs import errors
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, check_name
+
+MOST = 64
+"""In one directory: sandboxes need a handful."""
+
+
+class Place(Directory):
+    """An empty directory."""
+
+    __slots__ = ("_mtime_ns",)
+
+    def __init__(self, parent: Directory, name: str, mtime_ns: int) -> None:
+        super().__init__(parent, name)
+        self._mtime_ns = mtime_ns
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly("it is there for a sandbox to mount on, and stays empty", path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self._mtime_ns, nlink=2)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times are accepted and not kept."""
+
+
+class Places:
+    """Those of one directory."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._made: dict[str, Place] = {}
+
+    def get(self, name: str) -> Place | None:
+        """The one of that name."""
+        return self._made.get(name)
+
+    async def make(self, name: str, now_ns: int) -> Place:
+        """A new one. AlreadyExists; and what the directory says of a name without a dot, or of one more."""
+        directory = self._directory
+        path = directory.path_of(name)
+        if not name.startswith(".") or len(self._made) >= MOST:
+            raise directory.refuse(f"creating {name}")
+        check_name(name, path)
+        try:
+            await directory.child(name)
+        except errors.NotFound:
+            made = self._made[name] = Place(directory, name, now_ns)
+            return made
+        raise errors.AlreadyExists(path=path)
+
+    def remove(self, name: str) -> bool:
+        """Whether there was one, which is gone then."""
+        return self._made.pop(name, None) is not None
