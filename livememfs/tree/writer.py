@@ -8,27 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-KNOWN_AGENTS = frozenset(
-    {
-        "aider",
-        "amp",
-        "claude",
-        "cline",
-        "codex",
-        "continue",
-        "copilot",
-        "crush",
-        "cursor",
-        "cursor-agent",
-        "gemini",
-        "goose",
-        "opencode",
-        "qwen",
-        "roo",
-        "windsurf",
-        "zed",
-    }
-)
+from livememfs.records import agentnames
+
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash"})
 _VARIABLE = b"LIVEMEMFS_AGENT="
 _DEPTH = 24
@@ -76,14 +57,14 @@ def _by_ancestors(pid: int, proc: Path) -> str:
 def _agent_name(process: Path) -> str:
     """The known agent that this process is, or an empty string. Interpreters are judged by what they run."""
     comm = _read(process / "comm").decode("utf-8", "replace").strip()
-    if comm in KNOWN_AGENTS:
-        return comm
+    if agent := agentnames.of_process(comm):
+        return agent
     words = _read(process / "cmdline").decode("utf-8", "replace").split("\0")[:3]
     for index, word in enumerate(words):
-        stem = PurePosixPath(word).name.removesuffix(".js").removesuffix(".py")
-        if stem in KNOWN_AGENTS:
-            return stem
-        if index == 0 and stem.rstrip("0123456789.") not in _INTERPRETERS:
+        name = PurePosixPath(word).name
+        if agent := agentnames.of_process(name):
+            return agent
+        if index == 0 and name.rstrip("0123456789.") not in _INTERPRETERS:
             break
     return ""
 
