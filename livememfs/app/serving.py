@@ -15,7 +15,8 @@ from livememfs.app import App
 from livememfs.app.visitor import Visitor
 from livememfs.serve import local
 from livememfs.serve.http import Address, HttpServer, application, names_of, session_manager
-from livememfs.serve.mcp import McpServer, Still
+from livememfs.serve.mcp import McpServer
+from livememfs.serve.news import Still
 from livememfs.serve.toolbox import chosen
 from livememfs.serve.tools import TOOLS
 

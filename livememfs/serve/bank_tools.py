@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from livememfs.cache.replica import Replica
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import BadRequest, NotFound, ObjectMissing
 from livememfs.pipelines import spaces
@@ -88,8 +89,12 @@ def _fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
 
 async def _bank(call: Call, space: str) -> list[ObjectInfo]:
     await spaces.require_space(call.replica, space)
-    items = await call.replica.walk(keys.bank_prefix(space))
-    return [item for item in items if keys.parse(item.key).kind == "bank"]
+    return await files_of(call.replica, space)
+
+
+async def files_of(replica: Replica, space: str) -> list[ObjectInfo]:
+    """The files of a bank."""
+    return [item for item in await replica.walk(keys.bank_prefix(space)) if keys.parse(item.key).kind == "bank"]
 
 
 def _modified(item: ObjectInfo) -> str:

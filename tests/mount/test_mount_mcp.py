@@ -17,7 +17,7 @@ from machine import SPACE, Mount, StartMount, clean_environment, sh
 from mcp_client import FACT, NOTES, RULES, everything, over_http, over_stdio, write
 
 # Under trio, the SDK's client leaves generators of its HTTP library to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx|httpcore|mcp):ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcore2|mcp):ResourceWarning")
 
 
 def environment(home: Path, bucket: Bucket) -> dict[str, str]:
@@ -71,7 +71,7 @@ async def test_every_tool_through_the_daemon_of_a_mount(mounted: Mount) -> None:
     """As `install --mcp` has agents start it: by the path of a space; what it writes is in the mount at once."""
     async with over_stdio(mounted.environment, "--space", str(mounted / SPACE)) as client:
         listed = (await client.session.list_tools()).tools
-        assert not [one.name for one in listed if "space_id" in one.inputSchema["properties"]]
+        assert not [one.name for one in listed if "space_id" in one.input_schema["properties"]]
         await client.call("live_note", content="from the agent", category="decision")
         assert "from the agent" in sh("cat live/*decision*", cwd=mounted / SPACE).stdout
         sh("echo 'from the shell' > live/todo-x.md", cwd=mounted / SPACE)
