@@ -312,7 +312,7 @@ def _bytes_below(folder: Path) -> bytes:
 
 async def _all_doors(settings: Settings, mountpoint: Path, model: Model) -> tuple[bytes, dict[str, str]]:
     async with open_app(settings, mountpoint=mountpoint) as app, trio.open_nursery() as nursery:
-        server = mcp_server(app)
+        server = mcp_server(app, tools="all")
         nursery.start_soon(server.run)
         await spaces.create(app.replica, app.clock, SPACE)
         async with mcp.Client(server.sdk) as session:

@@ -80,7 +80,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     async def all_of_it() -> dict[str, str]:
         async with open_app(settings, mountpoint=home) as app, trio.open_nursery() as nursery:
             await spaces.create(app.replica, app.clock, SPACE)
-            server = mcp_server(app)
+            server = mcp_server(app, tools="all")
             async with mcp.Client(server.sdk) as session:
                 house = House(app, lambda tool, **given: session.call_tool(tool, given))
                 await record(house)

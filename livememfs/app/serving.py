@@ -22,7 +22,7 @@ from livememfs.serve.tools import TOOLS
 
 
 def mcp_server(
-    app: App, *, tools: str = "all", agent: str = "", space: str = "", still: Still | None = None
+    app: App, *, tools: str = "core", agent: str = "", space: str = "", still: Still | None = None
 ) -> McpServer:
     """The MCP server of a bucket, for whoever this process serves; `still`: who they are, if they may not do all that
     the process may. BadRequest for a tool that is none.
@@ -39,7 +39,7 @@ def mcp_server(
 
 
 def http_server(
-    app: App, address: Address, *, allow_hosts: Sequence[str] = (), tools: str = "all", pages: bool = True
+    app: App, address: Address, *, allow_hosts: Sequence[str] = (), tools: str = "core", pages: bool = True
 ) -> HttpServer:
     """Everything over HTTP. Each request has a token of its own. UsageError for an address without a name."""
     mcp = mcp_server(app, tools=tools)

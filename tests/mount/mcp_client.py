@@ -47,6 +47,7 @@ class Client:
 async def over_stdio(environment: Mapping[str, str], *options: str) -> AsyncIterator[Client]:
     """`livememfs mcp`, started as an agent starts it."""
     command = ["-k", "5", "300", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs", "mcp"]
+    options = options if "--tools" in options else ("--tools", "all", *options)
     parameters = StdioServerParameters(command="timeout", args=[*command, *options], env=dict(environment), cwd=ROOT)
     async with mcp.Client(parameters) as session:
         yield Client(session)

@@ -129,7 +129,7 @@ async def test_each_category_of_self_and_goals_is_kept(desk: Desk, tool: str, co
         ("store_memory", {"content": "x", "importance": 7}, "importance is 0 to 1, not 7"),
         ("store_memory", {"content": "x", "importance": float("nan")}, "importance is 0 to 1"),
         ("store_memory", {"content": "x", "importance": True}, "importance is no number"),
-        ("store_memory", {"content": "x", "subjects": "david"}, "subjects is no array"),
+        ("store_memory", {"content": "x", "subjects": "david"}, "subjects is no list of strings"),
         (
             "store_memory",
             {"content": "x", "subjects": ["a" * 100_000]},

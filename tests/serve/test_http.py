@@ -80,7 +80,7 @@ class Site:
 @pytest.fixture
 async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
     """Serving `app`."""
-    server = http_server(app, Address("127.0.0.1", 0), pages=False)
+    server = http_server(app, Address("127.0.0.1", 0), tools="all", pages=False)
     await nursery.start(server.run)
     yield Site(app, server)
     server.stop()
