@@ -83,7 +83,9 @@ class Parameter:
         if not all(map(_is_text, texts)):
             return f"{self.name} has half of a character (a lone surrogate), which no file can hold"
         odd = next(filter(None, map(_CONTROL.search, texts)), None)
-        return f"{self.name} has the control character U+{ord(odd[0]):04X}, which no text has" if odd is not None else ""
+        return (
+            f"{self.name} has the control character U+{ord(odd[0]):04X}, which no text has" if odd is not None else ""
+        )
 
     def _fault_of_numbers(self, numbers: Sequence[float]) -> str:
         odd = next((one for one in numbers if not self.least <= one <= self.most), None)  # what is no number is neither

@@ -90,7 +90,7 @@ class Tool:
     :returns: the fields of the answer with JSON's words for them
     :needs:   the permission for it, in the space it is about
     :about:   the parameter that names the space; empty for what concerns the bucket or finds its spaces by itself
-    :effect:  what it does to what is kept
+    :effect:  what it does to what is kept: who destroys twice destroys no more, who changes twice may
     :core:    whether it belongs to the small set
     """
 

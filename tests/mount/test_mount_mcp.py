@@ -38,7 +38,10 @@ async def listening(env: dict[str, str]) -> AsyncIterator[str]:
     """`livememfs mcp --http`, and where it is."""
     limited = ["timeout", "-k", "5", "300", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs"]
     process = await trio.lowlevel.open_process(
-        [*limited, "mcp", "--http", "127.0.0.1:0", "--tools", "all"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*limited, "mcp", "--http", "127.0.0.1:0", "--tools", "all"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     try:
