@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,6 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcor
 RECORDED = Path(__file__).parent / "recorded"
 BANK = f"{SPACE}/bank/x.md"
 READER = Access("reader", frozenset({"read"}), (SPACE,))
+STATE = {"access": READER, "holder": "reader"}
 NEWEST = {
     "io.modelcontextprotocol/protocolVersion": REVISIONS[1],
     "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "1"},
@@ -188,18 +190,39 @@ async def test_the_newest_revision_opens_no_session_and_ends_nobodys(
         large = "x" * (sessions.LARGE + 1)
         async with trio.open_nursery() as nursery:
             for number in range(3):
-                nursery.start_soon(partial_note(client, f"{number} {large}"))
+                content = f"{number} {large}"
+                nursery.start_soon(partial(client.call, "live_note", space_id=SPACE, content=content))
         listed = await browser.post("/mcp", json=ask("ping"), headers=session)
         assert listed.status_code == 200
 
 
-def partial_note(client: Any, content: str) -> Any:
-    """A call that writes a note."""
+async def test_a_large_message_that_was_read_keeps_no_other_waiting() -> None:
+    """However long it takes to answer: the newest revision answers only when all is done."""
+    at_work: list[int] = []
 
-    async def write() -> None:
-        await client.call("live_note", space_id=SPACE, content=content)
+    class Manager:
+        async def handle_request(self, scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            at_work.append(1)
+            await receive()
 
-    return write
+    async def one(door: sessions.Sessions) -> None:
+        scope = {"type": "http", "headers": [(b"mcp-protocol-version", REVISIONS[1].encode())], "state": STATE}
+        body = [{"type": "http.request", "body": b'"' + b"x" * sessions.LARGE + b'"'}]
+
+        async def receive() -> Any:
+            return body.pop() if body else await trio.sleep_forever()
+
+        await door(scope, receive, receive)
+
+    door = sessions.Sessions(cast(Any, Manager()))
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(one, door)
+        with trio.fail_after(PATIENCE):
+            while len(at_work) < 2:
+                await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
 
 
 # --- what is offered -------------------------------------------------------------------------------------------------
