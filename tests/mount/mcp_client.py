@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ import httpx2 as httpx
 import mcp
 from machine import ROOT
 from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 SPACE = "project"
@@ -44,13 +46,16 @@ class Client:
 
 
 @asynccontextmanager
-async def over_stdio(environment: Mapping[str, str], *options: str) -> AsyncIterator[Client]:
-    """`livememfs mcp`, started as an agent starts it."""
+async def over_stdio(environment: Mapping[str, str], *options: str, revision: str = "auto") -> AsyncIterator[Client]:
+    """`livememfs mcp`, started as an agent starts it, which has nothing to say beside the protocol."""
     command = ["-k", "5", "300", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs", "mcp"]
     options = options if "--tools" in options else ("--tools", "all", *options)
     parameters = StdioServerParameters(command="timeout", args=[*command, *options], env=dict(environment), cwd=ROOT)
-    async with mcp.Client(parameters) as session:
-        yield Client(session)
+    with tempfile.TemporaryFile("w+") as said:
+        async with mcp.Client(stdio_client(parameters, errlog=said), mode=revision) as session:
+            yield Client(session)
+        said.seek(0)
+        assert said.read() == ""
 
 
 @asynccontextmanager

@@ -71,8 +71,11 @@ async def test_every_tool_over_http_in_the_order_of_a_spaces_life(bucket: Bucket
 
 
 async def test_every_tool_through_the_daemon_of_a_mount(mounted: Mount) -> None:
-    """As `install --mcp` has agents start it: by the path of a space; what it writes is in the mount at once."""
+    """As `install --mcp` has agents start it: by the path of a space; what it writes is in the mount at once. Neither
+    the process nor the daemon logs anything, whichever revision a client speaks.
+    """
     async with over_stdio(mounted.environment, "--space", str(mounted / SPACE)) as client:
+        assert client.session.protocol_version == "2026-07-28"
         listed = (await client.session.list_tools()).tools
         assert not [one.name for one in listed if "space_id" in one.input_schema["properties"]]
         await client.call("live_note", content="from the agent", category="decision")
@@ -81,7 +84,8 @@ async def test_every_tool_through_the_daemon_of_a_mount(mounted: Mount) -> None:
         contents = [one["content"] for one in (await client.call("live_read"))["notes"]]
         assert sorted(contents) == ["from the agent", "from the shell"]
         await everything(client, "second")
-    async with over_stdio(mounted.environment, "--space", str(mounted / SPACE)) as again:
+    async with over_stdio(mounted.environment, "--space", str(mounted / SPACE), revision="legacy") as again:
+        assert again.session.protocol_version == "2025-11-25"
         assert len((await again.call("live_read"))["notes"]) == 2
 
 
