@@ -5,10 +5,11 @@ Owns what each answers. Refuses to decide who may call it: the toolbox does. Tri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import aside, for_each
@@ -110,8 +111,10 @@ async def bank_consolidate(
     options = RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes)
     ticket = runs.touch(space_id, options)
     outcome: dict[str, Any] = {}
-    async for outcome in runs.wait(space_id, ticket):
-        await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
+    waiting = cast(AsyncGenerator[dict[str, Any]], runs.wait(space_id, ticket))
+    async with aclosing(waiting) as outcomes:  # a client may go away meanwhile
+        async for outcome in outcomes:
+            await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
     diff = runs.diff(space_id) if dry_run and outcome.get("state") == "ok" else None
     return {**outcome, **({"diff": diff} if diff is not None else {})}
 

@@ -7,28 +7,32 @@ for clients of every revision. Refuses to decide what a tool does and who may ca
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import structlog
 import trio
 from mcp import types
 from mcp.server.caching import CacheableMethod, CacheHint
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from livememfs import __version__
 from livememfs.errors import LiveMemError, NotFound, TimedOut
 from livememfs.pipelines import spaces
+from livememfs.pipelines.parameters import SHOWN
 from livememfs.records import agentnames, keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.records.own import HEAD, RECORDED, fenced
-from livememfs.serve import bank_tools
-from livememfs.serve.news import SCHEME, SECONDS, News, Still, named, uri_of
+from livememfs.serve import bank_tools, described
+from livememfs.serve.news import SECONDS, News, Still, named
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import Call, Tool
 from livememfs.serve.tools import TOOLS
@@ -36,7 +40,6 @@ from livememfs.serve.tools import TOOLS
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.pipelines.tokens import Tokens
-    from livememfs.store.base import ObjectInfo
     from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.serve")
@@ -45,24 +48,11 @@ CALL_SECONDS = 120.0
 """How long a call may take that does not ask a model."""
 LONG = frozenset({"bank_consolidate", "space_export", "space_delete", "backup_create", "backup_restore"})
 MOST_RESOURCES = 1_000
+LONGEST_FAULT = 500
 MOST_COMPLETIONS = 100
 """More is not allowed by the protocol."""
 NO_RESOURCE = -32002
 """What the older revisions say of a resource that is not there; the newest takes the address for a wrong parameter."""
-_HINTS = {
-    "reads": types.ToolAnnotations(
-        read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    ),
-    "adds": types.ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
-    ),
-    "changes": types.ToolAnnotations(
-        read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False
-    ),
-    "destroys": types.ToolAnnotations(
-        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-    ),
-}
 _LASTING: tuple[CacheableMethod, ...] = ("server/discover", "tools/list", "prompts/list", "resources/templates/list")
 _LASTS = CacheHint(ttl_ms=600_000, scope="public")
 """What is the same for everybody while this server runs. Clients of the newest revision ask before each turn else."""
@@ -83,6 +73,24 @@ class McpStatistics:
     failed: int
     notified: int
     sessions: int
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether what the SDK logs is worth a line: it takes a client's leaving, and its own end, for an error."""
+    error = record.exc_info[1] if record.exc_info else None
+    nobody = isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
+    return not nobody and not str(record.msg).endswith("gave up: transport write blocked")
+
+
+async def _plainly(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Say what is wrong with a request that is none; the SDK says only that something is."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        where = [".".join(str(part) for part in one["loc"] if part != "params") for one in faults]
+        told = "; ".join(f"{place[:SHOWN]}: {one['msg']}" for place, one in zip(where, faults, strict=True))
+        raise MCPError(types.INVALID_PARAMS, f"{ctx.method}: {told[:LONGEST_FAULT]}") from None
 
 
 async def _always() -> Access:
@@ -149,7 +157,9 @@ class McpServer:
             on_unsubscribe_resource=self._unsubscribe,
             on_subscriptions_listen=self._listen,
         )
-        made.middleware.clear()  # which traces each call for whoever has installed a collector
+        for name in ("mcp.server.streamable_http", "mcp.shared.jsonrpc_dispatcher"):
+            logging.getLogger(name).addFilter(_is_news)
+        made.middleware[:] = [_plainly]  # what stood there traces each call for whoever has installed a collector
         return made
 
     # --- who asks ---------------------------------------------------------------------------------------------
@@ -196,7 +206,7 @@ class McpServer:
 
     async def _list_tools(self, context: Context, _: Paged) -> types.ListToolsResult:
         await self._wanted(context)
-        return types.ListToolsResult(tools=[described(one, self._space) for one in self._tools.values()])
+        return types.ListToolsResult(tools=[described.tool(one, self._space) for one in self._tools.values()])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}
@@ -228,7 +238,7 @@ class McpServer:
     # --- prompts ----------------------------------------------------------------------------------------------
 
     async def _list_prompts(self, context: Context, _: Paged) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=[_prompt(one, self._space) for one in PROMPTS])
+        return types.ListPromptsResult(prompts=[described.prompt(one, self._space) for one in PROMPTS])
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         try:
@@ -269,17 +279,11 @@ class McpServer:
         found: list[types.Resource] = []
         for name in await self._spaces(context):
             if len(found) < MOST_RESOURCES:
-                found += [_resource(item) for item in await bank_tools.files_of(self._replica, name)]
+                found += [described.resource(item) for item in await bank_tools.files_of(self._replica, name)]
         return types.ListResourcesResult(resources=found[:MOST_RESOURCES])
 
     async def _list_templates(self, context: Context, _: Paged) -> types.ListResourceTemplatesResult:
-        template = types.ResourceTemplate(
-            uri_template=f"{SCHEME}://bucket/{{space}}/bank/{{+filename}}",
-            name="bank file",
-            title="Bank file",
-            mime_type="text/markdown",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+        return types.ListResourceTemplatesResult(resource_templates=[described.BANK_FILE])
 
     async def _read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
@@ -323,34 +327,6 @@ class McpServer:
     def statistics(self) -> McpStatistics:
         """Counters, cheap."""
         return McpStatistics(self._calls, self._failed, self._news.told, len(self._news))
-
-
-def described(tool: Tool, space: str = "") -> types.Tool:
-    """A tool as the protocol has it."""
-    return types.Tool(
-        name=tool.name,
-        title=_title(tool),
-        description=tool.purpose,
-        input_schema=tool.input_schema(space),
-        output_schema=tool.output_schema(),
-        annotations=_HINTS[tool.effect],
-    )
-
-
-def _prompt(tool: Tool, space: str) -> types.Prompt:
-    """A prompt as the protocol has it."""
-    arguments = [
-        types.PromptArgument(name=one.name, description=one.says, required=one.required) for one in tool.taken(space)
-    ]
-    return types.Prompt(name=tool.name, title=_title(tool), description=tool.purpose, arguments=arguments)
-
-
-def _title(tool: Tool) -> str:
-    return tool.name.replace("_", " ").capitalize()
-
-
-def _resource(item: ObjectInfo) -> types.Resource:
-    return types.Resource(uri=uri_of(item.key), name=item.key, mime_type="text/markdown", size=item.size)
 
 
 def _no_resource(context: Context, error: Exception) -> MCPError:

@@ -11,7 +11,6 @@ import pytest
 from clients import REVISIONS, SPACE, Client, OpenClient
 
 from livememfs.app import App, open_app
-from livememfs.app.serving import mcp_server
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.records.access import EVERYTHING, Access
@@ -56,9 +55,3 @@ def open_client(app: App, revision: str) -> OpenClient:
             yield Client(session)
 
     return opened
-
-
-@pytest.fixture
-def server(app: App) -> McpServer:
-    """The server as the command would build it."""
-    return mcp_server(app)

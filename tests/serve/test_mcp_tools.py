@@ -25,8 +25,9 @@ from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
+from livememfs.serve.described import tool as described
 from livememfs.serve.guard import LARGEST_BODY
-from livememfs.serve.mcp import McpServer, described
+from livememfs.serve.mcp import McpServer
 from livememfs.serve.news import QUEUED, uri_of
 from livememfs.serve.note_tools import READ_AT_ONCE
 from livememfs.serve.toolbox import Call, Tool

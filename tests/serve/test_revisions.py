@@ -28,8 +28,8 @@ from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.records.own import END, HEAD
 from livememfs.serve import local, sessions
+from livememfs.serve.described import tool as described
 from livememfs.serve.http import Address
-from livememfs.serve.mcp import described
 from livememfs.serve.news import uri_of
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import chosen
@@ -135,9 +135,9 @@ async def test_a_real_client_of_the_newest_revision_is_served_and_hears_what_it_
 async def test_what_is_no_message_ends_nothing(app: App) -> None:
     async with connected(app) as line:
         await line._stream.send_all(b"no json\n" + b'{"jsonrpc": "2.0", "id": 5}\n' + b"[" * 100 + b"\n")
-        await line.say(ask("tools/call", name=3, arguments=[]) | {"params": {"_meta": NEWEST, "name": 3}})
-        refused = await line.hear()
-        assert refused["error"]["message"] == "Invalid request parameters"  # nothing of the library that found out
+        await line.say(ask("tools/call", _meta=NEWEST, name="live_note", arguments="{}"))
+        refused = (await line.hear())["error"]["message"]
+        assert refused == "tools/call: arguments: Input should be a valid dictionary"
         await line.say(ask("server/discover", _meta=NEWEST))
         assert "result" in await line.hear()
 
@@ -194,6 +194,33 @@ async def test_the_newest_revision_opens_no_session_and_ends_nobodys(
                 nursery.start_soon(partial(client.call, "live_note", space_id=SPACE, content=content))
         listed = await browser.post("/mcp", json=ask("ping"), headers=session)
         assert listed.status_code == 200
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_client_that_leaves_in_the_middle_of_an_answer_is_no_error(site: Site, revision: str) -> None:
+    secret = await site.token()
+    newest = {"mcp-protocol-version": revision, "mcp-method": "tools/call", "mcp-name": "bank_consolidate"}
+    meta = {**NEWEST, "progressToken": 1} if revision == REVISIONS[1] else {"progressToken": 1}
+    call = ask("tools/call", name="bank_consolidate", arguments={"space_id": SPACE}, _meta=meta)
+    async with site.client(secret, revision=revision) as client, site.browser(secret) as browser:
+        await client.call("live_note", space_id=SPACE, content="x")
+        opened = await browser.post("/mcp", json=HELLO, headers=ACCEPT)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]} if revision == "legacy" else newest
+        last = session if revision == "legacy" else {"mcp-protocol-version": revision, "mcp-method": "tools/list"}
+        for number, delay in enumerate((0.0, 0.01, 0.02, 0.05, 0.1), 2):
+            with trio.move_on_after(delay):
+                async with browser.stream(
+                    "POST", "/mcp", json=call | {"id": number}, headers={**ACCEPT, **session}
+                ) as answer:
+                    assert answer.status_code == 200
+                    await answer.aread()
+            if revision == "legacy":
+                with trio.move_on_after(delay):
+                    async with browser.stream("GET", "/mcp", headers={**ACCEPT, **session}) as answer:
+                        assert answer.status_code == 200
+                        await site.app.replica.put(BANK, str(delay).encode())
+        answer = await browser.post("/mcp", json=ask("tools/list", _meta=meta), headers={**ACCEPT, **last})
+        assert answer.status_code == 200
 
 
 async def test_a_large_message_that_was_read_keeps_no_other_waiting() -> None:
