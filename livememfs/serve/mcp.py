@@ -34,7 +34,7 @@ from livememfs.records.own import HEAD, RECORDED, fenced
 from livememfs.serve import bank_tools, described
 from livememfs.serve.news import SECONDS, News, Still, named
 from livememfs.serve.prompts import PROMPTS
-from livememfs.serve.toolbox import Call, Tool
+from livememfs.serve.toolbox import Call, Tool, chosen
 from livememfs.serve.tools import TOOLS
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class McpServer:
             version=__version__,
             instructions=INSTRUCTIONS,
             cache_hints=dict.fromkeys(_LASTING, _LASTS),
-            get_tool_input_schema=self._schema_of,
+            get_tool_input_schema=lambda _: None,  # no parameter of a tool is repeated in a header
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_prompts=self._list_prompts,
@@ -201,18 +201,24 @@ class McpServer:
 
     # --- tools ------------------------------------------------------------------------------------------------
 
-    def _schema_of(self, name: str) -> Mapping[str, Any] | None:
-        return self._tools[name].input_schema(self._space) if name in self._tools else None
+    def _offered(self, context: Context) -> Mapping[str, Tool]:
+        """The tools of this request: who comes over HTTP may choose, as by `/mcp?tools=all`. BadRequest."""
+        wanted = context.request.query_params.get("tools", "") if context.request is not None else ""
+        return {one.name: one for one in chosen(TOOLS, wanted)} if wanted else self._tools
 
     async def _list_tools(self, context: Context, _: Paged) -> types.ListToolsResult:
         await self._wanted(context)
-        return types.ListToolsResult(tools=[described.tool(one, self._space) for one in self._tools.values()])
+        try:
+            offered = self._offered(context)
+        except LiveMemError as error:
+            raise MCPError(types.INVALID_PARAMS, _said(error)) from None
+        return types.ListToolsResult(tools=[described.tool(one, self._space) for one in offered.values()])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}
         self._calls += 1
         try:
-            answer = {RECORDED: HEAD, **await self._answer(context, self._tools, name, arguments)}
+            answer = {RECORDED: HEAD, **await self._answer(context, self._offered(context), name, arguments)}
         except LiveMemError as error:
             self._failed += 1
             return types.CallToolResult(content=[_text(_said(error))], is_error=True)
@@ -224,7 +230,7 @@ class McpServer:
         """What one of the tools, or of the prompts, answers. LiveMemError."""
         tool = known.get(name)
         if tool is None:
-            raise NotFound(path=f"{'tool' if known is self._tools else 'prompt'} {name[:80]!a}")
+            raise NotFound(path=f"{'prompt' if known is self._prompts else 'tool'} {name[:80]!a}")
         try:
             with trio.move_on_after(CALL_SECONDS if name not in LONG else float("inf")):
                 return await tool.call(await self._call(context), arguments)

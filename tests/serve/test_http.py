@@ -43,6 +43,7 @@ class Site:
 
     def __init__(self, app: App, server: HttpServer) -> None:
         self.app, self.server, self.url = app, server, server.url
+        self.path = "/mcp"
 
     @property
     def port(self) -> int:
@@ -71,7 +72,7 @@ class Site:
         async with (
             self.browser(token) as http,
             mcp.Client(
-                streamable_http_client(f"{self.url}/mcp", http_client=http), mode=revision, message_handler=hear
+                streamable_http_client(f"{self.url}{self.path}", http_client=http), mode=revision, message_handler=hear
             ) as session,
         ):
             yield Client(session)

@@ -276,6 +276,26 @@ async def test_what_is_offered_without_being_asked_for_is_the_core_which_adminis
     assert not [one.name for one in TOOLS if one.core and one.needs == "admin"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "offered"), [("", "core"), ("?tools=all", "all"), ("?tools=timeline,live_note", "live_note,timeline")]
+)
+async def test_over_http_a_client_chooses_its_tools_by_the_address(site: Site, wanted: str, offered: str) -> None:
+    site.path = f"/mcp{wanted}"
+    async with site.client(await site.token(), revision="auto") as client:
+        listed = {one.name for one in (await client.session.list_tools()).tools}
+        said = (await client.raw("timeline", project=SPACE)).content[0].text  # type: ignore[union-attr]  # it is a text
+    assert listed == {one.name for one in chosen(TOOLS, offered)}
+    assert ("there is no tool" in said) is (offered == "core")
+
+
+async def test_a_set_of_tools_that_is_none_is_refused_in_words(site: Site) -> None:
+    site.path = "/mcp?tools=all,live_note"
+    async with site.client(await site.token(), revision="auto") as client:
+        with pytest.raises(MCPError, match="there is no all"):
+            await client.session.list_tools()
+        assert "there is no all" in await client.refused("live_read", space_id=SPACE)
+
+
 async def test_prompts_tell_what_is_known_between_our_marks_and_what_to_do(open_client: OpenClient) -> None:
     async with open_client(tools="core") as client:
         await client.call("live_note", space_id=SPACE, content="we chose Postgres", category="decision")
