@@ -66,7 +66,7 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
         logger_factory=structlog.WriteLoggerFactory(lossy),  # a line is one write: other processes use the same file
         cache_logger_on_first_use=False,
     )
-    # pyfuse3, botocore and httpx speak through the standard library: their warnings matter, their chatter does not.
+    # pyfuse3, botocore and httpx2 speak through the standard library: their warnings matter, their chatter does not.
     logging.basicConfig(
         level=logging.WARNING, stream=cast("TextIO", _Public(lossy)), format="%(asctime)s %(name)s: %(message)s"
     )

@@ -18,11 +18,11 @@ from typing import Any
 from unittest.mock import patch
 from urllib.parse import unquote_to_bytes
 
+import mcp
 import pytest
 import structlog
 import trio
 from house import EDIT, SPACE, House, parts_of
-from mcp.shared.memory import create_connected_server_and_client_session
 
 from livememfs import log
 from livememfs.app import open_app
@@ -312,10 +312,10 @@ def _bytes_below(folder: Path) -> bytes:
 
 async def _all_doors(settings: Settings, mountpoint: Path, model: Model) -> tuple[bytes, dict[str, str]]:
     async with open_app(settings, mountpoint=mountpoint) as app, trio.open_nursery() as nursery:
-        server = mcp_server(app)
+        server = mcp_server(app, tools="all")
         nursery.start_soon(server.run)
         await spaces.create(app.replica, app.clock, SPACE)
-        async with create_connected_server_and_client_session(server.sdk) as session:
+        async with mcp.Client(server.sdk) as session:
             house = House(app, lambda tool, **given: session.call_tool(tool, given))
             await app.replica.put(f"{SPACE}/live/20260101T000000_x_todo_00000002.md", secret(FOREIGN).encode())
             await house.write("ordinary.txt", secret(ORDINARY))

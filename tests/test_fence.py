@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import mcp
 import pytest
 import trio
 from house import SPACE, House
-from mcp.shared.memory import create_connected_server_and_client_session
-from pydantic import AnyUrl
 
 from livememfs.app import open_app
 from livememfs.app.serving import mcp_server
@@ -67,7 +66,7 @@ async def ask(house: House, session: Any) -> dict[str, str]:
     for event, given in (("SessionStart", {}), ("UserPromptSubmit", {"prompt": "what about apples?"})):
         answer = json.loads(await house.hook(event, **given))
         told[event] = answer["hookSpecificOutput"]["additionalContext"]
-    read = await session.read_resource(AnyUrl(f"livememfs://bucket/{SPACE}/bank/2.md"))
+    read = await session.read_resource(f"livememfs://bucket/{SPACE}/bank/2.md")
     told["resource"] = read.contents[0].text
     return told
 
@@ -81,8 +80,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     async def all_of_it() -> dict[str, str]:
         async with open_app(settings, mountpoint=home) as app, trio.open_nursery() as nursery:
             await spaces.create(app.replica, app.clock, SPACE)
-            server = mcp_server(app)
-            async with create_connected_server_and_client_session(server.sdk) as session:
+            server = mcp_server(app, tools="all")
+            async with mcp.Client(server.sdk) as session:
                 house = House(app, lambda tool, **given: session.call_tool(tool, given))
                 await record(house)
                 await app.recall.prepare([SPACE], 10.0)

@@ -15,13 +15,14 @@ from livememfs.app import App
 from livememfs.app.visitor import Visitor
 from livememfs.serve import local
 from livememfs.serve.http import Address, HttpServer, application, names_of, session_manager
-from livememfs.serve.mcp import McpServer, Still
+from livememfs.serve.mcp import McpServer
+from livememfs.serve.news import Still
 from livememfs.serve.toolbox import chosen
 from livememfs.serve.tools import TOOLS
 
 
 def mcp_server(
-    app: App, *, tools: str = "all", agent: str = "", space: str = "", still: Still | None = None
+    app: App, *, tools: str = "core", agent: str = "", space: str = "", still: Still | None = None
 ) -> McpServer:
     """The MCP server of a bucket, for whoever this process serves; `still`: who they are, if they may not do all that
     the process may. BadRequest for a tool that is none.
@@ -38,7 +39,7 @@ def mcp_server(
 
 
 def http_server(
-    app: App, address: Address, *, allow_hosts: Sequence[str] = (), tools: str = "all", pages: bool = True
+    app: App, address: Address, *, allow_hosts: Sequence[str] = (), tools: str = "core", pages: bool = True
 ) -> HttpServer:
     """Everything over HTTP. Each request has a token of its own. UsageError for an address without a name."""
     mcp = mcp_server(app, tools=tools)

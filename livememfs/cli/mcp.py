@@ -28,7 +28,7 @@ def mcp(
     space: Annotated[
         str, typer.Option("--space", metavar="SPACE", help="The space meant where none is named; PATH in a mount.")
     ] = "",
-    tools: Annotated[str, typer.Option(metavar="SET", help="all, core, or names with commas.")] = "all",
+    tools: Annotated[str, typer.Option(metavar="SET", help="core, all, or names with commas.")] = "core",
     agent: Annotated[
         str,
         typer.Option(metavar="NAME", help="Who writes.  [default: what the client calls itself]", show_default=False),

@@ -30,7 +30,7 @@ def web(
 
     Whoever comes needs a token: `livememfs token create NAME`.
     """
-    listen(choice.load(), address, allow_host or [], "all", pages=True)
+    listen(choice.load(), address, allow_host or [], "core", pages=True)
 
 
 def listen(settings: Settings, address: str, names: list[str], tools: str, *, pages: bool) -> None:

@@ -6,6 +6,7 @@ refused, which a model can act on. Refuses to know any tool. Pure; any thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
@@ -15,6 +16,8 @@ from livememfs.errors import BadRequest
 
 _KINDS: Mapping[str, type | UnionType] = {"string": str, "integer": int, "number": int | float, "boolean": bool}
 _ITEMS: Mapping[str, tuple[str, type]] = {"array": ("string", str), "integers": ("integer", int)}
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+"""What no text has: all control characters but tabs and ends of lines and pages."""
 
 NAME = 255
 """Characters of a text of which nothing else is said: of names."""
@@ -61,7 +64,7 @@ class Parameter:
     def fault(self, value: Any) -> str:
         """What is wrong with a value; empty when nothing is."""
         if not self._is_kind(value):
-            return f"{self.name} is no {self.kind}"
+            return f"{self.name} is no {f'list of {_ITEMS[self.kind][0]}s' if self.kind in _ITEMS else self.kind}"
         parts = value if self.kind in _ITEMS else [value]
         if len(parts) > self.items:
             return f"{self.name} has {len(parts):,} values, and takes {self.items:,}"
@@ -72,14 +75,17 @@ class Parameter:
     def _fault_of_texts(self, texts: Sequence[str]) -> str:
         long = max(map(len, texts), default=0)
         if self.one_of:
-            odd = next((one for one in texts if one not in self.one_of), None)
+            other = next((one for one in texts if one not in self.one_of), None)
             some = "some" if self.kind == "array" else "one"
-            return f"{self.name} is {some} of {', '.join(self.one_of)}, not {odd[:SHOWN]!a}" if odd is not None else ""
+            return "" if other is None else f"{self.name} is {some} of {', '.join(self.one_of)}, not {other[:SHOWN]!a}"
         if long > self.longest:
             return f"{self.name} has {long:,} characters, and takes {self.longest:,}"
         if not all(map(_is_text, texts)):
             return f"{self.name} has half of a character (a lone surrogate), which no file can hold"
-        return ""
+        odd = next(filter(None, map(_CONTROL.search, texts)), None)
+        return (
+            f"{self.name} has the control character U+{ord(odd[0]):04X}, which no text has" if odd is not None else ""
+        )
 
     def _fault_of_numbers(self, numbers: Sequence[float]) -> str:
         odd = next((one for one in numbers if not self.least <= one <= self.most), None)  # what is no number is neither
@@ -117,14 +123,18 @@ def schema(parameters: Sequence[Parameter]) -> dict[str, Any]:
     }
 
 
-def checked(tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, Any], *, path: str) -> dict[str, Any]:
-    """The arguments that a model has given, where null is nothing. BadRequest names everything that is wrong."""
+def checked(
+    tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, Any], *, path: str, hidden: str = ""
+) -> dict[str, Any]:
+    """The arguments that a model has given, where null is nothing. BadRequest names everything that is wrong, and all
+    parameters but the `hidden` one, of which the model was not told.
+    """
     given = {name: value for name, value in arguments.items() if value is not None}
     known = {one.name: one for one in parameters}
     wrong = [f"{name[:SHOWN]} is none of its parameters" for name in given if name not in known]
     wrong += [f"{one.name} is missing" for one in parameters if one.required and one.name not in given]
     wrong += [fault for name in given if name in known and (fault := known[name].fault(given[name]))]
     if wrong:
-        advice = f"{tool} takes {', '.join(known) or 'nothing'}"
+        advice = f"{tool} takes {', '.join(name for name in known if name != hidden) or 'nothing'}"
         raise BadRequest(path=f"{path}: {tool}" if path else tool, detail="; ".join(wrong[:MOST_FAULTS]), advice=advice)
     return given

@@ -66,7 +66,7 @@ UNTIL = "_until_"
 _MEMORY_NAME = re.compile(r"([0-9]{8}T[0-9]{6})_([a-z]{1,32})_([0-9a-f]{8})(?:_until_([0-9]{8}T[0-9]{6}))?\.md")
 _ENTRY_KEY = re.compile(rf"[^/]+/{LEDGER}/([0-9]{{8}})\.json")
 _NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9._-]")
-_AGENT_MAX = 64
+AGENT_MAX = 64
 
 
 # --- building --------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def index_prefix(space: str, model: str) -> str:
     """`{space}/_index/{model}/`, with the slash: vectors that a model has made. A name that may not stand in a key is
     told from others by a digest.
     """
-    slug = _NOT_IN_SLUG.sub("-", model)[:_AGENT_MAX]
+    slug = _NOT_IN_SLUG.sub("-", model)[:AGENT_MAX]
     if slug != model or slug.startswith("."):
         slug = f"{slug.lstrip('.')}-{blake2b(model.encode(), digest_size=4).hexdigest()}"
     return f"{space}/{INDEX}/{slug}/"
@@ -204,7 +204,7 @@ def session_key(space: str, session: str, name: str = SESSION) -> str:
 
 def session_slug(session: str) -> str:
     """An agent's id of a session as it may stand in a key. Ids that may not are told from others by a digest."""
-    slug = _NOT_IN_SLUG.sub("-", session).strip(".-")[:_AGENT_MAX]
+    slug = _NOT_IN_SLUG.sub("-", session).strip(".-")[:AGENT_MAX]
     return slug if slug == session else f"{slug or 'session'}-{blake2b(session.encode(), digest_size=4).hexdigest()}"
 
 
@@ -243,7 +243,7 @@ def backup_prefix(space: str, stamp: str) -> str:
 
 def agent_slug(agent: str) -> str:
     """An agent's name as it may stand in a file name: `[A-Za-z0-9._-]`, 1 to 64 characters."""
-    slug = _NOT_IN_SLUG.sub("-", agent)[:_AGENT_MAX]
+    slug = _NOT_IN_SLUG.sub("-", agent)[:AGENT_MAX]
     return slug if any(character.isalnum() for character in slug) else "unknown"
 
 

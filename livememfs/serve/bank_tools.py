@@ -5,11 +5,13 @@ Owns what each answers. Refuses to decide who may call it: the toolbox does. Tri
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+from livememfs.cache.replica import Replica
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import BadRequest, NotFound, ObjectMissing
 from livememfs.pipelines import spaces
@@ -88,8 +90,12 @@ def _fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
 
 async def _bank(call: Call, space: str) -> list[ObjectInfo]:
     await spaces.require_space(call.replica, space)
-    items = await call.replica.walk(keys.bank_prefix(space))
-    return [item for item in items if keys.parse(item.key).kind == "bank"]
+    return await files_of(call.replica, space)
+
+
+async def files_of(replica: Replica, space: str) -> list[ObjectInfo]:
+    """The files of a bank."""
+    return [item for item in await replica.walk(keys.bank_prefix(space)) if keys.parse(item.key).kind == "bank"]
 
 
 def _modified(item: ObjectInfo) -> str:
@@ -105,8 +111,10 @@ async def bank_consolidate(
     options = RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes)
     ticket = runs.touch(space_id, options)
     outcome: dict[str, Any] = {}
-    async for outcome in runs.wait(space_id, ticket):
-        await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
+    waiting = cast(AsyncGenerator[dict[str, Any]], runs.wait(space_id, ticket))
+    async with aclosing(waiting) as outcomes:  # a client may go away meanwhile
+        async for outcome in outcomes:
+            await call.progress(str(outcome.get("phase") or outcome.get("state", "")))
     diff = runs.diff(space_id) if dry_run and outcome.get("state") == "ok" else None
     return {**outcome, **({"diff": diff} if diff is not None else {})}
 

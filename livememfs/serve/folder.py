@@ -345,5 +345,5 @@ TOOL = Tool(
     ),
     {"text": "string"},
     memory,
-    effect="destroys",
+    effect="changes",
 )

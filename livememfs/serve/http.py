@@ -6,7 +6,6 @@ guard stands around all of it. Refuses to listen beyond this machine without a n
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -15,7 +14,6 @@ from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import structlog
 import trio
 from starlette.applications import Starlette
@@ -185,15 +183,8 @@ class HttpServer:
         return self._app.statistics()
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """Whether what the SDK logs is worth a line: it takes a client's leaving for an error, with a traceback."""
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
-
-
 def session_manager(mcp: McpServer) -> StreamableHTTPSessionManager:
     """The SDK's keeper of sessions over HTTP."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    logging.getLogger("mcp.server.streamable_http").addFilter(_is_news)
     return StreamableHTTPSessionManager(mcp.sdk, max_sessions=SESSIONS, session_idle_timeout=SESSION_SECONDS)

@@ -103,14 +103,14 @@ async def _messages(stream: trio.SocketStream) -> AsyncIterator[tuple[Any, Any]]
                 try:
                     if not await shape.fits(line):
                         raise ValueError("a message has too many parts, or too deep ones")
-                    await into.send(SessionMessage(types.JSONRPCMessage.model_validate_json(line)))
+                    await into.send(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
                 except ValueError as error:
                     await into.send(error)
 
     async def write() -> None:
         async with out:
             async for message in out:
-                text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stream.send_all(text.encode() + b"\n")
 
     async def quietly(work: Any) -> None:

@@ -8,7 +8,7 @@ thread only.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ from livememfs.pipelines import spaces, tools
 from livememfs.pipelines.parameters import QUESTION, Parameter
 from livememfs.pipelines.tools import Desk
 from livememfs.recall.query import parse
-from livememfs.recall.service import Recall
+from livememfs.recall.service import Answer, Recall
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
@@ -50,16 +50,8 @@ async def search_memory(
     """Search everything that is kept, by words and by meaning."""
     from livememfs.recall.page import snippet  # with the index, which needs numpy
 
-    asked = parse(query, now=call.clock.now())
-    for key, values in (("type", [type] if type else []), ("concept", concepts), ("file", files)):
-        asked = asked.narrowed(key, *values) if values else asked
-    asked = replace(asked, limit=min(asked.limit or limit, MOST_FOUND))
-    if project:
-        await spaces.require_space(call.replica, project)
-        seen: Sequence[str] = (project,)
-    else:
-        seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
-    answer = await _recall(call).ask(asked, tuple(seen), anew=True)
+    narrowed = {"type": [type] if type else [], "concept": concepts, "file": files}
+    answer = await ask(call, query, project, narrowed, limit)
     found = await in_thread(
         lambda: [
             {
@@ -76,6 +68,22 @@ async def search_memory(
         ]
     )
     return {"results": found, "notes": [*answer.query.doubts, *answer.notes, *answer.found.remarks]}
+
+
+async def ask(
+    call: Call, question: str, project: str = "", narrowed: Mapping[str, Sequence[str]] | None = None, limit: int = 10
+) -> Answer:
+    """What is found in a project, or in all that the caller sees."""
+    asked = parse(question, now=call.clock.now())
+    for key, values in (narrowed or {}).items():
+        asked = asked.narrowed(key, *values) if values else asked
+    asked = replace(asked, limit=min(asked.limit or limit, MOST_FOUND))
+    if project:
+        await spaces.require_space(call.replica, project)
+        seen: Sequence[str] = (project,)
+    else:
+        seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
+    return await _recall(call).ask(asked, tuple(seen), anew=True)
 
 
 def _recall(call: Call) -> Recall:

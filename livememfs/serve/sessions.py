@@ -26,7 +26,7 @@ MOST = 1_000
 MOST_OF_A_TOKEN = 250
 IDLE_SECONDS = 600.0
 """After which a session that nobody uses is ended; its client opens another."""
-HEADER = "mcp-session-id"
+HEADER, VERSION = "mcp-session-id", "mcp-protocol-version"
 
 
 @dataclass(eq=False)
@@ -65,7 +65,8 @@ class Sessions:
         if len(message.get("body", b"")) < LARGE:
             await self._pass_on(scope, _first(message, receive), send)
             return
-        # What parses it holds the thread for some milliseconds. Its turn ends when it is answered that it was read.
+        # What parses it holds the thread for some milliseconds. Its turn ends when it is answered that it was read, or
+        # when it is asked whether the client is still there.
         turn = object()
         await self._turn.acquire_on_behalf_of(turn)
 
@@ -73,8 +74,12 @@ class Sessions:
             self._end_turn(turn)
             await send(message)
 
+        async def more() -> Message:
+            self._end_turn(turn)
+            return await receive()
+
         try:
-            await self._pass_on(scope, _first(message, receive), heard)
+            await self._pass_on(scope, _first(message, more), heard)
         finally:
             self._end_turn(turn)
 
@@ -83,8 +88,13 @@ class Sessions:
             self._turn.release_on_behalf_of(turn)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        name = Headers(scope=scope).get(HEADER)
-        if name is None:
+        from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+        headers = Headers(scope=scope)
+        name, version = headers.get(HEADER), headers.get(VERSION)
+        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+            await self._manager.handle_request(scope, receive, send)  # the newest revision has no sessions
+        elif name is None:
             await self._begin(scope, scope["state"]["holder"], receive, send)
         else:
             await self._go_on(name, scope, receive, send)

@@ -90,7 +90,7 @@ class Tool:
     :returns: the fields of the answer with JSON's words for them
     :needs:   the permission for it, in the space it is about
     :about:   the parameter that names the space; empty for what concerns the bucket or finds its spaces by itself
-    :effect:  what it does to what is kept
+    :effect:  what it does to what is kept: who destroys twice destroys no more, who changes twice may
     :core:    whether it belongs to the small set
     """
 
@@ -124,7 +124,7 @@ class Tool:
         given = dict(arguments)
         if self.about and call.space and given.get(self.about) is None:
             given = {**given, self.about: call.space}
-        given = checked(self.name, self.parameters, given, path="")
+        given = checked(self.name, self.parameters, given, path="", hidden=self.about if call.space else "")
         if self.about and self.about in given:
             call.access.require(check_space(given[self.about]), self.needs)
         elif self.needs == "admin":
@@ -151,14 +151,16 @@ def check_path(text: str, what: str) -> str:
 
 
 def chosen(tools: Sequence[Tool], wanted: str) -> tuple[Tool, ...]:
-    """The tools of a set: `all`, `core`, or names with commas. BadRequest for a name that is none."""
-    if wanted in ("all", ""):
+    """The tools of a set: `core` (also where none is said), `all`, or names with commas. BadRequest for a name that is
+    none.
+    """
+    if wanted == "all":
         return tuple(tools)
-    if wanted == "core":
+    if wanted in ("core", ""):
         return tuple(one for one in tools if one.core)
     known = {one.name: one for one in tools}
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise BadRequest(path="tools", detail=f"there is no {', '.join(unknown)}", advice="use all, core, or names")
+        raise BadRequest(path="tools", detail=f"there is no {', '.join(unknown)}", advice="use core, all, or names")
     return tuple(known[name] for name in names)

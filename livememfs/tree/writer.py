@@ -9,29 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+from livememfs.records import agentnames
 from livememfs.records.own import ASKING
 
-KNOWN_AGENTS = frozenset(
-    {
-        "aider",
-        "amp",
-        "claude",
-        "cline",
-        "codex",
-        "continue",
-        "copilot",
-        "crush",
-        "cursor",
-        "cursor-agent",
-        "gemini",
-        "goose",
-        "opencode",
-        "qwen",
-        "roo",
-        "windsurf",
-        "zed",
-    }
-)
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash"})
 _VARIABLE = "LIVEMEMFS_AGENT"
 _DEPTH = 24
@@ -92,14 +72,14 @@ def _by_ancestors(pid: int, proc: Path) -> str:
 def _agent_name(process: Path) -> str:
     """The known agent that this process is, or an empty string. Interpreters are judged by what they run."""
     comm = _read(process / "comm").decode("utf-8", "replace").strip()
-    if comm in KNOWN_AGENTS:
-        return comm
+    if agent := agentnames.of_process(comm):
+        return agent
     words = _read(process / "cmdline").decode("utf-8", "replace").split("\0")[:3]
     for index, word in enumerate(words):
-        stem = PurePosixPath(word).name.removesuffix(".js").removesuffix(".py")
-        if stem in KNOWN_AGENTS:
-            return stem
-        if index == 0 and stem.rstrip("0123456789.") not in _INTERPRETERS:
+        name = PurePosixPath(word).name
+        if agent := agentnames.of_process(name):
+            return agent
+        if index == 0 and name.rstrip("0123456789.") not in _INTERPRETERS:
             break
     return ""
 

@@ -66,7 +66,7 @@ class Asked:
 
     name: str
     method: str = "GET"
-    path: str = "/mcp"
+    path: str = "/mcp?tools=all"
     body: bytes = b""
     session: bool = False
     headers: dict[str, str] = field(default_factory=dict)

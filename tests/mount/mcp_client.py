@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import getpass
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2 as httpx
+import mcp
 from machine import ROOT
-from mcp import ClientSession, StdioServerParameters
+from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -23,7 +25,7 @@ FACT = "David lives in Toulouse"
 class Client:
     """A session that notes which tools were called."""
 
-    def __init__(self, session: ClientSession) -> None:
+    def __init__(self, session: mcp.Client) -> None:
         self.session = session
         self.called: set[str] = set()
 
@@ -31,26 +33,29 @@ class Client:
         """The answer of a tool that must not fail; the SDK has checked it against the tool's schema."""
         self.called.add(tool)
         result = await self.session.call_tool(tool, arguments)
-        assert not result.isError, f"{tool}: {result.content}"
-        assert result.structuredContent is not None
-        return result.structuredContent
+        assert not result.is_error, f"{tool}: {result.content}"
+        assert result.structured_content is not None
+        return result.structured_content
 
     async def refused(self, tool: str, /, **arguments: Any) -> str:
         """What a tool says that must refuse."""
         self.called.add(tool)
         result = await self.session.call_tool(tool, arguments)
-        assert result.isError, f"{tool}: {result.structuredContent}"
+        assert result.is_error, f"{tool}: {result.structured_content}"
         return str(result.content)
 
 
 @asynccontextmanager
-async def over_stdio(environment: Mapping[str, str], *options: str) -> AsyncIterator[Client]:
-    """`livememfs mcp`, started as an agent starts it."""
+async def over_stdio(environment: Mapping[str, str], *options: str, revision: str = "auto") -> AsyncIterator[Client]:
+    """`livememfs mcp`, started as an agent starts it, which has nothing to say beside the protocol."""
     command = ["-k", "5", "300", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs", "mcp"]
+    options = options if "--tools" in options else ("--tools", "all", *options)
     parameters = StdioServerParameters(command="timeout", args=[*command, *options], env=dict(environment), cwd=ROOT)
-    async with stdio_client(parameters) as (received, sent), ClientSession(received, sent) as session:
-        await session.initialize()
-        yield Client(session)
+    with tempfile.TemporaryFile("w+") as said:
+        async with mcp.Client(stdio_client(parameters, errlog=said), mode=revision) as session:
+            yield Client(session)
+        said.seek(0)
+        assert said.read() == ""
 
 
 @asynccontextmanager
@@ -59,10 +64,8 @@ async def over_http(url: str, token: str) -> AsyncIterator[Client]:
     headers = {"authorization": f"Bearer {token}"}
     async with (
         httpx.AsyncClient(headers=headers, timeout=60, trust_env=False) as http,
-        streamable_http_client(f"{url}/mcp", http_client=http) as (received, sent, _),
-        ClientSession(received, sent) as session,
+        mcp.Client(streamable_http_client(f"{url}/mcp", http_client=http)) as session,
     ):
-        await session.initialize()
         yield Client(session)
 
 

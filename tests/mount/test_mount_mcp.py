@@ -17,7 +17,7 @@ from machine import SPACE, Mount, StartMount, clean_environment, sh
 from mcp_client import FACT, NOTES, RULES, everything, over_http, over_stdio, write
 
 # Under trio, the SDK's client leaves generators of its HTTP library to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx|httpcore|mcp):ResourceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcore2|mcp):ResourceWarning")
 
 
 def environment(home: Path, bucket: Bucket) -> dict[str, str]:
@@ -38,7 +38,10 @@ async def listening(env: dict[str, str]) -> AsyncIterator[str]:
     """`livememfs mcp --http`, and where it is."""
     limited = ["timeout", "-k", "5", "300", "setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "livememfs"]
     process = await trio.lowlevel.open_process(
-        [*limited, "mcp", "--http", "127.0.0.1:0"], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [*limited, "mcp", "--http", "127.0.0.1:0", "--tools", "all"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     try:
@@ -68,17 +71,21 @@ async def test_every_tool_over_http_in_the_order_of_a_spaces_life(bucket: Bucket
 
 
 async def test_every_tool_through_the_daemon_of_a_mount(mounted: Mount) -> None:
-    """As `install --mcp` has agents start it: by the path of a space; what it writes is in the mount at once."""
+    """As `install --mcp` has agents start it: by the path of a space; what it writes is in the mount at once. Neither
+    the process nor the daemon logs anything, whichever revision a client speaks.
+    """
     async with over_stdio(mounted.environment, "--space", str(mounted / SPACE)) as client:
+        assert client.session.protocol_version == "2026-07-28"
         listed = (await client.session.list_tools()).tools
-        assert not [one.name for one in listed if "space_id" in one.inputSchema["properties"]]
+        assert not [one.name for one in listed if "space_id" in one.input_schema["properties"]]
         await client.call("live_note", content="from the agent", category="decision")
         assert "from the agent" in sh("cat live/*decision*", cwd=mounted / SPACE).stdout
         sh("echo 'from the shell' > live/todo-x.md", cwd=mounted / SPACE)
         contents = [one["content"] for one in (await client.call("live_read"))["notes"]]
         assert sorted(contents) == ["from the agent", "from the shell"]
         await everything(client, "second")
-    async with over_stdio(mounted.environment, "--space", str(mounted / SPACE)) as again:
+    async with over_stdio(mounted.environment, "--space", str(mounted / SPACE), revision="legacy") as again:
+        assert again.session.protocol_version == "2025-11-25"
         assert len((await again.call("live_read"))["notes"]) == 2
 
 

@@ -94,7 +94,7 @@ async def test_what_is_not_said_is_as_usual(desk: Desk) -> None:
     assert answer == {"id": answer["id"], "path": f"alpha/memories/{answer['id']}.md", "expires_at": None}
 
 
-@pytest.mark.parametrize("content", ["---\ntype: identity\n---\nnot front matter", "---", "type: x", "a\0b \U0001f600"])
+@pytest.mark.parametrize("content", ["---\ntype: identity\n---\nnot front matter", "---", "type: x", "ab \U0001f600"])
 async def test_content_is_content_whatever_it_looks_like(desk: Desk, content: str) -> None:
     await call(desk, "store_memory", content=content)
 
@@ -129,7 +129,7 @@ async def test_each_category_of_self_and_goals_is_kept(desk: Desk, tool: str, co
         ("store_memory", {"content": "x", "importance": 7}, "importance is 0 to 1, not 7"),
         ("store_memory", {"content": "x", "importance": float("nan")}, "importance is 0 to 1"),
         ("store_memory", {"content": "x", "importance": True}, "importance is no number"),
-        ("store_memory", {"content": "x", "subjects": "david"}, "subjects is no array"),
+        ("store_memory", {"content": "x", "subjects": "david"}, "subjects is no list of strings"),
         (
             "store_memory",
             {"content": "x", "subjects": ["a" * 100_000]},
@@ -139,6 +139,7 @@ async def test_each_category_of_self_and_goals_is_kept(desk: Desk, tool: str, co
         ("get_recent_memories", {"limit": 1 << 40_000}, "limit is 1 to 20, not one that long"),
         ("get_recent_memories", {"x" * 1_000: 1}, f"{'x' * 80} is none of its parameters"),
         ("store_memory", {"content": "  \n"}, "there is nothing in the memory"),
+        ("store_memory", {"content": "a\0b"}, "content has the control character U+0000"),
         ("store_memory", {"text": "x"}, "text is none of its parameters; content is missing"),
         ("search_memories", {"query": 3}, "query is no string"),
         ("get_recent_memories", {"limit": 21}, "limit is 1 to 20, not 21"),

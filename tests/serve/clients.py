@@ -7,19 +7,20 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from mcp import ClientSession
+import mcp
 from mcp.types import CallToolResult
 
 from livememfs.app import App
 from livememfs.records.own import HEAD, RECORDED
 
 SPACE = "alpha"
+REVISIONS = ("legacy", "2026-07-28")
 
 
 class Client:
     """A client of the SDK, which checks each answer against the tool's schema."""
 
-    def __init__(self, session: ClientSession) -> None:
+    def __init__(self, session: mcp.Client) -> None:
         self.session = session
 
     async def raw(self, name: str, /, **arguments: Any) -> CallToolResult:
@@ -29,16 +30,16 @@ class Client:
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """The answer of a tool that must not fail."""
         result = await self.raw(name, **arguments)
-        assert not result.isError, result.content[0].text  # type: ignore[union-attr]  # failures are texts
-        assert result.structuredContent is not None
-        assert next(iter(result.structuredContent.items())) == (RECORDED, HEAD)
-        assert json.loads(result.content[0].text) == result.structuredContent  # type: ignore[union-attr]  # it is a text
-        return result.structuredContent
+        assert not result.is_error, result.content[0].text  # type: ignore[union-attr]  # failures are texts
+        assert result.structured_content is not None
+        assert next(iter(result.structured_content.items())) == (RECORDED, HEAD)
+        assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]  # it is a text
+        return result.structured_content
 
     async def refused(self, name: str, /, **arguments: Any) -> str:
         """What a tool says that must refuse."""
         result = await self.raw(name, **arguments)
-        assert result.isError, result.structuredContent
+        assert result.is_error, result.structured_content
         return str(result.content[0].text)  # type: ignore[union-attr]  # as above
 
 

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import mcp
 import pytest
-from clients import SPACE, Client, OpenClient
-from mcp.shared.memory import create_connected_server_and_client_session
+from clients import REVISIONS, SPACE, Client, OpenClient
 
 from livememfs.app import App, open_app
-from livememfs.app.serving import mcp_server
 from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.records.access import EVERYTHING, Access
@@ -36,8 +35,14 @@ async def app(settings: Settings) -> AsyncIterator[App]:
         yield opened
 
 
+@pytest.fixture(params=REVISIONS)
+def revision(request: pytest.FixtureRequest) -> str:
+    """How a client of the SDK begins: with a handshake, or as the newest revision has it."""
+    return str(request.param)
+
+
 @pytest.fixture
-def open_client(app: App) -> OpenClient:
+def open_client(app: App, revision: str) -> OpenClient:
     """`async with open_client(access) as client`: a client that may do what `access` says."""
 
     @asynccontextmanager
@@ -46,13 +51,7 @@ def open_client(app: App) -> OpenClient:
             return access
 
         server = McpServer(app.tree, app.tokens, tools=chosen(TOOLS, tools), local=still, space=space)
-        async with create_connected_server_and_client_session(server.sdk) as session:
+        async with mcp.Client(server.sdk, mode=revision) as session:
             yield Client(session)
 
     return opened
-
-
-@pytest.fixture
-def server(app: App) -> McpServer:
-    """The server as the command would build it."""
-    return mcp_server(app)

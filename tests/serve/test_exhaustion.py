@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import pytest
 import trio
 import trio.testing

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 import pytest
 import trio
 from web_site import ALPHA, BETA, MEMORY, MOMENT, NOTE, OF_ALPHA, READER, SECRET, Browser, Page, note, opened, put

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2 as httpx
 from starlette.applications import Starlette
 
 from livememfs.app import App, open_app

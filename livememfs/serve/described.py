@@ -1,0 +1,65 @@
+"""How the tools, the prompts and the files of a bank are described to a client of MCP.
+
+Owns the words of the protocol for what they do to what is kept. Refuses to know a caller. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mcp import types
+
+from livememfs.serve.news import SCHEME, uri_of
+from livememfs.serve.toolbox import Effect, Tool
+from livememfs.store.base import ObjectInfo
+
+
+def _hints(*, reads: bool = False, destroys: bool = False, same_twice: bool = False) -> types.ToolAnnotations:
+    """Each of them said, whatever a client assumes. Nothing reaches beyond the bucket."""
+    return types.ToolAnnotations(
+        read_only_hint=reads, destructive_hint=destroys, idempotent_hint=same_twice, open_world_hint=False
+    )
+
+
+_HINTS: Mapping[Effect, types.ToolAnnotations] = {
+    "reads": _hints(reads=True, same_twice=True),
+    "adds": _hints(),
+    "changes": _hints(destroys=True),
+    "destroys": _hints(destroys=True, same_twice=True),
+}
+BANK_FILE = types.ResourceTemplate(
+    uri_template=f"{SCHEME}://bucket/{{space}}/bank/{{+filename}}",
+    name="bank file",
+    title="Bank file",
+    mime_type="text/markdown",
+)
+
+
+def tool(one: Tool, space: str = "") -> types.Tool:
+    """A tool as the protocol has it."""
+    return types.Tool(
+        name=one.name,
+        title=_title(one),
+        description=one.purpose,
+        input_schema=one.input_schema(space),
+        output_schema=one.output_schema(),
+        annotations=_HINTS[one.effect],
+    )
+
+
+def prompt(one: Tool, space: str = "") -> types.Prompt:
+    """A prompt as the protocol has it."""
+    arguments = [
+        types.PromptArgument(name=given.name, description=given.says, required=given.required)
+        for given in one.taken(space)
+    ]
+    return types.Prompt(name=one.name, title=_title(one), description=one.purpose, arguments=arguments)
+
+
+def _title(one: Tool) -> str:
+    return one.name.replace("_", " ").capitalize()
+
+
+def resource(item: ObjectInfo) -> types.Resource:
+    """A bank file as the protocol has it."""
+    return types.Resource(uri=uri_of(item.key), name=item.key, mime_type="text/markdown", size=item.size)

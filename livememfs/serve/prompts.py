@@ -1,0 +1,87 @@
+"""Prompts: what a person asks for by a name, as their program offers it (`/recall`), and what the model is then told.
+
+Owns the three texts. What is recorded stands in them between the marks of recorded data. A prompt is a tool that
+answers a text, so arguments and permissions are checked as a tool's are. Refuses to write anything: the model does, by
+the tools. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from livememfs.concurrency import in_thread
+from livememfs.pipelines.parameters import QUESTION, Parameter
+from livememfs.serve import recall_tools
+from livememfs.serve.toolbox import Answered, Call, JsonKind, Tool
+
+LONGEST = 8_000
+"""Characters of what is to be remembered; more is a file."""
+_SPACE = Parameter("space_id", "the space")
+_TEXT: Mapping[str, JsonKind] = {"text": "string"}
+
+
+async def recall(call: Call, question: str, space_id: str = "") -> Answered:
+    """What is known that fits a question, and the question."""
+    from livememfs.recall.page import page  # with the index, which needs numpy
+
+    answer = await recall_tools.ask(call, question, space_id)
+    paths = [hit.record.key for hit in answer.found.hits]
+    told = await in_thread(partial(page, answer.query, answer.found, paths, notes=answer.notes))
+    rules = (
+        "Answer the question from the recorded data above, and name the paths that you rely on. Where it does not say,"
+        " search with other words before you guess, and say what is not known."
+    )
+    return {"text": f"{told}\n{rules}\n\nQuestion: {question}\n"}
+
+
+async def remember(call: Call, what: str, space_id: str = "") -> Answered:
+    """How to keep something."""
+    rules = (
+        f"Keep what follows in the shared memory{_of(call, space_id)}. One lasting fact about people, projects or"
+        " preferences: store_memory. Anything else: live_note, with the category that fits. One call for each thing,"
+        " in words that are understood without this conversation, with names and dates, and without credentials."
+        " Then say in one line what is kept."
+    )
+    return {"text": f"{rules}\n\n{what}\n"}
+
+
+async def handover(call: Call, space_id: str) -> Answered:
+    """What the next agent would be shown, and how to complete it."""
+    context = (await recall_tools.get_project_context(call, space_id))["context"]
+    rules = (
+        "Hand the work over to the next agent, who sees what is recorded above and nothing of this conversation. Write"
+        f" one note with live_note{_of(call, space_id)}, category progress, with three parts: what was done (files,"
+        " commands, results), what is open (failures, questions), what comes next. Leave out what is recorded already."
+        " Write each decision that is not recorded as a note of its own, category decision, with its reason."
+    )
+    return {"text": f"{context}\n{rules}\n"}
+
+
+def _of(call: Call, space: str) -> str:
+    return f" (space {space})" if space and not call.space else ""
+
+
+PROMPTS: tuple[Tool, ...] = (
+    Tool(
+        "recall",
+        "Answer a question from what is remembered.",
+        (Parameter("question", "in any words", required=True, longest=QUESTION), _SPACE),
+        _TEXT,
+        recall,
+    ),
+    Tool(
+        "remember",
+        "Keep something for later sessions and other agents.",
+        (Parameter("what", "in any words", required=True, longest=LONGEST), _SPACE),
+        _TEXT,
+        remember,
+    ),
+    Tool(
+        "handover",
+        "Leave the next agent what was done, what is open and what comes next.",
+        (Parameter("space_id", "the space", required=True),),
+        _TEXT,
+        handover,
+    ),
+)
