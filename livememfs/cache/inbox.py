@@ -41,11 +41,12 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How many events wait, how many characters they are, and which came first."""
+    """How many events wait, how many characters they are, and which came first and last."""
 
     number: int
     size: int
     first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -129,12 +130,13 @@ class Inbox:
         found: dict[tuple[str, str], dict[str, Standing]] = {}
         rows = self._database.rows(
             # The index has all of it: of a day without a model thousands may wait, and each event asks.
-            "SELECT space, session, kind, count(*), sum(min(size, ?)), min(seq) FROM event INDEXED BY event_waiting"
+            "SELECT space, session, kind, count(*), sum(min(size, ?)), min(seq), max(seq)"
+            " FROM event INDEXED BY event_waiting"
             " WHERE state = 'waiting' GROUP BY space, session, kind",
             (most,),
         )
-        for space, session, kind, number, size, first in rows:
-            found.setdefault((space, session), {})[kind] = Standing(number, size, first)
+        for space, session, kind, *counted in rows:
+            found.setdefault((space, session), {})[kind] = Standing(*counted)
         return found
 
     def tries(self, seq: int) -> int:
