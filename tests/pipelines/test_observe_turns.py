@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import pytest
 import trio
-from observe_world import World, run
+from observe_world import SESSION, SPACE, World, run
 
 from livememfs.pipelines.observe import NOTHING_NEW
 from livememfs.pipelines.observe_ask import ObserveSettings
+from livememfs.recall import pending
+from livememfs.recall.context import BUDGET, ContextPages
+from livememfs.records.own import END, HEAD
+from livememfs.records.size import tokens
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.testing.observer import events_in, observation, observing, summary, wants_summary
 
@@ -205,3 +209,94 @@ def test_a_session_that_ended_while_no_model_answers_is_asked_for_when_one_does(
 
     with ScriptedLLM(responder=lambda one: observing(one) if state["up"] else Scripted("down", status=503)) as llm:
         run(main, llm, settings=ObserveSettings(idle=1.0))
+
+
+# --- what the next session is told meanwhile ------------------------------------------------------------------------
+
+
+async def work(world: World) -> None:
+    """A turn: asked, done, failed, said."""
+    await world.say("start", "startup")
+    await world.say("prompt", "Mend the login")
+    await world.tool(1)
+    await world.tool(2, "Bash", input={"command": "npm test"}, output={"error": "Exit code 1\n2 of 9"}, failed=True)
+    await world.tool(3, "Write", input={"file_path": "/p/src/b.py"}, failed=True, output={"error": "read-only"})
+    await world.tool(4, "Bash", input={"command": "git status"}, output="clean")
+    await world.say("said", "I looked around", subagent="a1")
+    await world.say("stop", f"{DECISION}\n{END}")
+
+
+TOLD = f"""\
+{pending.TITLE}
+Session {SESSION}, claude, 2026-02-20 14:00 UTC:
+- Asked: "Mend the login"
+- Last words: "{DECISION} (/livememfs]"
+- Changed: src/f1.py
+- Ran: `npm test` (failed: Exit code 1 2 of 9); `Write src/b.py` (failed: read-only); `git status`
+"""
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["answers", "hangs"])
+def test_a_session_that_begins_a_second_after_a_stop_knows_what_the_last_was_about(hangs: bool) -> None:
+    """Without any call of a model, and while one hangs; once it is observed, what came of it is told instead."""
+
+    async def main(world: World) -> None:
+        pages = ContextPages(world.replica, world.clock)
+        await work(world)
+        await trio.sleep(1)
+        page = await pages.page(SPACE)
+        assert llm.requests == []
+        assert TOLD in page
+        assert page.startswith(HEAD)
+        assert page.count(END) == 1
+        assert await pages.page(SPACE) == page  # the same bytes
+        await world.say("start", "startup", session="next")
+        await trio.sleep(1)
+        assert len(llm.requests) == 1
+        if hangs:
+            assert await pages.page(SPACE) == page
+            llm.release()
+        await world.settled()
+        page = await pages.page(SPACE)
+        assert pending.TITLE not in page
+        assert "The login was mended" in page
+
+    def responder(request: LLMRequest) -> Scripted:
+        return Scripted(observing(request), hold=hangs)
+
+    with ScriptedLLM(responder=responder) as llm:
+        run(main, llm)
+
+
+def test_what_is_not_observed_is_told_while_the_bucket_is_away_and_after_a_crash_of_the_model() -> None:
+    async def main(world: World) -> None:
+        pages = ContextPages(world.replica, world.clock)
+        world.away(True)
+        await work(world)
+        await trio.sleep(1)
+        assert TOLD in await pages.page(SPACE, 1.5)
+        world.away(False)
+        await trio.sleep(3_600)
+        assert world.events().failed
+        assert TOLD in await pages.page(SPACE)
+        await trio.sleep(8 * 86_400)
+        assert pending.TITLE not in await pages.page(SPACE)  # nobody asked a model for it in a week
+
+    with ScriptedLLM(responder=lambda _: Scripted("down", status=503)) as llm:
+        run(main, llm, settings=ObserveSettings(outages=2))
+
+
+@pytest.mark.parametrize("budget", [300, BUDGET])
+def test_however_much_is_not_observed_a_page_keeps_to_its_budget(budget: int) -> None:
+    async def main(world: World) -> None:
+        for session in range(9):
+            await world.say("prompt", "\u6f22" * 5_000, session=f"s-{session}")
+            for number in range(30):
+                await world.tool(number, "Bash", session=f"s-{session}", input={"command": "x" * 900}, failed=True)
+            await world.say("stop", "word " * 5_000, session=f"s-{session}")
+        page = await ContextPages(world.replica, world.clock, budget=budget).page(SPACE)
+        assert "Session s-8" in page
+        assert tokens(page) <= budget
+
+    with ScriptedLLM(responder=lambda _: Scripted("down", status=503)) as llm:
+        run(main, llm)
