@@ -57,7 +57,7 @@ READS_JSON = {
     "livememfs/recall/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounts.py",
     "livememfs/agents/install/jsontext.py", "livememfs/agents/install/record.py",
     # what somebody asks, and what a model or a daemon answers
-    "livememfs/agents/contract.py", "livememfs/agents/cursor.py", "livememfs/tree/sessions.py",
+    "livememfs/agents/contract.py", "livememfs/tree/sessions.py",
     "livememfs/tree/exchange.py", "livememfs/pipelines/options.py", "livememfs/pipelines/observe_reply.py",
     "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mount.py", "livememfs/cli/runs.py",
     "livememfs/cli/selftest.py", "livememfs/cli/status.py", "livememfs/testing/llm.py",

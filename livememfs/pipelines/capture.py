@@ -151,6 +151,8 @@ class Capture:
             clean = replace(clean, text=asked(text.text))
         clean = self._judged(said, clean)
         parts = (clean.kind, clean.tool, given, gave, text.text, *filter(None, [clean.occasion]))
+        if clean.kind == "said":  # by the words alone: an agent may tell them as it speaks and as it stops
+            parts = ("said", clean.subagent, clean.text)
         return clean, found, clean.id or digest_id(*parts)
 
     def _judged(self, said: Said, clean: Said) -> Said:

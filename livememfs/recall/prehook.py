@@ -152,6 +152,12 @@ class Prehook:
             self._used(space, [one.id for one in answer.told.emitted if one.section != "live"])
         return answer
 
+    async def forget(self, space: str, session: str) -> None:
+        """What a session was told is no longer before its model, so it may be told again."""
+        self._sessions.pop((space, session), None)
+        state, now = Session.from_json(None).to_json(), int(self._clock.now().timestamp())
+        await trio.to_thread.run_sync(self._told.keep, space, session, state, now)
+
     def _session(self, space: str, name: str) -> tuple[Session, trio.Lock]:
         found = self._sessions.pop((space, name), None)
         if found is None:
