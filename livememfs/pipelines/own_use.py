@@ -116,6 +116,10 @@ class OwnUse:
     def _mentions(self, text: str) -> bool:
         return self.mounted in text or _NAME.search(text) is not None or basename(self.mounted) in text
 
+    def _has(self, word: str) -> bool:
+        """Whether the path of the mount, or of something in it, stands in a word."""
+        return re.search(rf"{re.escape(self.mounted)}(?![\w.-])", word) is not None
+
     def _run(self, script: str, seen: _Seen) -> None:
         for words, targets in _commands(_HEREDOC.sub(r"\3\n", script)):
             for target, writes in targets:
@@ -136,15 +140,15 @@ class OwnUse:
         elif program == "livememfs":
             seen.read = True
         elif program in _SAYS:
-            seen.read |= any(self.mounted in word for word in words)
+            seen.read |= any(map(self._has, words))
         elif program in _READS or program in _WRITES:
             self._files(program, words, seen)
         else:
             seen.other = True
-            seen.read |= any(self.mounted in word for word in words)
+            seen.read |= any(map(self._has, words))
 
     def _files(self, program: str, words: Sequence[str], seen: _Seen) -> None:
-        named = [word for word in words if not word.startswith("-")]
+        named = [word for word in words if not word.startswith("-") and not word.isdigit()]
         if program in _MATCHES:
             named = named[1:]
         if not named and self._is_in(".", seen.cwd):
@@ -155,7 +159,7 @@ class OwnUse:
 
     def _file(self, word: str, seen: _Seen, *, writes: bool, named: bool) -> None:
         """A word that may be a file. `named`: it is one, though it has no slash."""
-        if self._is_in(word, seen.cwd) or self.mounted in word:
+        if self._is_in(word, seen.cwd) or self._has(word):
             if writes:
                 seen.wrote = True
             else:
@@ -191,6 +195,8 @@ def _commands(script: str) -> Iterator[tuple[list[str], list[tuple[str, bool]]]]
 def _script(given: Mapping[str, Any]) -> str:
     """The script in what a shell was given: a line, a list of lines, or the words of one command."""
     found = next((given[name] for name in ("command", "commands", "cmd") if name in given), "")
+    if isinstance(found, list) and len(found) == 3 and found[1] in ("-c", "-lc"):
+        return str(found[2])
     if isinstance(found, list) and "commands" in given:
         return "\n".join(str(one.get("command", "") if isinstance(one, Mapping) else one) for one in found)
     return shlex.join(map(str, found)) if isinstance(found, list) else found if isinstance(found, str) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,6 +200,18 @@ async def test_the_stop_of_a_subagent_is_counted_and_ends_no_session(doubles: Do
     await doubles.ask("Stop", HERE)
 
     assert doubles.rows() == [("s-1", "stop", "skipped", SUBAGENT)] * 2 + [("s-1", "stop", "waiting", "")]
+
+
+@pytest.mark.parametrize(("event", "field"), [("Stop", "transcript_path"), ("copilot.agentStop", "transcriptPath")])
+async def test_last_words_that_a_stop_does_not_tell_are_read_from_its_transcript(
+    doubles: Doubles, tmp_path: Path, event: str, field: str
+) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"type": "assistant", "message": {"role": "assistant", "content": "Postgres it is"}}\n')
+
+    await doubles.ask(event, {"session_id": "s-1", "sessionId": "s-1", field: str(path)})
+
+    assert [row[:3] for row in doubles.rows()] == [("s-1", "said", "waiting"), ("s-1", "stop", "waiting")]
 
 
 @pytest.mark.parametrize("agent", FAMILY_NAMES)
