@@ -1,4 +1,4 @@
-"""The agent's last words from its transcript: in each agent's form, from the end alone, of a plain file of one's own."""
+"""The agent's last words from its transcript: in each agent's form, from its end alone, of a plain file of ours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
     ],
     "codex": [
         {"type": "response_item", "payload": {"role": "user", "content": [{"type": "input_text", "text": "?"}]}},
-        {"type": "response_item", "payload": {"role": "assistant", "content": [{"type": "output_text", "text": WORDS}]}},
+        {"type": "event_msg", "payload": {"role": "assistant", "content": [{"type": "output_text", "text": WORDS}]}},
         {"type": "event_msg", "payload": {"type": "token_count"}},
     ],
     "cursor": [
