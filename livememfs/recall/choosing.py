@@ -194,6 +194,7 @@ def candidate(record: Record, section: Section, vector: Floats | None, message: 
         file, heading = record.key.partition(f"/{keys.BANK}/")[2], record.ref.partition("#")[2]
         about = f"{file}, {heading}" if heading else file
         text = excerpt(text.removeprefix(f"{record.title}\n"), message, SHOWN_CHARACTERS)
+        vector = None if "\n" in text else vector  # what says the same and more is not the same: lines are compared
     elif record.kind == keys.OBSERVATIONS:
         about = f"{record.type}, {made}"
     return Candidate(id_of(record), section, text, about, vector)

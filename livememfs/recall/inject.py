@@ -213,18 +213,17 @@ def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def _said(one: Candidate) -> list[Candidate]:
-    """What others may say as well: a candidate, and each line of an excerpt of several."""
-    lines = one.text.split("\n") if one.section == "bank" else []
-    return [one, *(replace(one, text=line, vector=None) for line in lines if len(lines) > 1)]
+    """What others may say as well: a candidate, or each line of an excerpt."""
+    if one.section != "bank" or "\n" not in one.text:
+        return [one]
+    return [replace(one, text=line) for line in one.text.split("\n")]
 
 
 def _new_in(one: Candidate, says_the_same: Same) -> Candidate | None:
     """What a candidate says that nobody else said: of an excerpt, the lines that are new."""
-    if says_the_same(one):
-        return None
-    whole, *lines = _said(one)
-    new = [line.text for line in lines if not says_the_same(line)]
-    return whole if len(new) == len(lines) else replace(one, text="\n".join(new)) if new else None
+    said = _said(one)
+    new = [line.text for line in said if not says_the_same(line)]
+    return one if len(new) == len(said) else replace(one, text="\n".join(new)) if new else None
 
 
 def _is_in_view(session: Session, one: Candidate, limits: Limits) -> bool:
