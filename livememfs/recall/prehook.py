@@ -34,6 +34,10 @@ log = structlog.get_logger("livememfs.recall")
 
 PATIENCE = 0.6
 """Seconds that a message waits for an index that is being opened, or made: then what can be read at once has to do."""
+FILE_PATIENCE, FILE_FRESH = 0.05, 30.0
+"""Seconds that somebody who is about to read a file waits while something else is told to the session; and for which
+what the bucket says of the session counts then.
+"""
 SYSTEM = "system"
 LOOKED_AT = 8_000
 """Characters of a message that is longer: half from where it begins, half from where it ends. Around a page that was
@@ -97,7 +101,7 @@ class Prehook:
         self._recall, self._clock, self._told = recall, clock, told
         self.settings = settings or PrehookSettings()
         self._used = used
-        self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0}
+        self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "files": 0}
 
     async def turn(self, space: str, turn: Turn) -> Answer:
         """What to know before answering a message in a space. Raises nothing."""
@@ -126,6 +130,31 @@ class Prehook:
         begins anew (clear). Raises nothing; doing it twice is doing it once.
         """
         await self._told.forget(space, privacy.redact(session).text)
+
+    async def file(self, space: str, session: str, path: str, project: str = "") -> str:
+        """What is known about just this file, to say before it is read or edited: once a session, and only what can be
+        said at once. Empty when that is nothing. Raises nothing.
+        """
+        index = self._recall.at_once
+        if index is None or not self.settings.files or not path:
+            return ""
+        block = ""
+        try:
+            kept = self._told.of(space, privacy.redact(session).text, FILE_FRESH)
+            with trio.move_on_after(FILE_PATIENCE):
+                async with kept.lock:
+                    await self._told.caught_up(kept, 0.0)
+                    now, gone = self._clock.now(), self._recall.has_gone
+                    block = await trio.to_thread.run_sync(
+                        _tell_about, index, space, path, project, kept.session, now, gone
+                    )
+            if block:
+                self._counts["files"] += 1
+                self._told.changed(kept)
+        except Exception:  # as in `_answer`
+            log.exception("nothing can be told about a file")
+            self._counts["failed"] += 1
+        return block
 
     async def flush(self) -> None:
         """Have the bucket know what sessions were told, before the end."""
@@ -175,10 +204,16 @@ class Prehook:
         return index, [one for one in read.records if lacking is None or one.key in lacking]
 
     def statistics(self) -> dict[str, int]:
-        """Turns, memories told, messages that were none of a user's or empty, failures; and of what sessions were told,
-        objects read and written, and writes that failed, since the start.
+        """Turns, memories told, messages that were none of a user's or empty, failures, files that something was told
+        about; and of what sessions were told, objects read and written, and writes that failed, since the start.
         """
         return {**self._counts, **self._told.statistics()}
+
+
+def _tell_about(*given: Any) -> str:
+    from livememfs.recall.aboutfile import tell_about  # with the first file: most commands look at none
+
+    return tell_about(*given)
 
 
 def _asks(message: str) -> bool:

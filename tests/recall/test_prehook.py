@@ -121,8 +121,8 @@ async def test_what_no_user_said_and_what_says_nothing_is_skipped_and_no_turn(
         assert bucket.model.asked == []
         assert (await here.turn("who are you")).turn == 1
         assert here.prehook.statistics() | {"told_written": 1} == {
-            "turns": 1, "told": 1, "skipped": 1, "failed": 0, "told_read": 1, "told_written": 1, "unkept": 0,
-            "sessions": 1,
+            "turns": 1, "told": 1, "skipped": 1, "failed": 0, "files": 0, "told_read": 1, "told_written": 1,
+            "unkept": 0, "sessions": 1,
         }  # fmt: skip
 
 
