@@ -52,8 +52,7 @@ READS_JSON = {
     "livememfs/records/frontmatter.py",  # texts of a form that was matched
     "livememfs/records/credentials.py",  # the head of what may be a token, in a text
     # what this machine keeps for itself
-    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/told.py",
-    "livememfs/recall/table.py",
+    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/table.py",
     "livememfs/recall/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounts.py",
     "livememfs/agents/install/jsontext.py", "livememfs/agents/install/record.py",
     # what somebody asks, and what a model or a daemon answers
