@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from livememfs.agents.contract import Contract, Payload, always, session_id, text, unobserved
+from livememfs.agents.contract import Contract, Payload, always, file_of, session_id, text, unobserved
 from livememfs.pipelines.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
 
@@ -59,7 +59,8 @@ def _failed(agent: str, given: Payload) -> Said:
 
 def _stopped(agent: str, given: Payload) -> Said:
     if text(given, "agent_id"):
-        return _subagent_stopped(agent, given)
+        found = _subagent_stopped(agent, given)
+        return found if found.kind == "said" else replace(found, id="")
     return _said(agent, given, "stop", text=text(given, "last_assistant_message"))
 
 
@@ -79,6 +80,10 @@ def _unobserved(agent: str, given: Payload) -> Said:
     return unobserved(_said(agent, given, "tool"), text(given, "tool_use_id"))
 
 
+def _path(given: Payload) -> str:
+    return file_of(text(given, "tool_name"), given.get("tool_input"))
+
+
 def _forgets(given: Payload) -> bool:
     """Whether a session begins with nothing of what it was told."""
     return text(given, "source") in _FORGETTING
@@ -94,7 +99,7 @@ def family(
     whole = (
         Contract("SessionStart", partial(_started, agent), "context", forgets=_forgets),
         Contract("UserPromptSubmit", partial(_asked, agent), "recall"),
-        Contract("PreToolUse", partial(_unobserved, agent)),
+        Contract("PreToolUse", partial(_unobserved, agent), "file", path=_path),
         Contract("PostToolUse", partial(use, agent)),
         Contract("PostToolUseFailure", partial(_failed, agent)),
         Contract("Stop", partial(_stopped, agent)),

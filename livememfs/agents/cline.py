@@ -12,6 +12,7 @@ from livememfs.agents.contract import (
     Contract,
     Payload,
     always,
+    file_of,
     first,
     from_json,
     occasion,
@@ -69,6 +70,11 @@ def _unobserved(given: Payload) -> Said:
     return unobserved(_said(given, "tool"), text(part(given, "tool_call"), "id"))
 
 
+def _path(given: Payload) -> str:
+    call, told = part(given, "tool_call"), part(given, "preToolUse")
+    return file_of(text(call, "name") or text(told, "toolName", "tool"), call.get("input", told.get("parameters")))
+
+
 def _modified(_event: str, context: str) -> dict[str, Any]:
     return {"cancel": False, "contextModification": context}
 
@@ -77,7 +83,7 @@ CONTRACTS = (
     Contract("TaskStart", _started, "context", agent=CLINE, shape=_modified),
     Contract("TaskResume", _started, "context", agent=CLINE, shape=_modified),
     Contract("UserPromptSubmit", _asked, "recall", agent=CLINE, shape=_modified),
-    Contract("PreToolUse", _unobserved, agent=CLINE),
+    Contract("PreToolUse", _unobserved, "file", agent=CLINE, path=_path, shape=_modified),
     Contract("PostToolUse", _used, agent=CLINE),
     Contract("TaskComplete", _stopped, agent=CLINE),
     Contract("TaskCancel", _stopped, agent=CLINE),

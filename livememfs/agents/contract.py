@@ -13,16 +13,21 @@ from typing import Any, Literal
 
 from livememfs.errors import HookRefused
 from livememfs.pipelines.capture import NOT_OBSERVED, Said
-from livememfs.records.event import storable
+from livememfs.records.event import EDITS, READS, paths_of, storable
 
 Payload = Mapping[str, Any]
-Wants = Literal["nothing", "context", "recall"]
-"""What is put into an answer: what is known of the space, or what fits a message."""
+Wants = Literal["nothing", "context", "recall", "file"]
+"""What is put into an answer: what is known of the space, what fits a message, or what is known of a file."""
 
 
 def nested(event: str, context: str) -> dict[str, Any]:
     """How most agents are told a context."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
+
+
+def no_file(_given: Payload) -> str:
+    """Of most events."""
+    return ""
 
 
 def never(_given: Payload) -> bool:
@@ -43,6 +48,7 @@ class Contract:
     :said:    what a payload tells
     :plain:   the answer when there is nothing to tell
     :agent:   whose it is, in the name of its file; empty where the payload alone tells
+    :path:    the file that a tool is about to read or edit
     :forgets: whether the session no longer has before it what it was told
     :shape:   the JSON of an answer, by event and context
     """
@@ -52,6 +58,7 @@ class Contract:
     wants: Wants = "nothing"
     plain: str = "{}"
     agent: str = ""
+    path: Callable[[Payload], str] = no_file
     forgets: Callable[[Payload], bool] = never
     shape: Callable[[str, str], dict[str, Any]] = nested
 
@@ -109,6 +116,11 @@ def session_id(given: Payload, *names: str) -> str:
     if not found:
         raise HookRefused(path=text(given, "hook_event_name") or "the event", detail=f"it has no {names[0]}")
     return found
+
+
+def file_of(tool: str, given: Any) -> str:
+    """The file that a tool reads or edits; empty for any other tool."""
+    return next(paths_of(tool, given), "") if tool.lower() in READS | EDITS else ""
 
 
 def occasion(given: Payload, *names: str) -> str:

@@ -68,7 +68,7 @@ class Hooks:
             if contract.forgets(given):
                 await self._prehook.forget(space, said.session)
             with trio.move_on_after(PATIENCE) as waiting:
-                return contract.answer(await self._told(space, contract, said)).encode()
+                return contract.answer(await self._told(space, contract, given, said)).encode()
             self._counts["late"] += waiting.cancelled_caught
         except LiveMemError as error:
             self._went_wrong(space, path, error)
@@ -84,7 +84,7 @@ class Hooks:
         path = text(given, "transcript_path", "transcriptPath")
         return replace(said, text=await last_words(path, self._capture.settings.mounted))
 
-    async def _told(self, space: str, contract: Contract, said: Said) -> str:
+    async def _told(self, space: str, contract: Contract, given: Payload, said: Said) -> str:
         """What is put into the answer."""
         if contract.wants == "context":
             trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
@@ -92,6 +92,8 @@ class Hooks:
             return page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1)
         if contract.wants == "recall" and not said.skipped:
             return (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
+        if contract.wants == "file" and (path := contract.path(given)):
+            return await self._prehook.file(space, said.session, path, said.project)
         return ""
 
     def _went_wrong(self, space: str, path: str, error: LiveMemError) -> None:

@@ -38,7 +38,7 @@ FAMILY: dict[str, Sample] = {
     "stop in a subagent": (
         "Stop",
         {**HERE, "agent_id": "a1"},
-        replace(SAID, kind="stop", id="subagent a1", subagent="a1", skipped=SUBAGENT),
+        replace(SAID, kind="stop", subagent="a1", skipped=SUBAGENT),
     ),
     "stop of a subagent": (
         "SubagentStop",
@@ -181,7 +181,7 @@ OTHERS: dict[str, Sample] = {
     ),
     "cline: before": (
         "cline.PreToolUse",
-        {**CLINE, "tool_call": {"id": "c1", "name": "editor", "input": {}}},
+        {**CLINE, "tool_call": {"id": "c1", "name": "editor", "input": {"path": "a"}}},
         replace(OF_CLINE, id="before c1", skipped=NOT_OBSERVED),
     ),
     "cline: tool": (

@@ -29,6 +29,7 @@ FAMILY_NAMES = ("", "claude.", "codex.", "qwen.", "opencode.")
 SPACE = "alpha"
 PAGE = f"# Memory of alpha\n{END}\n"
 CONTEXT = f"{HEAD}\n{PAGE}"
+ABOUT = f"{HEAD}\nAbout this file\n{END}\n"
 BLOCK = f"{HEAD}\nGood to know here, whatever is asked:\n- fact: we chose PostgreSQL\n{END}\n"
 
 
@@ -46,6 +47,7 @@ class Doubles:
         self.database = Database(None)
         self.turns: list[Turn] = []
         self.forgotten: list[str] = []
+        self.files: list[tuple[str, str, str]] = []
         self.failed: list[tuple[str, str, LiveMemError]] = []
         self.context, self.block, self.trouble, self.takes = CONTEXT, BLOCK, "", 0.0
         self.breaks: Exception | None = None
@@ -64,6 +66,11 @@ class Doubles:
 
     async def forget(self, space: str, session: str) -> None:
         self.forgotten.append(session)
+
+    async def file(self, space: str, session: str, path: str, project: str = "") -> str:
+        self.files.append((session, path, project))
+        await self.work()
+        return ABOUT
 
     async def turn(self, space: str, turn: Turn) -> Told:
         self.turns.append(turn)
@@ -120,6 +127,7 @@ def flat(**fields: Any) -> bytes:
 ANSWERS = {
     **{f"{agent}SessionStart": answered("SessionStart", CONTEXT) for agent in FAMILY_NAMES},
     **{f"{agent}UserPromptSubmit": answered("UserPromptSubmit", BLOCK) for agent in FAMILY_NAMES},
+    **{f"{agent}PreToolUse": answered("PreToolUse", ABOUT) for agent in FAMILY_NAMES},
     **{f"{agent}PreCompact": b"" for agent in FAMILY_NAMES},
     "gemini.SessionStart": answered("SessionStart", CONTEXT),
     "gemini.BeforeAgent": answered("BeforeAgent", BLOCK),
@@ -127,6 +135,7 @@ ANSWERS = {
     "copilot.userPromptSubmitted": flat(additionalContext=BLOCK),
     "cline.TaskStart": flat(cancel=False, contextModification=CONTEXT),
     "cline.TaskResume": flat(cancel=False, contextModification=CONTEXT),
+    "cline.PreToolUse": flat(cancel=False, contextModification=ABOUT),
     "cline.UserPromptSubmit": flat(cancel=False, contextModification=BLOCK),
     "beforeSubmitPrompt": b'{"continue": true}',
     "cursor.beforeSubmitPrompt": flat(**{"continue": True}, additional_context=BLOCK),
@@ -242,6 +251,20 @@ async def test_other_agents_forget_too(
     await doubles.ask(event, given_)
 
     assert doubles.forgotten == forgotten
+
+
+async def test_only_before_a_file_is_read_or_edited_it_is_asked_what_is_known_of_it(doubles: Doubles) -> None:
+    uses: list[tuple[str, dict[str, str]]] = [
+        ("Read", {"file_path": "/p/a.py"}),
+        ("edit", {"filePath": "b.py"}),
+        ("Bash", {"command": "ls"}),
+        ("Grep", {"path": "/p/c.py"}),
+        ("Write", {"content": "x"}),
+    ]
+    for tool, given_ in uses:
+        await doubles.ask("PreToolUse", {**HERE, "tool_name": tool, "tool_input": given_})
+
+    assert doubles.files == [("s-1", "/p/a.py", "/home/me/p"), ("s-1", "b.py", "/home/me/p")]
 
 
 async def test_a_context_that_is_longer_than_cursor_takes_is_cut_and_keeps_its_last_line(doubles: Doubles) -> None:
@@ -368,8 +391,8 @@ def test_whatever_the_fields_are_the_answer_is_json_and_what_goes_wrong_is_told_
     answer = trio.run(doubles.ask, event, given_)
 
     assert isinstance(json.loads(answer or b"{}"), dict)
-    rows = [row for row in doubles.rows() if row[1] != "said" or event == "cursor.afterAgentResponse"]
-    assert len(rows) + len(doubles.failed) == 1 or rows == [] != doubles.rows()
+    beside_words = [row for row in doubles.rows() if row[1] != "said"]
+    assert len(beside_words) + len(doubles.failed) == 1 or (not beside_words and len(doubles.rows()) == 1)
     assert all(isinstance(error, HookRefused) for _, _, error in doubles.failed)
 
 
