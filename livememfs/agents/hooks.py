@@ -65,9 +65,9 @@ class Hooks:
         try:
             given = await aside(len(request), lambda: payload(request, path=path))
             said = await self._capture.take(space, await self._whole(given, contract.said(given)))
-            if contract.forgets(given):
-                await self._prehook.forget(space, said.session)
             with trio.move_on_after(PATIENCE) as waiting:
+                if contract.forgets(given):
+                    await self._prehook.forget(space, said.session)
                 return contract.answer(await self._told(space, contract, given, said)).encode()
             self._counts["late"] += waiting.cancelled_caught
         except LiveMemError as error:
