@@ -121,6 +121,7 @@ async def test_what_is_young_is_not_left_behind(world: World) -> None:
         "litter",
         "torn-backup",
         "lease",
+        "told",
     }
 
 
