@@ -1,10 +1,9 @@
 """What lies in the bucket and serves nobody any more: finding it, and removing it.
 
 Owns what counts as left behind: objects in `live/` that no consolidation takes, torn backups, leases of spaces that are
-gone, the beacons of hosts that have fallen silent, vectors of models out of use, and traces of notes that were removed
-long ago. Refuses what is younger than it
-was told, and to remove another version than the one it found; of what stood in `live/` there is a backup before it
-goes. Trio thread only.
+gone, the beacons of hosts that have fallen silent, vectors of models out of use, traces of notes that were removed long
+ago, and what sessions were told that have ended. Refuses what is younger than it was told, and to remove another
+version than the one it found; of what stood in `live/` there is a backup before it goes. Trio thread only.
 
 Cheap is: one LIST for each part of a space, and the contents of old notes. The ledger is read only for a space with an
 old note that a run would take, from the newest run back, as far as is needed.
@@ -40,7 +39,9 @@ from livememfs.store.base import ObjectInfo
 
 log = structlog.get_logger("livememfs.pipelines")
 
-Kind = Literal["unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors", "trace"]
+Kind = Literal[
+    "unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors", "trace", "told"
+]  # fmt: skip
 
 OLDER_THAN = timedelta(days=30)
 LEAST_AGE = timedelta(days=1)
@@ -117,6 +118,7 @@ async def find(
         found += await _beacons(replica, name, now - SILENT_FOR)
         found += await _vectors(replica, name, before)
         found += await _traces(replica, name, now - TRACED_FOR)
+        found += await _told(replica, name, before)
     return sorted(found, key=lambda one: (one.space, one.kind, one.key))
 
 
@@ -169,6 +171,12 @@ async def _beacons(replica: Replica, space: str, before: datetime) -> list[Findi
 async def _traces(replica: Replica, space: str, before: datetime) -> list[Finding]:
     infos = await replica.walk(keys.removed_prefix(space))
     return [_one("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
+
+
+async def _told(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    infos = await replica.walk(f"{space}/{keys.SESSIONS}/")
+    told = [info for info in infos if info.key.endswith(f"/{keys.TOLD}") and _modified([info]) < before]
+    return [_one("told", space, info, "the session was told nothing since") for info in told]
 
 
 async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from livememfs.recall.athand import excerpt
-from livememfs.recall.choosing import candidate, in_turns, remember, same
+from livememfs.recall.choosing import candidate, in_turns, same
 from livememfs.recall.inject import Candidate, Limits, Session, about_file, tell
 from livememfs.records import keys
 
@@ -54,7 +54,6 @@ def tell_about(
         if one.record.kind in _KINDS and not gone(one.record.key) and not keys.has_ended(one.record.key, now)
     ]
     found = [one for one in found if _files(one.record) & {*exact, *loose} or one.record.kind != keys.OBSERVATIONS]
-    remember(index, session, LIMITS.buffer)
     candidates = _candidates(index, _in_order(found, exact), PurePosixPath(path).name) if found else ()
     told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
     session.told[known] = session.turn

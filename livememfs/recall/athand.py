@@ -33,10 +33,10 @@ log = structlog.get_logger("livememfs.recall")
 
 MOST = 200
 """Objects of one folder that are looked at, the newest."""
-AT_ONCE, READ_FIRST = 32, 32
-"""Objects read side by side; and those of each folder that are read before any others."""
-WITHIN = timedelta(days=30), timedelta(days=1)
-"""How far back names are asked for first, and where those are too many."""
+AT_ONCE = 16
+"""Objects read side by side, of each folder."""
+WITHIN = timedelta(days=1), timedelta(days=30)
+"""How far back names are asked for at first, and then, where those were few: a folder may have a million."""
 PAGE = 1_000
 _FOLDERS = (keys.LIVE, *keys.COLLECTIONS, keys.BANK)
 _SAME_FROM = 5
@@ -45,67 +45,72 @@ _SAME_FROM = 5
 
 @dataclass
 class AtHand:
-    """What was read so far. `whole`: nothing was left out."""
+    """What was read so far: `objects` counts it, `some` is set with the first. `whole`: nothing was left out."""
 
     records: list[Record] = field(default_factory=list)
     objects: int = 0
     whole: bool = False
+    some: trio.Event = field(default_factory=trio.Event)
 
 
 async def read_newest(replica: Replica, space: str, wanted: Sequence[str] | None, now: datetime, into: AtHand) -> None:
     """Read the newest objects of a space into `into`, until cancelled: of those `wanted`, or of all there are."""
+    left = []
     try:
-        found: list[list[str]] = []
-        if wanted is not None:
-            found = [[key for key in wanted if key.startswith(f"{space}/{folder}/")] for folder in _FOLDERS]
-        else:
-            async with trio.open_nursery() as nursery:
-                for folder in _FOLDERS:
-                    nursery.start_soon(_names, replica, f"{space}/{folder}/", now, found)
-        newest = [sorted(some, key=_name, reverse=True)[:MOST] for some in found]
-        first, rest = (list(chain(*(some[part] for some in newest))) for part in _PARTS)
-        for start in range(0, len(first) + len(rest), AT_ONCE):
-            some = (first + rest)[start : start + AT_ONCE]
-            objects = await replica.read_many(some, at_once=AT_ONCE)
-            into.records += await trio.to_thread.run_sync(_records, tuple(objects.values()))
-            into.objects += len(objects)
-        into.whole = all(len(some) <= MOST for some in found)
+        async with trio.open_nursery() as nursery:
+
+            async def read(prefix: str) -> None:
+                left.append(await _read_folder(replica, prefix, wanted, now, into))
+
+            for folder in _FOLDERS:
+                nursery.start_soon(read, f"{space}/{folder}/")
+        into.whole = not any(left)
     except* LiveMemError as group:
         log.info("what is new cannot be read", space=space, reason=str(the_one(group)))
+    into.some.set()
+
+
+async def _read_folder(
+    replica: Replica, prefix: str, wanted: Sequence[str] | None, now: datetime, into: AtHand
+) -> bool:
+    """Read the newest objects of one folder; whether some were left out."""
+    is_bank = prefix.endswith(f"/{keys.BANK}/")
+    known = replica.known(prefix)
+    at_once = wanted if wanted is not None else [info.key for info in known.objects.values()] if known else None
+    stages = (None,) if is_bank or at_once is not None else (*WITHIN, None)
+    seen: set[str] = set()
+    for back in stages:
+        found, more = (at_once, False) if at_once is not None else await _listed(replica, prefix, now, back)
+        there = {key for key in found if key.startswith(prefix) and is_indexed(key)}
+        new = sorted(there - seen, key=_name, reverse=True)
+        chosen = new[: MOST - len(seen)]
+        seen.update(chosen)
+        for start in range(0, len(chosen), AT_ONCE):
+            objects = await replica.read_many(chosen[start : start + AT_ONCE], at_once=AT_ONCE)
+            into.records += await trio.to_thread.run_sync(_records, tuple(objects.values()))
+            into.objects += len(objects)
+            into.some.set()
+        if len(seen) >= MOST:
+            return more or len(new) > len(chosen)
+    return False
 
 
 def _records(objects: Iterable[StoredObject]) -> list[Record]:
     return [record for one in objects for record in records_of(one)]
 
 
-_PARTS = slice(0, READ_FIRST), slice(READ_FIRST, None)
-
-
 def _name(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-async def _names(replica: Replica, prefix: str, now: datetime, into: list[list[str]]) -> None:
-    """The keys of one folder, at least the newest; names begin with the time, but for those of the bank."""
-    known = replica.known(prefix)
-    if known is not None:
-        found = [info.key for info in known.objects.values()]
-    else:
-        accepted = [op.key for op in replica.journal.all() if op.kind != "delete" and op.key.startswith(prefix)]
-        found = [*await _listed(replica, prefix, now), *accepted]
-    into.append([key for key in dict.fromkeys(found) if is_indexed(key)])
-
-
-async def _listed(replica: Replica, prefix: str, now: datetime) -> list[str]:
-    found: list[str] = []
-    for back in WITHIN if not prefix.endswith(f"/{keys.BANK}/") else ():
-        page = await replica.store.list_page(prefix, start_after=f"{prefix}{now - back:%Y%m%dT%H%M%S}", limit=PAGE)
-        found = [info.key for info in page.objects] or found
-        if page.next_token is None:
-            break
-    if len(found) >= MOST:
-        return found
-    return [info.key for info in (await replica.store.list_page(prefix, limit=PAGE)).objects]
+async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta | None) -> tuple[list[str], bool]:
+    """The keys of one folder, back to some time, and whether there are more. Names begin with their time, but for those
+    of the bank.
+    """
+    accepted = [op.key for op in replica.journal.all() if op.kind != "delete"]
+    after = f"{prefix}{now - back:%Y%m%dT%H%M%S}" if back is not None else ""
+    page = await replica.store.list_page(prefix, start_after=after, limit=PAGE)
+    return [*accepted, *(info.key for info in page.objects)], back is not None or page.next_token is not None
 
 
 # --- words --------------------------------------------------------------------------------------------------------

@@ -150,7 +150,7 @@ class Choosing:
         return {section: [(n, one) for n, one, score in hits if score >= least] for section, hits in found.items()}
 
     def _indexed(self, kinds: tuple[str, ...], most: int) -> list[tuple[int, Record, float]]:
-        if self._index is None:
+        if self._index is None or not most:
             return []
         from livememfs.recall.search import fitting_best
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from copy import copy
 from functools import lru_cache
 from itertools import islice
@@ -182,14 +183,19 @@ def _alike(a: _Word, b: _Word) -> bool:
 
 def _kept(a: _Text, b: _Text) -> float:
     """How much more than two thirds of `a` stands in `b` in the same order, small words and all."""
-    row = [0] * (len(b.all) + 1)
-    for word in a.all:
-        before = 0
-        for place, there in enumerate(b.all, 1):
-            above = row[place]
-            row[place] = before + 1 if word == there else max(above, row[place - 1])
-            before = above
-    return max(0.0, 3 * row[-1] / max(1, len(a.all)) - 2)
+    return max(0.0, 3 * _in_order(a.all, b.all) / max(1, len(a.all)) - 2)
+
+
+def _in_order(words: Sequence[str], others: Sequence[str]) -> int:
+    """The length of the longest sequence of words that both have in this order, by bits: one step for each word."""
+    places: dict[str, int] = {}
+    for place, word in enumerate(others):
+        places[word] = places.get(word, 0) | 1 << place
+    whole = left = (1 << len(others)) - 1
+    for word in words:
+        here = left & places.get(word, 0)
+        left = ((left + here) | (left - here)) & whole
+    return len(others) - left.bit_count()
 
 
 def _changed(a: _Text, b: _Text) -> float:

@@ -38,6 +38,8 @@ FILE_PATIENCE, FILE_FRESH = 0.05, 30.0
 """Seconds that somebody who is about to read a file waits while something else is told to the session; and for which
 what the bucket says of the session counts then.
 """
+LATEST = 0.85
+"""Seconds after which it does not wait for that either."""
 SYSTEM = "system"
 LOOKED_AT = 8_000
 """Characters of a message that is longer: half from where it begins, half from where it ends. Around a page that was
@@ -190,12 +192,17 @@ class Prehook:
             index, missing = await self._recall.ready((space,), PATIENCE)
             notes += missing
             return index, []
-        read, until = AtHand(), trio.current_time() + PATIENCE
+        read, began = AtHand(), trio.current_time()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._recall.newest, space, read)
             index, missing = await self._recall.ready((space,), PATIENCE)
             lacking = self._recall.lacking(space) if index is not None else None
-            nursery.cancel_scope.deadline = until if lacking != [] else trio.current_time()
+            if lacking != []:
+                nursery.cancel_scope.deadline = began + (PATIENCE if read.objects else LATEST)
+                await read.some.wait()
+                nursery.cancel_scope.deadline = began + PATIENCE
+            else:
+                nursery.cancel_scope.cancel()
         if lacking == []:
             notes += missing
             return index, []

@@ -31,8 +31,8 @@ Strategy = Literal["strict", "words", "semantic", "hybrid"]
 DEFAULT_LIMIT = 10
 CANDIDATES, CANDIDATES_UNASKED = 400, 100
 """Pieces taken of each list; for a message that nobody chose to search by, of which few are told."""
-READ = 50
-"""Records whose text is looked at before they get their place."""
+READ, READ_UNASKED = 50, 10
+"""Records whose text is looked at before they get their place; for a message, beside as many as may be told."""
 SITTING_BEST = 3
 MOST_UNWANTED = 10_000
 _LAST = "\U0010ffff"
@@ -60,6 +60,7 @@ class Ranking:
     :several:  whether such a question is told from others at all
 
     :candidates: pieces taken of each list
+    :read:       records whose text is looked at
     """
 
     meaning: float = 0.3
@@ -75,6 +76,7 @@ class Ranking:
     length: float = 0.2
     several: bool = True
     candidates: int = CANDIDATES
+    read: int = READ
 
 
 UNASKED = Ranking(hints=0.0, graph=0.0, candidates=CANDIDATES_UNASKED)
@@ -166,7 +168,8 @@ def fitting_best(
     kinds can be compared.
     """
     where = Restriction(fields=(("space", tuple(spaces)), ("kind", kinds)))
-    found = _ranked(index, Query(text=text), question, where, spaces, UNASKED)
+    ranking = replace(UNASKED, read=min(READ, limit + READ_UNASKED))
+    found = _ranked(index, Query(text=text), question, where, spaces, ranking)
     best = found[:limit]
     _read(index, best)
     return [(one.brief.id, one.record, one.score) for one in best if one.record is not None]
@@ -257,7 +260,7 @@ def _ranked(
     for candidate in found.values():
         candidate.score *= _factor(candidate.brief, hints, ranking)
     merged = sorted(found.values(), key=_Candidate.order)
-    _read(index, merged[:READ])
+    _read(index, merged[: ranking.read])
     _weigh_by_text(merged, ranking.names, ranking.length if several else 0.0)
     if several:
         _lose_by_sitting(merged, ranking.further)

@@ -323,11 +323,12 @@ class Table(KeptVectors):
         ids: set[int] = set()
         for name in files:  # one by one: the index has the rows of one value in their order
             rows = self._db.execute(
-                "SELECT record FROM label WHERE field = 'file' AND value = ? ORDER BY rowid DESC LIMIT ?", (name, limit)
+                "SELECT l.record FROM label l CROSS JOIN record r ON r.id = l.record AND r.space = ?"
+                " WHERE l.field = 'file' AND l.value = ? ORDER BY l.rowid DESC LIMIT ?",
+                (space, name, limit),
             )
             ids.update(row[0] for row in rows)
-        found = [one for one in self._stored(ids).values() if one.record.space == space]
-        return sorted(found, key=lambda one: (-one.record.created, -one.id))[:limit]
+        return sorted(self._stored(ids).values(), key=lambda one: (-one.record.created, -one.id))[:limit]
 
     def select(self, where: Restriction, limit: int) -> list[Stored]:
         """The records that fit a filter, newest first: the strict search (claude-mem 4.2)."""

@@ -75,6 +75,7 @@ async def furnish(world: World) -> dict[str, str]:
     await world.put(f"{TORN}bank/a.md", b"a")
     await world.put(keys.lease_key("gone"), b"{}")
     await world.put(f"{SPACE}/_changes/silent-1.json", b"{}")
+    await world.put(f"{SPACE}/sessions/ended/told.json", b"{}")
     return {
         f"{LIVE}20260101T000000_a_todo_00000001.md": "unreadable",
         f"{LIVE}picture.png": "no-note",
@@ -84,6 +85,7 @@ async def furnish(world: World) -> dict[str, str]:
         TORN: "torn-backup",
         keys.lease_key("gone"): "lease",
         f"{SPACE}/_changes/silent-1.json": "beacon",
+        f"{SPACE}/sessions/ended/told.json": "told",
     }
 
 
@@ -119,6 +121,7 @@ async def test_what_is_young_is_not_left_behind(world: World) -> None:
         "litter",
         "torn-backup",
         "lease",
+        "told",
     }
 
 

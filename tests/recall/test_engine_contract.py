@@ -921,3 +921,43 @@ def test_scores_are_the_same_to_the_digit_where_nothing_was_ever_taken_out(shelv
 def test_the_days_of_the_corpus_are_apart() -> None:
     """Else they were each other's context, and a difference there would look like one of the engines."""
     assert (day(1) - day(0)).total_seconds() > SITTING_SECONDS
+
+
+# --- by name -------------------------------------------------------------------------------------------------------
+
+
+def test_records_are_found_by_what_they_are_called(index: Engine) -> None:
+    memory = "space/memories/20260220T140000_fact_d4d8560b"
+    one = note("one", "first")
+    section = note("b", "text", ref="space/bank/b.md#A / B", key="space/bank/b.md", kind="bank")
+    ending = note("m", "soon over", ref=f"{memory}_until_20260221T140000.md", key=f"{memory}_until_20260221T140000.md")
+    index.apply([], [read(one), read(section), read(ending)])
+
+    found = index.called([one.ref, section.ref, f"{memory}.md", "space/live/none.md", "space/bank/b.md#A", "é\0"])
+
+    assert {ref: stored.record.text for ref, stored in found.items()} == {
+        one.ref: "first", section.ref: "text", f"{memory}.md": "soon over",
+    }  # fmt: skip
+    assert index.called([]) == {}
+
+
+def test_records_are_found_by_the_files_they_name_the_newest_first(index: Engine) -> None:
+    def about(name: str, day: int, *files: str, space: str = "space") -> Record:
+        return note(name, name, day * DAY, labels=tuple(("file", file) for file in files), space=space)
+
+    index.apply(
+        [],
+        [
+            read(about("old", 1, "src/a.py")), read(about("other", 2, "src/ab.py", "a.py")),
+            read(about("new", 3, "src/a.py", "src/b.py")), read(about("elsewhere", 4, "src/a.py", space="beta")),
+            read(note("tagged", "t", DAY, labels=(("tag", "src/a.py"),))),
+        ],
+    )  # fmt: skip
+
+    def named_by(*files: str, limit: int = 10) -> list[str]:
+        return [one.record.title for one in index.naming("space", files, limit)]
+
+    assert named_by("src/a.py") == ["new", "old"]
+    assert named_by("src/a.py", "a.py", "src/b.py") == ["new", "other", "old"]
+    assert named_by("src/a.py", "a.py", limit=1) == ["new"]
+    assert named_by() == named_by("src") == named_by("%") == []

@@ -455,11 +455,10 @@ def test_of_what_fits_what_names_something_comes_first(empty: Index) -> None:
     assert titles(ask(empty, "queue broker", meaning=False, ranking=Ranking(names=0.0))) == ["plain", "named"]
 
 
-def test_what_is_not_read_stays_behind_what_is(shelf: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_read_stays_behind_what_is(shelf: Index) -> None:
     typed = "which queue brokers did fail"
     plain = titles(ask(shelf, typed, limit=100, ranking=Ranking(names=0.0, length=0.0, further=0.0)))
-    monkeypatch.setattr("livememfs.recall.search.READ", 3)
-    found = titles(ask(shelf, typed, limit=100, ranking=Ranking(further=0.0)))
+    found = titles(ask(shelf, typed, limit=100, ranking=Ranking(further=0.0, read=3)))
     assert set(found[:3]) == set(plain[:3])
     assert found[3:] == plain[3:]
 

@@ -105,15 +105,19 @@ async def test_what_is_forgotten_is_told_again_by_every_mount(
     assert (await kept(store))["forgotten"] == 1
 
 
+@pytest.mark.parametrize("before", [0, 1, 3])
 async def test_forgetting_a_session_that_a_mount_knows_nothing_of_counts_for_the_others(
-    autojump_clock: MockClock, store: FaultyStore
+    autojump_clock: MockClock, store: FaultyStore, before: int
 ) -> None:
     async with mounts(store) as (here, there):
-        await here.tell("a")
-        await trio.sleep(1)
+        for _ in range(before):
+            await here.tell("a")
+            await here.sessions.forget(SPACE, SESSION)
+        assert await here.tell("a") == ["a"]
+        await here.sessions.flush()
         store.latency("get", FIRST + 1)
         await there.sessions.forget(SPACE, SESSION)
-        await trio.sleep(PAUSE)
+        await trio.sleep(2 * PAUSE)
         store.latency("get", 0)
         assert await here.tell("a") == ["a"]
 
