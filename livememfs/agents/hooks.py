@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("livememfs.agents")
 
-CONTRACTS: dict[str, Contract] = {one.event: one for one in (*claude.CONTRACTS, *cursor.CONTRACTS)}
+_BY_AGENT = {"claude": claude.CONTRACTS, "codex": claude.CONTRACTS, "cursor": cursor.CONTRACTS}
+CONTRACTS: dict[str, Contract] = {one.event: one for one in (*claude.CONTRACTS, *cursor.CONTRACTS)} | {
+    f"{agent}.{one.event}": one for agent, contracts in _BY_AGENT.items() for one in contracts
+}
 PATIENCE, PAGE_PATIENCE = 2.0, 1.5
 """Seconds that an answer may take, as an agent that begins waits for it; and the page in it, of which there is an older
 one, or a shorter one.

@@ -13,7 +13,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.agents import claude, cursor
+from livememfs.agents import claude
 from livememfs.agents.contract import payload
 from livememfs.agents.hooks import CONTRACTS, PATIENCE, Hooks
 from livememfs.cache.database import Database
@@ -170,8 +170,8 @@ def test_each_event_tells_what_its_payload_says(name: str) -> None:
 def test_every_event_that_an_agent_has_is_there() -> None:
     told = {event for event, _, _ in PAYLOADS.values()}
 
-    assert told == set(CONTRACTS) == set(Hooks.events)
-    assert len(CONTRACTS) == len(claude.CONTRACTS) + len(cursor.CONTRACTS)
+    assert told == {name for name in CONTRACTS if "." not in name}
+    assert set(CONTRACTS) == set(Hooks.events)
 
 
 # --- what it is answered -----------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ async def test_whatever_is_no_payload_is_answered_with_nothing_and_told_once(
 ) -> None:
     answer = await doubles.ask(event, WRONG[name])
 
-    assert answer == (b'{"continue": true}' if event == "beforeSubmitPrompt" else b"{}")
+    assert answer == (b'{"continue": true}' if event.endswith("beforeSubmitPrompt") else b"{}")
     ((space, path, error),) = doubles.failed
     assert (space, path) == (SPACE, f"alpha/.hooks/{event}")
     assert isinstance(error, HookRefused)
