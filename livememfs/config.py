@@ -136,6 +136,7 @@ class Settings(BaseModel):
     recall_most: int = Field(20, ge=0, description="most memories and notes told in one turn")
     recall_window: int = Field(20, ge=1, description="turns after which something may be told to a session again")
     recall_budget: int = Field(1_000, ge=0, description="most tokens told in one turn, estimated")
+    file_memory: bool = Field(True, description="tell an agent what is known about a file before it reads or edits it")
     index_url: str = Field(
         "", repr=False, description="PostgreSQL database of a team's search index; empty means one on this machine"
     )

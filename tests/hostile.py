@@ -91,6 +91,11 @@ def samples(space: str) -> dict[str, bytes]:
         "<space>/_changes/<host>-<digits>.json": {"epoch": "e", "seq": 2, "recent": [[1, f"{space}/a"], [2, "b"]]},
         "<space>/_ledger/removed/<note>": {"ids": ["1"], "sha256": "s"},
         "<space>/_index/_uses/<host>.json": {"20260220T140000_fact_d4d8560b": [3, 1_771_596_000]},
+        "<space>/sessions/<session>/told.json": {
+            "turn": 3,
+            "forgotten": 1,
+            "told": {f"{space}/live/a": 3, "file:1": 2},
+        },
         "_system/leases/<space>.json": {"holder": "h", "fence": 3, "released": False, "expires_at": "x", "at": 1.5},
         "_system/tokens.json": {"version": 1, "tokens": [token]},
         "_system/events/<host>-<digits>.ndjson": {"space": space, "event": event.to_json()},
@@ -129,7 +134,7 @@ def _made(place: keys.Place, space: str) -> Iterator[bytes]:
             yield f"---\n{field}: {value}\n---\nThe queue is Postgres, says {field}.\n".encode(
                 "utf-8", "backslashreplace"
             )
-    if place.shown == "<space>/sessions/<session>/session.json" or place.kind != "session":
+    if sample is not None or place.kind != "session":
         return
     for atom in ATOMS:
         yield f'{{"at": {atom}, "id": {atom}, "prompt": {atom}}}\n{{"prompt": "why"}}\n'.encode()

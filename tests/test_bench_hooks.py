@@ -55,11 +55,12 @@ def test_the_hooks_are_those_that_are_installed(tmp_path: Path) -> None:
     chosen = hooks(space, Words())  # type: ignore[arg-type]  # texts are all that is made here
 
     ours = [(one, found) for one in chosen if (found := read(one.command)) is not None]
-    assert {found.event for _, found in ours} == {"PostToolUse", "UserPromptSubmit", "SessionStart"}
+    assert {found.event for _, found in ours} == {"PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart"}
     assert {found.space for _, found in ours} == {str(space)}
     assert {one.name: one.most for one, _ in ours if one.most} == {
         "PostToolUse": 15.0,
-        "UserPromptSubmit": 80.0,
+        "PreToolUse, a file": 15.0,
+        "UserPromptSubmit": 40.0,
         "SessionStart": 60.0,
     }
     for one, found in ours:
@@ -70,7 +71,7 @@ def test_the_hooks_are_those_that_are_installed(tmp_path: Path) -> None:
         json.loads(one.request(number))["tool_use_id"]
         for one, found in ours
         for number in range(9)
-        if one.name[0] == "P"
+        if one.name.startswith("PostToolUse")
     ]
     assert len(set(ids)) == len(ids)
 

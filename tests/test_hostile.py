@@ -25,6 +25,7 @@ from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import write_note
 from livememfs.records import keys
 from livememfs.records.keys import PLACES
+from livememfs.records.turn import Turn
 from livememfs.store.memory import MemoryStore
 from livememfs.testing import virtual
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink
@@ -152,6 +153,9 @@ async def use(app: App, hostile: Sequence[str]) -> None:
                 await work
             except LiveMemError:
                 continue
+        for number in range(AT_ONCE):
+            answer = await app.prehook.turn(space, Turn("when does the ferry leave?", f"s-{number}"))
+            assert app.prehook.statistics()["failed"] == 0, answer.notes
     async with trio.open_nursery() as runs:  # side by side, since a lease that cannot be read is waited for
         for space in hostile:
             runs.start_soon(consolidate, app, space)

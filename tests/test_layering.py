@@ -52,12 +52,11 @@ READS_JSON = {
     "livememfs/records/frontmatter.py",  # texts of a form that was matched
     "livememfs/records/credentials.py",  # the head of what may be a token, in a text
     # what this machine keeps for itself
-    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/told.py",
-    "livememfs/recall/table.py",
+    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/table.py",
     "livememfs/recall/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounts.py",
     "livememfs/agents/install/jsontext.py", "livememfs/agents/install/record.py",
     # what somebody asks, and what a model or a daemon answers
-    "livememfs/agents/contract.py", "livememfs/agents/cursor.py", "livememfs/tree/sessions.py",
+    "livememfs/agents/contract.py", "livememfs/tree/sessions.py",
     "livememfs/tree/exchange.py", "livememfs/pipelines/options.py", "livememfs/pipelines/observe_reply.py",
     "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mount.py", "livememfs/cli/runs.py",
     "livememfs/cli/selftest.py", "livememfs/cli/status.py", "livememfs/testing/llm.py",

@@ -1,80 +1,114 @@
-"""The hooks of Claude Code, which Codex shares: what each event tells, and what it may be answered.
+"""The hooks of Claude Code (read in 2.1.197), which Codex, Qwen Code and the plugin for opencode share: what each event
+tells, and what it may be answered.
 
 Owns the names of events and fields. An answer holds `hookSpecificOutput` or nothing at all: Codex refuses what it does
-not know, and a hook that adds context must never decide anything. Pure; any thread.
+not know, and a hook that adds context must never decide anything. Before a compaction nothing is printed: Claude Code
+puts what is printed there into what the conversation becomes. Pure; any thread.
 """
 
 from __future__ import annotations
 
-from livememfs.agents.contract import Contract, Payload, session_id, text
-from livememfs.pipelines.capture import NOT_OBSERVED, SUBAGENT, Said
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from livememfs.agents.contract import Contract, Payload, always, file_of, session_id, text, unobserved
+from livememfs.pipelines.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
 
-CLAUDE, CODEX = "claude", "codex"
+CLAUDE, CODEX, CURSOR = "claude", "codex", "cursor"
+_FORGETTING = ("clear", "compact")
 
 
 def _agent(given: Payload) -> str:
-    """Codex says which turn it is in; Claude Code does not."""
-    return CODEX if "turn_id" in given else CLAUDE
+    """Whose hook of the ones they share: Codex has turns, or keeps a rollout; Cursor runs those of Claude Code."""
+    if "cursor_version" in given:
+        return CURSOR
+    return CODEX if "turn_id" in given or "/rollout-" in text(given, "transcript_path") else CLAUDE
 
 
-def _said(given: Payload, kind: Kind, *, content: str = "", skipped: str = "", event_id: str = "") -> Said:
+def _said(agent: str, given: Payload, kind: Kind, **fields: Any) -> Said:
     return Said(
         session=session_id(given, "session_id"),
         kind=kind,
-        id=event_id,
-        agent=_agent(given),
+        agent=agent if agent and "cursor_version" not in given else _agent(given),
         subagent=text(given, "agent_id"),
         project=text(given, "cwd"),
-        text=content,
-        skipped=skipped,
+        **fields,
     )
 
 
-def _started(given: Payload) -> Said:
-    return _said(given, "start", content=text(given, "source") or "startup")
+def _started(agent: str, given: Payload) -> Said:
+    return _said(agent, given, "start", text=text(given, "source") or "startup")
 
 
-def _asked(given: Payload) -> Said:
-    return _said(given, "prompt", content=text(given, "prompt"))
+def _asked(agent: str, given: Payload) -> Said:
+    return _said(agent, given, "prompt", text=text(given, "prompt"))
 
 
-def _used(given: Payload) -> Said:
-    return Said(
-        session=session_id(given, "session_id"),
-        kind="tool",
-        id=text(given, "tool_use_id"),
-        agent=_agent(given),
-        subagent=text(given, "agent_id"),
-        project=text(given, "cwd"),
-        tool=text(given, "tool_name"),
-        input=given.get("tool_input"),
-        output=given.get("tool_response"),
+def used(agent: str, given: Payload) -> Said:
+    """A tool was used."""
+    found = _said(agent, given, "tool", id=text(given, "tool_use_id"), tool=text(given, "tool_name"))
+    return replace(found, input=given.get("tool_input"), output=given.get("tool_response"))
+
+
+def _failed(agent: str, given: Payload) -> Said:
+    return replace(used(agent, given), output={"error": text(given, "error")}, failed=True)
+
+
+def _stopped(agent: str, given: Payload) -> Said:
+    if text(given, "agent_id"):
+        found = _subagent_stopped(agent, given)
+        return found if found.kind == "said" else replace(found, id="")
+    return _said(agent, given, "stop", text=text(given, "last_assistant_message"))
+
+
+def _subagent_stopped(agent: str, given: Payload) -> Said:
+    """What a subagent came to. A compaction is done by one that has no type, and says what is known already."""
+    which, words = text(given, "agent_id"), text(given, "last_assistant_message")
+    if words.strip() and which and given.get("agent_type") != "":
+        return _said(agent, given, "said", tool=text(given, "agent_type"), text=words)
+    return _said(agent, given, "stop", skipped=SUBAGENT, id=f"subagent {which}" if which else "")
+
+
+def _ended(agent: str, given: Payload) -> Said:
+    return _said(agent, given, "end", text=text(given, "reason"))
+
+
+def _unobserved(agent: str, given: Payload) -> Said:
+    return unobserved(_said(agent, given, "tool"), text(given, "tool_use_id"))
+
+
+def _path(given: Payload) -> str:
+    return file_of(text(given, "tool_name"), given.get("tool_input"))
+
+
+def _forgets(given: Payload) -> bool:
+    """Whether a session begins with nothing of what it was told."""
+    return text(given, "source") in _FORGETTING
+
+
+def family(
+    agent: str = "",
+    events: Collection[str] = (),
+    *,
+    use: Callable[[str, Payload], Said] = used,
+) -> tuple[Contract, ...]:
+    """The contracts of an agent that has these events, all without any. `agent` empty: the payload tells who it is."""
+    whole = (
+        Contract("SessionStart", partial(_started, agent), "context", forgets=_forgets),
+        Contract("UserPromptSubmit", partial(_asked, agent), "recall"),
+        Contract("PreToolUse", partial(_unobserved, agent), "file", path=_path),
+        Contract("PostToolUse", partial(use, agent)),
+        Contract("PostToolUseFailure", partial(_failed, agent)),
+        Contract("Stop", partial(_stopped, agent)),
+        Contract("SubagentStop", partial(_subagent_stopped, agent)),
+        Contract("PreCompact", partial(_unobserved, agent), plain="", forgets=always),
+        Contract("SessionEnd", partial(_ended, agent)),
+        Contract("Notification", partial(_unobserved, agent)),
     )
+    return tuple(replace(one, agent=agent) for one in whole if not events or one.event in events)
 
 
-def _stopped(given: Payload) -> Said:
-    return _said(given, "stop", skipped=SUBAGENT if text(given, "agent_id") else "")
-
-
-def _subagent_stopped(given: Payload) -> Said:
-    which = text(given, "agent_id")
-    return _said(given, "stop", skipped=SUBAGENT, event_id=f"subagent {which}" if which else "")
-
-
-def _unobserved(given: Payload) -> Said:
-    of = text(given, "tool_use_id")
-    return _said(given, "tool", skipped=NOT_OBSERVED, event_id=f"before {of}" if of else "")
-
-
-CONTRACTS = (
-    Contract("SessionStart", _started, "context"),
-    Contract("UserPromptSubmit", _asked, "recall"),
-    Contract("PreToolUse", _unobserved),
-    Contract("PostToolUse", _used),
-    Contract("Stop", _stopped),
-    Contract("SubagentStop", _subagent_stopped),
-    Contract("PreCompact", _unobserved),
-    Contract("SessionEnd", _unobserved),
-    Contract("Notification", _unobserved),
-)
+CONTRACTS = (*family(), *family(CLAUDE))

@@ -1,27 +1,50 @@
-"""The hooks of Cursor: what each event tells, and what it may be answered.
+"""The hooks of Cursor (by its reference of hooks, and a reading of its CLI 2026.09.18): what each event tells, and what
+it may be answered.
 
-Owns the names of events and fields. Cursor takes no context from a hook; it reads a rule file, which `rulefile` keeps.
-Pure; any thread.
+Owns the names of events and fields. `postToolUse` and `postToolUseFailure` tell of every tool with an id, so who has
+them needs none of the three `after...` ones. Cursor drops a context that is longer than it takes, so it is cut. Pure;
+any thread.
 """
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from typing import Any
 
-from livememfs.agents.contract import Contract, Payload, session_id, text
-from livememfs.pipelines.capture import Said
+from livememfs.agents.contract import (
+    Contract,
+    Payload,
+    always,
+    first,
+    from_json,
+    occasion,
+    session_id,
+    text,
+    unobserved,
+)
+from livememfs.pipelines.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
+from livememfs.records.own import END
 
 CURSOR = "cursor"
 GO_ON = '{"continue": true}'
+MOST = 10_000
+"""Characters of a context that Cursor takes."""
 
 
 def _said(given: Payload, kind: Kind, **fields: Any) -> Said:
-    roots = given.get("workspace_roots")
-    project = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else text(given, "cwd")
-    session = session_id(given, "conversation_id", "session_id")
-    return Said(session=session, kind=kind, agent=CURSOR, project=project, **fields)
+    project = first(given.get("workspace_roots")) or text(given, "cwd")
+    return Said(session_id(given, "conversation_id", "session_id"), kind, agent=CURSOR, project=project, **fields)
+
+
+def _tool(given: Payload, tool: str, put: Any, got: Any = None, **fields: Any) -> Said:
+    """The use of a tool; the turn and how long it took tell two from each other that are alike."""
+    when = occasion(given, "generation_id", "duration")
+    return _said(given, "tool", tool=tool, input=put, output=got, occasion=when, **fields)
+
+
+def _started(given: Payload) -> Said:
+    return _said(given, "start", text="startup")
 
 
 def _asked(given: Payload) -> Said:
@@ -29,37 +52,81 @@ def _asked(given: Payload) -> Said:
 
 
 def _ran(given: Payload) -> Said:
-    return _said(given, "tool", tool="Shell", input={"command": text(given, "command")}, output=given.get("output"))
+    return _tool(given, "Shell", {"command": text(given, "command")}, given.get("output"))
 
 
 def _called(given: Payload) -> Said:
+    name = text(given, "tool_name")
     said = given.get("result_json", given.get("output"))
-    return _said(given, "tool", tool=text(given, "tool_name"), input=_json(given.get("tool_input")), output=_json(said))
+    return _tool(given, f"MCP:{name.removeprefix('MCP:')}", from_json(given.get("tool_input")), from_json(said))
 
 
 def _edited(given: Payload) -> Said:
-    found = {"file_path": text(given, "file_path"), "edits": given.get("edits")}
-    return _said(given, "tool", tool="Edit", input=found, output=None)
+    return _tool(given, "Edit", {"file_path": text(given, "file_path"), "edits": given.get("edits")})
+
+
+def _read(given: Payload) -> Said:
+    return _tool(given, "Read", {"file_path": text(given, "file_path")}, given.get("content"))
+
+
+def _used(given: Payload) -> Said:
+    put, got = from_json(given.get("tool_input")), from_json(given.get("tool_output"))
+    return _tool(given, text(given, "tool_name"), put, got, id=" ".join(text(given, "tool_use_id").split()))
+
+
+def _failed(given: Payload) -> Said:
+    error = text(given, "error_message") or text(given, "failure_type")
+    return replace(_used(given), output={"error": error}, failed=True)
+
+
+def _answered(given: Payload) -> Said:
+    return _said(given, "said", text=text(given, "text"))
 
 
 def _stopped(given: Payload) -> Said:
     return _said(given, "stop")
 
 
-def _json(value: Any) -> Any:
-    """Cursor gives some values as the text of JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+def _subagent_stopped(given: Payload) -> Said:
+    which = text(given, "subagent_id", "subagent_type") or "subagent"
+    words = text(given, "result", "summary")
+    if words.strip():
+        return _said(given, "said", subagent=which, text=words)
+    return _said(given, "stop", subagent=which, skipped=SUBAGENT)
 
 
-CONTRACTS = (
+def _ended(given: Payload) -> Said:
+    return _said(given, "end", text=text(given, "reason"))
+
+
+def _unobserved(given: Payload) -> Said:
+    return unobserved(_said(given, "tool"), " ".join(text(given, "tool_use_id").split()))
+
+
+def _flat(event: str, context: str) -> dict[str, Any]:
+    if len(context) > MOST:
+        context = f"{context[: MOST - len(END) - 2].rpartition(chr(10))[0]}\n{END}\n"
+    return {**({"continue": True} if event == "beforeSubmitPrompt" else {}), "additional_context": context}
+
+
+_BARE = (
     Contract("beforeSubmitPrompt", _asked, plain=GO_ON),
     Contract("afterShellExecution", _ran),
     Contract("afterMCPExecution", _called),
     Contract("afterFileEdit", _edited),
     Contract("stop", _stopped),
+)
+CONTRACTS = (
+    *_BARE,
+    *(replace(one, agent=CURSOR) for one in _BARE[1:]),
+    Contract("sessionStart", _started, "context", agent=CURSOR, shape=_flat),
+    Contract("beforeSubmitPrompt", _asked, "recall", GO_ON, agent=CURSOR, shape=_flat),
+    Contract("beforeReadFile", _read, agent=CURSOR),
+    Contract("preToolUse", _unobserved, agent=CURSOR),
+    Contract("postToolUse", _used, agent=CURSOR),
+    Contract("postToolUseFailure", _failed, agent=CURSOR),
+    Contract("afterAgentResponse", _answered, agent=CURSOR),
+    Contract("subagentStop", _subagent_stopped, agent=CURSOR),
+    Contract("preCompact", _unobserved, agent=CURSOR, forgets=always),
+    Contract("sessionEnd", _ended, agent=CURSOR),
 )

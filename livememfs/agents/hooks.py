@@ -7,13 +7,15 @@ and a line in `errors.ndjson` says why. Refuses to decide anything for an agent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 import trio
 
-from livememfs.agents import claude, cursor
-from livememfs.agents.contract import Contract, payload
+from livememfs.agents import claude, cline, codex, copilot, cursor, gemini, opencode, qwen, windsurf
+from livememfs.agents.contract import Contract, Payload, payload, text
+from livememfs.agents.transcript import last_words
 from livememfs.concurrency import aside
 from livememfs.errors import HookRefused, LiveMemError
 from livememfs.records.own import HEAD, basic, without_marks
@@ -25,10 +27,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("livememfs.agents")
 
-_BY_AGENT = {"claude": claude.CONTRACTS, "codex": claude.CONTRACTS, "cursor": cursor.CONTRACTS}
-CONTRACTS: dict[str, Contract] = {one.event: one for one in (*claude.CONTRACTS, *cursor.CONTRACTS)} | {
-    f"{agent}.{one.event}": one for agent, contracts in _BY_AGENT.items() for one in contracts
-}
+AGENTS = (claude, codex, cursor, gemini, qwen, opencode, copilot, cline, windsurf)
+CONTRACTS: dict[str, Contract] = {one.file: one for agent in AGENTS for one in agent.CONTRACTS}
+"""By the names of their files."""
 PATIENCE, PAGE_PATIENCE = 2.0, 1.5
 """Seconds that an answer may take, as an agent that begins waits for it; and the page in it, of which there is an older
 one, or a shorter one.
@@ -63,9 +64,11 @@ class Hooks:
         self._counts["requests"] += 1
         try:
             given = await aside(len(request), lambda: payload(request, path=path))
-            said = await self._capture.take(space, contract.said(given))
+            said = await self._capture.take(space, await self._whole(given, contract.said(given)))
+            if contract.forgets(given):
+                await self._prehook.forget(space, said.session)
             with trio.move_on_after(PATIENCE) as waiting:
-                return contract.answer(await self._told(space, contract, said)).encode()
+                return contract.answer(await self._told(space, contract, given, said)).encode()
             self._counts["late"] += waiting.cancelled_caught
         except LiveMemError as error:
             self._went_wrong(space, path, error)
@@ -74,7 +77,14 @@ class Hooks:
             self._went_wrong(space, path, HookRefused(path=path, detail=f"{type(error).__name__}: {error}"))
         return contract.plain.encode()
 
-    async def _told(self, space: str, contract: Contract, said: Said) -> str:
+    async def _whole(self, given: Payload, said: Said) -> Said:
+        """With the agent's last words, where its transcript alone has them."""
+        if said.kind != "stop" or said.skipped or said.text:
+            return said
+        path = text(given, "transcript_path", "transcriptPath")
+        return replace(said, text=await last_words(path, self._capture.settings.mounted))
+
+    async def _told(self, space: str, contract: Contract, given: Payload, said: Said) -> str:
         """What is put into the answer."""
         if contract.wants == "context":
             trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
@@ -82,6 +92,8 @@ class Hooks:
             return page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1)
         if contract.wants == "recall" and not said.skipped:
             return (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
+        if contract.wants == "file" and (path := contract.path(given)):
+            return await self._prehook.file(space, said.session, path, said.project)
         return ""
 
     def _went_wrong(self, space: str, path: str, error: LiveMemError) -> None:

@@ -20,7 +20,6 @@ from livememfs.agents.contextfile import ContextFiles
 from livememfs.app.agents import Agents, agents_of, door_of
 from livememfs.app.parts import (
     INDEX,
-    TOLD,
     consolidation_settings,
     local_state,
     open_embedder,
@@ -48,7 +47,7 @@ from livememfs.pipelines.tokens import Tokens
 from livememfs.pipelines.uses import Uses
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
-from livememfs.recall.told import ToldFile
+from livememfs.recall.told import Sessions
 from livememfs.records.privacy import redact
 from livememfs.records.times import iso
 from livememfs.store.base import Store
@@ -124,7 +123,6 @@ async def open_app(
     store = open_store(settings, clock)
     model, observing = open_model(settings), open_observing_model(settings)
     replica: Replica | None = None
-    told: ToldFile | None = None
     try:
         async with trio.open_nursery() as nursery:
             errors = ErrorLog(clock)
@@ -147,10 +145,11 @@ async def open_app(
                 recent_days=settings.search_recent_days,
                 background=background,
             )
-            told = ToldFile(index.with_name(TOLD))
+            told = Sessions(replica)
             uses = Uses(replica, clock, f"{usable_host(settings.host_name)}-{replica.identity}", recall.used)
             prehook = Prehook(recall, clock, told, prehook_settings(settings), used=uses.count)
             agents = agents_of(settings, clock, observing, mountpoint, replica, errors, prehook, background)
+            keep("told", told.run)
             parts = replica, errors, rejected, prehook, uses, recall, agents, background
             runs = background.beside(nursery, "runs")
             app = _assemble(settings, clock, store, model, runs, mountpoint, *parts)
@@ -170,8 +169,6 @@ async def open_app(
     except BaseExceptionGroup as group:
         raise the_one(group) from None
     finally:
-        if told is not None:
-            told.close()
         with trio.CancelScope(shield=True), trio.move_on_after(settings.op_timeout):
             for one in (model, observing):
                 if one is not None:
@@ -469,6 +466,7 @@ async def _drain(app: App) -> list[str]:
         refused = await app.tree.drain()
         await app.merging.stop()
         await app.tokens.write_uses()
+        await app.prehook.flush()
         if app.keeps_state:
             await app.agents.observer.stop()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits

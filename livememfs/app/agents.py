@@ -23,6 +23,7 @@ from livememfs.pipelines.parking import Parking
 from livememfs.recall.context import ContextPages
 from livememfs.records import privacy
 from livememfs.records.keys import SESSIONS
+from livememfs.serve.tools import TOOLS
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
@@ -106,6 +107,8 @@ def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSett
         skip_tools=frozenset(filter(None, names)),
         observe=settings.observe_model != NONE,
         mounted=str(mountpoint or ""),
+        home=str(Path.home()),
+        own_tools=frozenset(tool.name for tool in TOOLS),
     )
 
 

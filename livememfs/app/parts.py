@@ -21,8 +21,8 @@ from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings, default_store
 from livememfs.errors import SettingsError
 from livememfs.pipelines.options import ConsolidationSettings
+from livememfs.recall.choosing import PrehookSettings
 from livememfs.recall.inject import Limits
-from livememfs.recall.prehook import PrehookSettings
 from livememfs.shown import without_login
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from livememfs.recall.embed.base import Embedder
     from livememfs.recall.engine import Engine
 
-INDEX, TOLD = "index", "told.db"
-"""The folder of the search index in the local state of a bucket, and the file of what sessions were told."""
+INDEX = "index"
+"""The folder of the search index in the local state of a bucket."""
 BUILTIN, NONE = "builtin", "none"
 PATIENCE = 2 / 3
 """The store's share of an operation's time: its last word must come before the deadline cuts it off."""
@@ -193,6 +193,7 @@ def prehook_settings(settings: Settings) -> PrehookSettings:
         pinned=settings.recall_pinned,
         relevant=settings.recall_relevant,
         live=settings.recall_live,
+        files=settings.file_memory,
         limits=Limits(
             most=settings.recall_most,
             alike=settings.recall_alike,

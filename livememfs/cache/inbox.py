@@ -41,11 +41,12 @@ class Queued:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How many events wait, how many characters they are, and which came first."""
+    """How many events wait, how many characters they are, and which came first and last."""
 
     number: int
     size: int
     first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,25 @@ class Inbox:
         query = f"SELECT count(*) FROM event WHERE space = ? AND session = ? AND kind IN ({marks})"
         return int(self._database.rows(query, (space, session, *kinds))[0][0])
 
+    def pending(self, space: str, since: int) -> list[tuple[str, int, int]]:
+        """The sessions of a space of which something is not observed that came since, with the number of the last such
+        event and how many there are; the last one first. `since` in seconds.
+        """
+        query = (
+            "SELECT session, max(seq), count(*) FROM event INDEXED BY event_state WHERE state IN (?, ?, ?)"
+            " AND space = ? AND at >= ? AND kind != 'start' GROUP BY session ORDER BY 2 DESC"
+        )
+        return self._database.rows(query, (WAITING, CLAIMED, FAILED, space, since))
+
+    def lines(self, space: str, session: str, most: int) -> list[str]:
+        """The last events of a session that are not observed, as they were added, in the order of time."""
+        query = (
+            "SELECT line FROM event WHERE space = ? AND session = ? AND state IN (?, ?, ?) AND line IS NOT NULL"
+            " ORDER BY seq DESC LIMIT ?"
+        )
+        rows = self._database.rows(query, (space, session, WAITING, CLAIMED, FAILED, most))
+        return [line for (line,) in rows][::-1]
+
     # --- working ------------------------------------------------------------------------------------------------
 
     def standing(self, most: int = 1 << 30) -> dict[tuple[str, str], dict[str, Standing]]:
@@ -129,12 +149,13 @@ class Inbox:
         found: dict[tuple[str, str], dict[str, Standing]] = {}
         rows = self._database.rows(
             # The index has all of it: of a day without a model thousands may wait, and each event asks.
-            "SELECT space, session, kind, count(*), sum(min(size, ?)), min(seq) FROM event INDEXED BY event_waiting"
+            "SELECT space, session, kind, count(*), sum(min(size, ?)), min(seq), max(seq)"
+            " FROM event INDEXED BY event_waiting"
             " WHERE state = 'waiting' GROUP BY space, session, kind",
             (most,),
         )
-        for space, session, kind, number, size, first in rows:
-            found.setdefault((space, session), {})[kind] = Standing(number, size, first)
+        for space, session, kind, *counted in rows:
+            found.setdefault((space, session), {})[kind] = Standing(*counted)
         return found
 
     def tries(self, seq: int) -> int:

@@ -1,7 +1,7 @@
 """`livememfs recall`: what to know before answering a message, without a mount.
 
-Owns what is printed. The same as `.recall` in a mount, a message that names no session belonging to its terminal's; and
-the same sessions while no mount of the bucket runs on this machine, beside one sessions of its own. Main thread only.
+Owns what is printed. The same as `.recall` in a mount, and of the same sessions; a message that names none belongs to
+its terminal's. Main thread only.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from livememfs.pipelines.observe_known import Batch, Place, came_of, data_of, kn
 from livememfs.pipelines.observe_prompt import SHOWN_CHARACTERS, Known
 from livememfs.pipelines.observe_reply import Reply
 from livememfs.records import keys
-from livememfs.records.event import Event
+from livememfs.records.event import OBSERVED_KINDS, Event
 from livememfs.records.foreign import Unreadable
 from livememfs.records.session import Meter, Session, last_prompts
 
@@ -45,6 +45,8 @@ AGAIN_SECONDS, AGAIN_MOST = 2.0, 300.0
 UNREACHED = "the model could not be reached"
 NO_SUMMARY_CAME = "no summary came"
 NOTHING_NEW = "nothing new to sum up"
+STOPS = ("stop", "end")
+"""Events that ask for a summary."""
 
 
 @dataclass(frozen=True)
@@ -219,14 +221,16 @@ class Observer:
     # --- one batch ----------------------------------------------------------------------------------------------
 
     async def _observe(self, place: Place) -> None:
-        tools = self._parsed(self._inbox.waiting(place.space, place.session, "tool", most=self.settings.batch))
-        stops = self._inbox.waiting(place.space, place.session, "stop")
-        chosen = self._chosen(tools)
-        left = self._inbox.standing().get((place.space, place.session), {}).get("tool")
-        ends = stops if len(chosen) == (left.number if left is not None else 0) else []
+        events = self._parsed(
+            self._inbox.waiting(place.space, place.session, *OBSERVED_KINDS, most=self.settings.batch)
+        )
+        stops = self._inbox.waiting(place.space, place.session, *STOPS)
+        chosen = self._chosen(events)
+        standing = self._inbox.standing().get((place.space, place.session), {})
+        ends = stops if len(chosen) == sum(standing[kind].number for kind in OBSERVED_KINDS if kind in standing) else []
         session = await session_of(self._replica, place, self._clock.now())
         if not chosen and not self._has_news(session):
-            self._inbox.skip(stops, NOTHING_NEW)
+            await self._nothing_new(place, session, stops)
             return
         claimed = {one.seq for one in self._inbox.claim([*(one for one, _ in chosen), *ends], self._now())}
         batch = Batch(
@@ -241,18 +245,27 @@ class Observer:
             self._inbox.unclaim(batch.queued)
             raise
 
+    async def _nothing_new(self, place: Place, session: Session, stops: Sequence[Queued]) -> None:
+        """There is nothing to sum up; a session that has ended is done all the same."""
+        ended = any(one.kind == "end" for one in stops) and session.status == "active"
+        if not ended or not await data_of(self._replica, place.key(keys.SESSION)):
+            self._inbox.skip(stops, NOTHING_NEW)
+            return
+        done = replace(session, status="completed", updated_at=self._clock.now())
+        self._replica.save_all({place.key(keys.SESSION): done.render()}, lambda: self._inbox.skip(stops, NOTHING_NEW))
+
     @staticmethod
     def _has_news(session: Session) -> bool:
         return session.observed + session.skipped > session.summed_up
 
-    def _chosen(self, tools: Sequence[tuple[Queued, Event]]) -> list[tuple[Queued, Event]]:
+    def _chosen(self, events: Sequence[tuple[Queued, Event]]) -> list[tuple[Queued, Event]]:
         """The next batch: after each failure half as many, so that one event cannot keep the others from being seen."""
-        if not tools:
+        if not events:
             return []
-        most = max(1, self.settings.batch >> tools[0][0].tries)
+        most = max(1, self.settings.batch >> events[0][0].tries)
         found: list[tuple[Queued, Event]] = []
         size = 0
-        for one in tools[:most]:
+        for one in events[:most]:
             size += min(one[0].size, SHOWN_CHARACTERS)
             if found and size > self.settings.characters:
                 break
@@ -261,7 +274,8 @@ class Observer:
 
     async def _observe_batch(self, batch: Batch) -> None:
         session = await session_of(self._replica, batch.place, self._clock.now())
-        known = await known_of(self._replica, batch.place, session, with_summary=bool(batch.stops))
+        answers = sum(event.kind == "said" for event in batch.events)
+        known = await known_of(self._replica, batch.place, session, with_summary=bool(batch.stops), answers=answers)
         reply = await (self._ask(batch, known) if self._asking.model is not None else self._without_model(batch, known))
         if reply is None:
             return
@@ -284,6 +298,8 @@ class Observer:
         self._unbilled.pop(batch.place, None)
         self._wrong.pop(batch.place, None)
         self._went_well()
+        if any(one.kind == "stop" for one in batch.stops) and len(batch.tools) < self.settings.batch:
+            self._due.small(batch.place)
         if left:
             self._wrong[batch.place] = "it left events out that stand in neither an observation nor a skip"
 
@@ -292,7 +308,9 @@ class Observer:
         if not batch.stops:
             return reply
         prompts = last_prompts(await data_of(self._replica, batch.place.key(keys.PROMPTS)), 1_000)
-        said = observe_builtin.summary(prompts, [*known.titles, *(one.title for one in reply.observations)])
+        titles = [*known.titles, *(one.title for one in reply.observations)]
+        words = [event.text for event in batch.events if event.kind == "said" and not event.subagent]
+        said = observe_builtin.summary(prompts, titles, words[-1] if words else "")
         return replace(reply, summary=said if any(said.values()) else None, no_summary=not any(said.values()))
 
     async def _ask(self, batch: Batch, known: Known) -> Reply | None:

@@ -41,7 +41,7 @@ class ObserveSettings:
     :batch:      most events in one call
     :characters: most characters of events in one call, as they are shown
     :idle:       seconds without an event after which a batch is due that is half full; a smaller one waits longer
-    :stop_idle:  the same after the agent has stopped: it may go on at once
+    :stop_idle:  the same after the agent has stopped, however small the batch; longer for each that was not full
     :budget:     most tokens in and out of a UTC day
     :tries:      calls that an event is part of before it is given up
     :outages:    attempts that reached no model, before an event waits for the next one that does

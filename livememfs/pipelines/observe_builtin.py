@@ -1,7 +1,8 @@
-"""The observer without a model: one observation for each edit, and for each command that changed something.
+"""The observer without a model: one observation for each edit, each command that changed something, each failure, and
+for what the agent said.
 
 Owns which commands change something, and the words of such observations: facts alone, which the tool's own parameters
-state. What only looks is skipped with that reason. Pure; any thread.
+state, and the agent's words as they are. What only looks is skipped with that reason. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from livememfs.pipelines.observe_reply import Draft, Reply
 from livememfs.records.event import EDITS, Event, as_text
-from livememfs.records.observation import MAX_ITEM, MAX_TITLE
+from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_TITLE
 from livememfs.records.own import basic
 
 NAME = "builtin"
+_SAID = "The agent said: "
 CHANGED_NOTHING = "changed nothing"
-SHELLS = frozenset(
-    {"bash", "shell", "local_shell", "exec_command", "aftershellexecution", "run_terminal_cmd", "unified_exec"}
-)
 _CHANGING = (
     "rm mv cp mkdir rmdir ln touch chmod chown install truncate patch rsync unzip dd crontab alembic flyway prisma"
 )
@@ -64,6 +63,7 @@ _CHANGES = re.compile(
     re.MULTILINE,
 )
 _INTO_A_FILE = re.compile(r"(?:^|[^0-9&<>=-])>{1,2}\s*(?![&>]|/dev/null)[\w./~$\"'{]|\btee\s+(?!/dev/null)\S")
+_STATUS = re.compile(r"(?i)(?:process |command )?(?:exited|failed|exit)? ?(?:with )?(?:exit )?(?:code|status):? \d+\.?")
 _MESSAGE = re.compile(r"""\s-[a-z]*m\s*(?:"([^"]+)"|'([^']+)')""")
 
 
@@ -72,7 +72,7 @@ def observed(events: Sequence[Event]) -> Reply:
     drafts: list[Draft] = []
     skipped: dict[int, str] = {}
     for number, event in enumerate(events, 1):
-        draft = _edit(number, event) or _command(number, event)
+        draft = _words(number, event) or _failure(number, event) or _edit(number, event) or _command(number, event)
         if draft is None:
             skipped[number] = CHANGED_NOTHING
         else:
@@ -80,19 +80,49 @@ def observed(events: Sequence[Event]) -> Reply:
     return Reply("ok", tuple(drafts), skipped)
 
 
-def summary(prompts: Sequence[str], titles: Sequence[str]) -> dict[str, str]:
-    """What a session came to, as far as it is known without a model: what was asked, and what was done."""
-    done = "\n".join(f"- {one}" for one in titles)
-    return {"request": basic(" ".join(prompts[0].split()))[:MAX_ITEM] if prompts else "", "completed": done}
+def summary(prompts: Sequence[str], titles: Sequence[str], words: str = "") -> dict[str, str]:
+    """What a session came to, as far as it is known without a model: what was asked, what was done, and the agent's
+    last words.
+    """
+    done = "\n".join(f"- {one}" for one in titles if _SAID not in one)
+    asked = basic(" ".join(prompts[0].split()))[:MAX_ITEM] if prompts else ""
+    return {"request": asked, "learned": _cut(words, MAX_ITEM), "completed": done}
+
+
+def _words(number: int, event: Event) -> Draft | None:
+    """What the agent said, line by line as it is."""
+    lines = [_cut(line, MAX_ITEM) for line in event.text.splitlines() if line.strip()]
+    if event.kind != "said" or not lines:
+        return None
+    title = f"{'A subagent said: ' if event.subagent else _SAID}{lines[0]}"
+    return Draft((number,), "discovery", _cut(title, MAX_TITLE), facts=tuple(lines[:MAX_ITEMS]))
+
+
+def _failure(number: int, event: Event) -> Draft | None:
+    """A command or an edit that failed, with what it said; a command that found nothing says nothing but its status."""
+    what = event.command() or (", ".join(event.files()[1]) if event.tool.lower() in EDITS else "")
+    error = [line.strip() for line in _error(event.output).splitlines() if line.strip()]
+    if not event.failed or not what or not [line for line in error if not _STATUS.fullmatch(line)]:
+        return None
+    return Draft(
+        (number,),
+        "discovery",
+        _cut(f"Failed: {what}", MAX_TITLE),
+        facts=(_cut(f"{event.tool}: {what}", MAX_ITEM), _cut(f"Error: {' '.join(error)}", MAX_ITEM)),
+    )
+
+
+def _error(output: object) -> str:
+    return as_text(output.get("error", output)) if isinstance(output, Mapping) else as_text(output)
 
 
 def _edit(number: int, event: Event) -> Draft | None:
-    if event.tool not in EDITS:
+    if event.tool.lower() not in EDITS or event.failed:
         return None
     _, changed = event.files()
     given = event.input if isinstance(event.input, Mapping) else {}
     names = ", ".join(changed) or "a file"
-    verb = "Wrote" if event.tool in ("Write", "write_file") else "Edited"
+    verb = "Wrote" if event.tool.lower() in ("write", "write_file", "create", "write_to_file") else "Edited"
     facts = [f"{event.tool} changed {name}" for name in changed]
     for before, after in _replaced(given):
         facts.append(f"{_lines(before)} of {names} became {_lines(after)}")
@@ -117,17 +147,14 @@ def _lines(text: str) -> str:
 
 
 def _command(number: int, event: Event) -> Draft | None:
-    if event.tool.lower() not in SHELLS or not isinstance(event.input, Mapping):
-        return None
-    given = event.input.get("command")
-    command = " ".join(map(str, given)) if isinstance(given, list) else given
-    if not isinstance(command, str) or not (_CHANGES.search(command) or _INTO_A_FILE.search(command)):
+    command = event.command()
+    if event.failed or not (_CHANGES.search(command) or _INTO_A_FILE.search(command)):
         return None
     message = _MESSAGE.search(command) if re.search(r"\bgit\b.*\bcommit\b", command) else None
     line = " ".join(command.split())
     title = f"Committed: {message[1] or message[2]}" if message else f"Ran {line}"
     facts = [f"Command: {_cut(line, MAX_ITEM - 12)}"]
-    said = as_text(event.input.get("description"))
+    said = as_text(event.input.get("description")) if isinstance(event.input, Mapping) else ""
     return Draft((number,), "change", _cut(title, MAX_TITLE), _cut(said, MAX_ITEM), facts=tuple(facts))
 
 

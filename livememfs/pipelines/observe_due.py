@@ -1,14 +1,15 @@
 """When a session is due to be observed: how long a batch waits for more, and how long everybody waits for a model.
 
 Owns the waiting: of a batch that is not full, of a session whose last call came to nothing, of all sessions while no
-model answers, and for the next day when its budget is spent. It is in memory alone; after a restart all are due.
-Trio thread only.
+model answers, and for the next day when its budget is spent. A session that has ended does not wait, nor does what
+another one left when a session of its space begins. It is in memory alone; after a restart all are due. Trio thread
+only.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -16,13 +17,18 @@ import trio
 
 from livememfs.cache.inbox import Standing
 from livememfs.pipelines.observe_known import Place
+from livememfs.records.event import OBSERVED_KINDS
 
 if TYPE_CHECKING:
     from livememfs.clock import Clock
     from livememfs.pipelines.observe_ask import ObserveSettings
 
 SMALL_WAITS = 6
-"""How many times longer a batch waits for more that is not half full."""
+"""How many times longer a batch waits for more that is not half full, while the agent is at work."""
+STOP_GROWTH, STOP_MOST = 4.0, 3_600.0
+"""How many times longer a batch that is not full waits after a stop, with each that did not wait for more; and how long
+at most: or each short turn of a long conversation would cost a call.
+"""
 FREE_SECONDS = 1.0
 """The longest wait for more events where observing them costs nothing."""
 RECORD_SECONDS = 0.5
@@ -39,6 +45,9 @@ class Due:
         self._clock, self._settings, self._free = clock, settings, free
         self._heard: dict[Place, float] = {}
         self._held: dict[Place, float] = {}
+        self._asked: dict[Place, int] = {}  # the last event that was a prompt: no stop before it is one any more
+        self._hurried: dict[Place, int] = {}  # the last event that waited when another session began
+        self._small: dict[Place, int] = {}  # batches after a stop that were not full
         self._outages = 0
         self._closed_until = -math.inf
         self.paused_until: datetime | None = None
@@ -48,6 +57,10 @@ class Due:
     def heard(self, place: Place) -> None:
         """Something new came."""
         self._heard[place] = trio.current_time()
+
+    def small(self, place: Place) -> None:
+        """A batch after a stop was observed that was not full."""
+        self._small[place] = self._small.get(place, 0) + 1
 
     def hold(self, place: Place, seconds: float) -> None:
         """A session waits so long."""
@@ -91,30 +104,49 @@ class Due:
         self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]
     ) -> tuple[float, Place | None]:
         """The session that is due first, and when; `tries(event)` is how many calls an event was part of."""
-        found = [(self._of(Place(*one), waiting, tries), Place(*one)) for one, waiting in waits.items()]
+        places = {Place(*one): waiting for one, waiting in waits.items()}
+        for place, waiting in places.items():
+            if "start" in waiting:
+                self._begins(place, places)
+        found = [(self._of(place, waiting, tries), place) for place, waiting in places.items()]
         return min(found, key=lambda one: one[0], default=(math.inf, None))
+
+    def _begins(self, place: Place, places: Mapping[Place, Mapping[str, Standing]]) -> None:
+        """A session begins, or goes on: what others of its space left is of use to it now."""
+        self._small.pop(place, None)
+        for other, waiting in places.items():
+            if other.space == place.space and other != place:
+                self._hurried[other] = max(one.last for one in waiting.values())
 
     def _of(self, place: Place, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
         heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
+        if "prompt" in waiting:
+            self._asked[place] = waiting["prompt"].last
         if "start" in waiting or "prompt" in waiting:
             return max(heard + RECORD_SECONDS, held)
-        tools = waiting.get("tool")
-        if tools is not None and self._is_full(tools, tries):
+        events = [waiting[kind] for kind in OBSERVED_KINDS if kind in waiting]
+        hurried = min(one.first for one in waiting.values()) <= self._hurried.get(place, 0)
+        if "end" in waiting or hurried or self._is_full(events, tries):
             due = -math.inf
         else:
-            due = heard + self._patience(tools.number if tools is not None else 0, stopped="stop" in waiting)
+            last = max([self._asked.get(place, 0), *(one.last for one in events)])
+            stopped = "stop" in waiting and waiting["stop"].last > last
+            due = heard + self._patience(place, sum(one.number for one in events), stopped=stopped)
         return max(due, held, self._closed_until, self._pause_ends())
 
-    def _patience(self, tools: int, *, stopped: bool) -> float:
-        """How long a batch waits for more."""
+    def _patience(self, place: Place, events: int, *, stopped: bool) -> float:
+        """How long a batch that is not full waits for more."""
         settings = self._settings
-        if tools >= settings.batch // 2:
-            waits = settings.stop_idle if stopped else settings.idle
+        if stopped:
+            waits = min(settings.stop_idle * STOP_GROWTH ** min(self._small.get(place, 0), 9), STOP_MOST)
         else:
-            waits = SMALL_WAITS * settings.idle  # or each short turn of a conversation would cost a call
+            waits = settings.idle if events >= settings.batch // 2 else SMALL_WAITS * settings.idle
         return min(waits, FREE_SECONDS) if self._free else waits
 
-    def _is_full(self, tools: Standing, tries: Callable[[int], int]) -> bool:
-        if tools.number >= self._settings.batch or tools.size >= self._settings.characters:
+    def _is_full(self, events: Sequence[Standing], tries: Callable[[int], int]) -> bool:
+        if sum(one.number for one in events) >= self._settings.batch:
             return True
-        return tries(tools.first) > 0  # what was to come with it has come
+        if sum(one.size for one in events) >= self._settings.characters:
+            return True
+        # What was to come with it has come.
+        return bool(events) and tries(min(one.first for one in events)) > 0

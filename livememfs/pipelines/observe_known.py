@@ -73,9 +73,12 @@ async def session_of(replica: Replica, place: Place, now: datetime) -> Session:
     return Session.parse(found.data, space=place.space, session=place.session, now=now)
 
 
-async def known_of(replica: Replica, place: Place, session: Session, *, with_summary: bool) -> Known:
-    """What a request needs of a session. Raises what the store fails with."""
-    prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), PROMPTS_SHOWN)
+async def known_of(replica: Replica, place: Place, session: Session, *, with_summary: bool, answers: int = 0) -> Known:
+    """What a request needs of a session; `answers` is how often the agent spoke in the batch, as each answers a prompt.
+    Raises what the store fails with.
+    """
+    shown = min(max(PROMPTS_SHOWN, answers), REMINDED)
+    prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
     wanted = session.observations if with_summary else session.observations[-REMINDED:]
     found = await observations_of(replica, place.space, wanted)
     summary = ""
@@ -127,7 +130,7 @@ async def recorded(replica: Replica, place: Place, events: Sequence[tuple[Queued
 
 @dataclass(frozen=True)
 class Batch:
-    """Events that are observed together, and the stops that end with them."""
+    """Events that are observed together: tools, what the agent said, and the stops that end with them."""
 
     place: Place
     tools: Sequence[tuple[Queued, Event]]

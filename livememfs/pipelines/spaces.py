@@ -227,6 +227,8 @@ def _content_label(parsed: keys.ParsedKey) -> str:
         return "in live/"
     if parsed.kind == "bank":
         return "in bank/"
+    if parsed.name.endswith(f"/{keys.TOLD}") and parsed.kind == "session":
+        return ""  # what it was told: nobody can remove that, and nobody would miss it
     if parsed.kind in ("memory", "observation", "session"):
         return f"in {parsed.name.partition('/')[0]}/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")

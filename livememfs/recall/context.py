@@ -1,5 +1,7 @@
 """`context.md`: what to put before a model that knows nothing yet, and what was observed around an observation.
 
+What is captured and not observed yet is `pending`'s.
+
 Owns the choice of what is told, in which order and under which budget, and that nothing of it changes while the space
 does not. Refuses to wait for what is not here where something older is: an agent that begins waits for this. Trio
 thread only.
@@ -10,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,6 +20,7 @@ import trio
 
 from livememfs.concurrency import A_NAME, aside, in_thread
 from livememfs.errors import LiveMemError, NotText, ObjectMissing
+from livememfs.recall.pending import Pending
 from livememfs.recall.timeline import fitting, legend, timeline
 from livememfs.records import keys
 from livememfs.records.memory import Memory
@@ -41,6 +44,8 @@ PINNED = 10
 """Most lines of who somebody is, and of what they want."""
 SHARE = 0.2
 """Of the budget, for each of who somebody is, what they want, and the last session."""
+PENDING_SHARE = 0.3
+"""Of the budget, for what is not observed yet."""
 SHOWN_CHARACTERS = 400
 SUMMARIES_TRIED = 4
 PATIENCE, AGAIN_SECONDS = 5.0, 10.0
@@ -49,16 +54,29 @@ _SUMMED_UP = (("request", "Asked"), ("learned", "Learned"), ("completed", "Done"
 
 
 @dataclass(frozen=True)
+class _Parts:
+    """What a page tells of the bucket."""
+
+    identity: Sequence[str] = ()
+    wishes: Sequence[str] = ()
+    summary: str = ""
+    observations: Sequence[Observation] = ()
+
+
+@dataclass(frozen=True)
 class _Known:
     """What a page was made from, and the page.
 
     :sessions: those that were observed last, of which one's summary is told
     :pinned:   keys of the memories it tells, of which some may end
+    :waits:    what was not observed
     """
 
     stamp: object
     sessions: tuple[str, ...]
     pinned: tuple[str, ...]
+    parts: _Parts
+    waits: object
     text: str
 
 
@@ -67,6 +85,7 @@ class ContextPages:
 
     def __init__(self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET) -> None:
         self._replica, self._clock, self._mounted, self.budget = replica, clock, mounted, budget
+        self._pending = Pending(replica, clock)
         self._pages: dict[str, _Known] = {}
         self._parsed: dict[str, tuple[str, Observation]] = {}
         self._making: dict[str, trio.Lock] = {}
@@ -74,8 +93,8 @@ class ContextPages:
         self._counts = {"asked": 0, "made": 0, "failed": 0}
 
     async def page(self, space: str, patience: float = PATIENCE) -> str:
-        """`context.md` of a space: the last one where the bucket cannot be asked, or takes longer than `patience`
-        seconds. Raises nothing of the store's.
+        """`context.md` of a space. Where the bucket cannot be asked, or takes longer than `patience` seconds, it tells
+        of the bucket what the last one did. Raises nothing of the store's.
         """
         self._counts["asked"] += 1
         async with self._making.setdefault(space, trio.Lock()):
@@ -87,7 +106,7 @@ class ContextPages:
                     self._counts["failed"] += 1
                     self._failed[space] = trio.current_time()
                     log.info("context cannot be brought up to date", space=space, reason=str(error))
-        return self.last(space) or fenced(self._whole(space, (), (), "", ()))
+            return await self._told(space, self._pages.get(space) or _Known(None, (), (), _Parts(), None, ""))
 
     def last(self, space: str) -> str:
         """The page as it was made last; empty when none was. Asks nobody."""
@@ -98,15 +117,26 @@ class ContextPages:
         known, now = self._pages.get(space), self._clock.now()
         lasts = known is not None and not any(keys.has_ended(key, now) for key in known.pinned)
         if known is not None and lasts and known.stamp == await self._stamp(space, known.sessions):
-            return known.text
+            return await self._told(space, known)
         self._counts["made"] += 1
         observations = await self._newest(space)
         sessions = tuple(dict.fromkeys(one.session for one in observations if one.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
         identity, goals = await self._texts(who), await self._texts(wishes)
-        text = fenced(self._whole(space, identity, goals, await self._last_summary(space, sessions), observations))
-        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), text)
+        parts = _Parts(identity, goals, await self._last_summary(space, sessions), observations)
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), parts, None, "")
+        return await self._told(space, self._pages[space])
+
+    async def _told(self, space: str, known: _Known) -> str:
+        """The page of what is known of the bucket, with what is not observed by now."""
+        waits = self._pending.stamp(space)
+        if known.text and known.waits == waits:
+            return known.text
+        pending = await self._pending.lines(space, int(self.budget * PENDING_SHARE)) if waits else []
+        text = fenced(self._whole(space, known.parts, pending))
+        if space in self._pages:
+            self._pages[space] = replace(known, waits=waits, text=text)
         return text
 
     async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
@@ -197,19 +227,19 @@ class ContextPages:
 
     # --- the page -----------------------------------------------------------------------------------------------
 
-    def _whole(
-        self, space: str, identity: Sequence[str], wishes: Sequence[str], summary: str, found: Sequence[Observation]
-    ) -> str:
+    def _whole(self, space: str, known: _Parts, pending: Sequence[str]) -> str:
         where = f"{self._mounted}/{space}/" if self._mounted else ""
         parts, share = [f"# Memory of {space}"], int(self.budget * SHARE)
-        for title, texts in (("## Who you are", identity), ("## Goals", wishes)):
+        for title, texts in (("## Who you are", known.identity), ("## Goals", known.wishes)):
             if texts:
                 parts.append("\n".join([title, *_within([f"- {one}" for one in texts], share)]))
-        if summary:
-            parts.append("\n".join(_cut(one, share // len(_SUMMED_UP)) for one in summary.split("\n")))
-        more = _more(where, bool(found))
+        if pending:
+            parts.append("\n".join(pending))
+        if known.summary:
+            parts.append("\n".join(_cut(one, share // len(_SUMMED_UP)) for one in known.summary.split("\n")))
+        more = _more(where, bool(known.observations))
         spent = sum(map(tokens, (HEAD, *parts, more, END))) + 60
-        shown = fitting(found, max(self.budget - spent, 0))
+        shown = fitting(known.observations, max(self.budget - spent, 0))
         if shown:
             head = f"## Timeline (id, time UTC, kind, title, ~tokens to read it)\n{legend(shown)}"
             parts.append(f"{head}\n{timeline(shown)}")

@@ -99,6 +99,14 @@ class Engine(Protocol):
         """Records by their numbers; one that has gone meanwhile is left out."""
         ...
 
+    def called(self, refs: Sequence[str]) -> dict[str, Stored]:
+        """Records by their `ref`; a memory that ends also by what it would be without its end."""
+        ...
+
+    def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
+        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
+        ...
+
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
         ...

@@ -8,6 +8,7 @@ blocks runs in one worker thread after the other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -23,8 +24,8 @@ from livememfs.recall.engine import Engine
 from livememfs.recall.index import Index
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import TEXTS
-from livememfs.recall.reader import is_indexed, records_in, space_of
-from livememfs.recall.record import Record, digest
+from livememfs.recall.reader import is_indexed, records_of, space_of
+from livememfs.recall.record import digest
 from livememfs.recall.recordfile import is_damage
 from livememfs.records import keys
 from livememfs.store.base import ObjectInfo, StoredObject
@@ -85,7 +86,7 @@ class Feeder:
         self._replica, self._index, self._sharing = replica, index, sharing
         self._spaces: dict[str, trio.Event] = {}
         self._dirty: dict[str, None] = {}
-        self._reading = 0
+        self._reading: Counter[str] = Counter()
         self._work, self._texts = trio.Event(), trio.Event()
         self._idle = trio.Event()
         # Embedding has come to an end: everything was, or it is stuck.
@@ -111,7 +112,13 @@ class Feeder:
     @property
     def waiting(self) -> int:
         """Objects that differ from what the index has."""
-        return len(self._dirty) + self._reading
+        return len(self._dirty) + self._reading.total()
+
+    def lacking(self, space: str) -> list[str] | None:
+        """The objects of a space that differ from what the index has; None where that is not known yet."""
+        if not self.knows(space):
+            return None
+        return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if space_of(key) == space]
 
     def _mark(self, found: list[str]) -> None:
         self._dirty.update(dict.fromkeys(found))
@@ -222,7 +229,7 @@ class Feeder:
                 del self._dirty[key]  # what changes while it is read is heard again
             if not self._dirty:
                 self._work = trio.Event()
-            self._reading += len(batch.keys)
+            self._reading.update(batch.keys)
             try:
                 begun = trio.current_time()
                 batch.found = await self._replica.read_many(batch.keys, at_once=self._pace.at_once)
@@ -234,11 +241,11 @@ class Feeder:
 
     def _take(self, batch: _Batch) -> None:
         """In a thread: reading what stands in objects takes as long as indexing it."""
-        read = [(key, one.info.etag, space_of(key), _records(one)) for key, one in batch.found.items()]
+        read = [(key, one.info.etag, space_of(key), records_of(one)) for key, one in batch.found.items()]
         self._index.apply([key for key in batch.keys if key not in batch.found], read)
 
     def _done(self, batch: _Batch) -> None:
-        self._reading -= len(batch.keys)
+        self._reading -= Counter(batch.keys)
         self._meant = trio.Event() if self._meant.is_set() else self._meant
         self._texts.set()
         if not self.waiting:
@@ -246,7 +253,7 @@ class Feeder:
 
     async def _try_later(self, batch: _Batch, error: Exception) -> None:
         self._dirty.update(dict.fromkeys(batch.keys))
-        self._reading -= len(batch.keys)
+        self._reading -= Counter(batch.keys)
         await self._failed(error)
         await trio.sleep(AGAIN_SECONDS)
         self._work.set()
@@ -324,16 +331,6 @@ class Feeder:
             log.error("the index failed", exc_info=error)
         elif str(error) != self.last_error:
             log.info("the index waits", reason=str(error))
-
-
-def _records(found: StoredObject) -> list[Record]:
-    """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
-    info = found.info
-    try:
-        return records_in(info.key, found.data, info.etag, info.modified_ns // 1_000_000_000)
-    except Exception:
-        log.exception("an object cannot be indexed", key=info.key)
-        return []
 
 
 async def vectors_of(embedder: Embedder, texts: Sequence[Text]) -> NDArray[np.float32]:

@@ -433,6 +433,14 @@ class Index:
         """Records by their numbers."""
         return self.table.records(ids)
 
+    def called(self, refs: Sequence[str]) -> dict[str, Stored]:
+        """Records by their `ref`; a memory that ends also by what it would be without its end."""
+        return self.table.called(refs)
+
+    def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
+        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
+        return self.table.naming(space, files, limit)
+
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces."""
         return self._columns.spelt(field, spaces)

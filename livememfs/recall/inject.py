@@ -7,28 +7,34 @@ budget cut may come with the next turn. Pure; one session belongs to one thread 
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+import json
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from typing import Any, Literal, Protocol
 
 from livememfs.recall.words import fold
+from livememfs.records.foreign import Unreadable, read_object, take
 from livememfs.records.own import END, HEAD, basic, fenced
 from livememfs.records.size import tokens
 
-Section = Literal["pinned", "relevant", "live"]
+Section = Literal["pinned", "relevant", "bank", "live", "file"]
 
 TITLES: dict[Section, str] = {
     "pinned": "Good to know here, whatever is asked:",
     "relevant": "What may matter for this message:",
+    "bank": "From the bank, what is settled (excerpts that fit this message):",
     "live": "Recent notes (excerpts that fit this message, not a conversation):",
+    "file": "What is known about this file:",
 }
 SHOWN_CHARACTERS = 600
 """Of one memory or note in a block; the rest can be read in its file."""
-COMPARED = 300
-"""Characters of what was told that are kept over a restart, to compare with."""
+MOST_FILES = 1_000
+"""Files of one session of which is known that they were told about."""
+MOST_TURNS = 1 << 40
+_FILE = "file:"
 _ELSEWHERE = "\u2026"
 
 
@@ -69,31 +75,58 @@ class Candidate:
 
 @dataclass
 class Session:
-    """What one conversation was told: ids by the turn, and what was told last."""
+    """What one conversation was told: ids by the turn, and what was told last.
+
+    :forgotten: how often all of it was forgotten: what was told before is told again
+    :looked_up: ids of which the texts were asked for, as somebody else told them
+    """
 
     turn: int = 0
     told: dict[str, int] = field(default_factory=dict)
     last: deque[Candidate] = field(default_factory=deque)
-    packed: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """Vectors of those as they are kept, by id: a turn brings few new ones."""
+    forgotten: int = 0
+    looked_up: set[str] = field(default_factory=set, repr=False, compare=False)
 
-    def to_json(self) -> dict[str, Any]:
-        """What is kept over a restart: with the vectors, as what was told may be gone by then."""
-        self.packed = {one.id: self.packed.get(one.id) or _packed(one.vector) for one in self.last}
-        last = [[one.id, one.section, one.text[:COMPARED], one.about, self.packed[one.id]] for one in self.last]
-        return {"turn": self.turn, "told": self.told, "last": last}
+    def render(self) -> bytes:
+        """The object of the bucket: ids alone, whose texts are in the bucket."""
+        value = {"turn": self.turn, "forgotten": self.forgotten, "told": self.told}
+        return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
     @classmethod
-    def from_json(cls, value: Any) -> Session:
-        """A kept session; a new one for what is none."""
-        try:
-            last = [
-                Candidate(str(one[0]), one[1], str(one[2]), str(one[3]), _unpacked(one[4])) for one in value["last"]
-            ]
-            told = {str(name): int(turn) for name, turn in value["told"].items()}
-            return cls(int(value["turn"]), told, deque(last))
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-            return cls()
+    def parse(cls, data: bytes) -> Session:
+        """What an object says. Raises Unreadable."""
+        value = read_object(data)
+        turn, forgotten, told = take(value, "turn", int), take(value, "forgotten", int, 0), take(value, "told", dict)
+        if not all(isinstance(one, int) and 0 <= one <= MOST_TURNS for one in (turn, forgotten, *told.values())):
+            raise Unreadable("a turn is no number, or no possible one")
+        return cls(turn, {name: min(at, turn) for name, at in told.items()}, forgotten=forgotten)
+
+    def join(self, other: Session) -> None:
+        """Take in what another mount knows of this session: what either told was told, unless forgotten since."""
+        self.turn = max(self.turn, other.turn)
+        if other.forgotten < self.forgotten:
+            return
+        if other.forgotten > self.forgotten:
+            self.forget(other.forgotten)
+        self.told |= {name: max(at, self.told.get(name, at)) for name, at in other.told.items()}
+
+    def forget(self, times: int) -> None:
+        """Have been told nothing; `times`: how often that was so by now."""
+        self.forgotten = times
+        self.told.clear()
+        self.last.clear()
+        self.looked_up.clear()
+
+    def untold(self) -> list[str]:
+        """Ids of what was told by others, whose texts nobody has asked for yet; from now on they were."""
+        found = [name for name in self.told if name not in self.looked_up and not name.startswith(_FILE)]
+        self.looked_up.update(found)
+        return found
+
+
+def about_file(path: str) -> str:
+    """The id under which a session remembers that it was told about a file; the path itself is not kept."""
+    return _FILE + blake2b(path.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -145,18 +178,20 @@ def tell(
     candidates: Iterable[Candidate],
     says_the_same: Same | None = None,
     limits: Limits | None = None,
+    *,
+    turns: int = 1,
 ) -> Told:
-    """Choose among candidates, the most important first, and take note of what is told. One turn further."""
+    """Choose among candidates, the most important first, and take note of what is told; so many turns further."""
     limits, says_the_same = limits or Limits(), says_the_same or SameWords()
-    says_the_same.show(session.last)
-    session.turn += 1
+    says_the_same.show([line for one in session.last for line in _said(one)])
+    session.turn += turns
     left_out = {"told": 0, "alike": 0, "budget": 0}
     emitted: list[Candidate] = []
     spent = tokens(HEAD) + tokens(END)
-    for one in _each_once(candidates):
-        if _is_in_view(session, one, limits):
+    for given in _each_once(candidates):
+        if _is_in_view(session, given, limits):
             left_out["told"] += 1
-        elif says_the_same(one):
+        elif (one := _new_in(given, says_the_same)) is None:
             left_out["alike"] += 1
         else:
             cost = tokens(_line(one)) + (0 if _has(emitted, one.section) else tokens(TITLES[one.section]))
@@ -164,7 +199,7 @@ def tell(
                 left_out["budget"] += 1
                 continue
             emitted.append(one)
-            says_the_same.show([one])
+            says_the_same.show(_said(one))
             spent += cost
     _record(session, emitted, limits)
     return Told(tuple(emitted), left_out)
@@ -175,6 +210,20 @@ def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
     for one in candidates:
         found.setdefault(one.id, one)
     return list(found.values())
+
+
+def _said(one: Candidate) -> list[Candidate]:
+    """What others may say as well: a candidate, or each line of an excerpt."""
+    if one.section != "bank" or "\n" not in one.text:
+        return [one]
+    return [replace(one, text=line) for line in one.text.split("\n")]
+
+
+def _new_in(one: Candidate, says_the_same: Same) -> Candidate | None:
+    """What a candidate says that nobody else said: of an excerpt, the lines that are new."""
+    said = _said(one)
+    new = [line.text for line in said if not says_the_same(line)]
+    return one if len(new) == len(said) else replace(one, text="\n".join(new)) if new else None
 
 
 def _is_in_view(session: Session, one: Candidate, limits: Limits) -> bool:
@@ -190,11 +239,15 @@ def _plain(text: str) -> str:
 def _record(session: Session, emitted: Sequence[Candidate], limits: Limits) -> None:
     for one in emitted:
         session.told[one.id] = session.turn
+    session.looked_up.update(one.id for one in emitted)
     again = {one.id for one in emitted}
     kept = [one for one in session.last if one.id not in again]
     in_view = [one for one in kept if session.turn - session.told.get(one.id, 0) < limits.window]
     session.last = deque([*in_view, *emitted], maxlen=limits.buffer)
-    session.told = {name: turn for name, turn in session.told.items() if session.turn - turn < limits.window}
+    files = [name for name in session.told if name.startswith(_FILE)][-MOST_FILES:]
+    in_window = {name: turn for name, turn in session.told.items() if session.turn - turn < limits.window}
+    session.told = {**{name: session.told[name] for name in files}, **in_window}
+    session.looked_up &= session.told.keys()
 
 
 # --- the block -----------------------------------------------------------------------------------------------------
@@ -219,22 +272,3 @@ def _line(one: Candidate) -> str:
     if len(text) > SHOWN_CHARACTERS:
         text = text[: SHOWN_CHARACTERS - 1].rstrip() + _ELSEWHERE
     return basic(f"- {one.about}: {text}" if one.about else f"- {text}")
-
-
-def _packed(vector: Any) -> str:
-    """A vector in eight bits a number, as text."""
-    if vector is None:
-        return ""
-    from livememfs.recall.vectors import packed
-
-    return b64encode(packed(vector).tobytes()).decode()
-
-
-def _unpacked(text: str) -> Any:
-    if not text:
-        return None
-    import numpy as np
-
-    from livememfs.recall.vectors import unit
-
-    return unit(np.frombuffer(b64decode(text), np.int8))

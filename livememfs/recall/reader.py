@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+import structlog
+
 from livememfs.errors import NotText
 from livememfs.recall.record import Record, files_in
 from livememfs.records import keys
@@ -20,6 +22,9 @@ from livememfs.records.note import Note
 from livememfs.records.observation import Observation
 from livememfs.records.outline import Outline
 from livememfs.records.session import SUMMARY_FIELDS, Summary
+from livememfs.store.base import StoredObject
+
+log = structlog.get_logger("livememfs.recall")
 
 TITLE_CHARACTERS = 80
 LABELS_READ = 64
@@ -45,6 +50,16 @@ def is_indexed(key: str) -> bool:
 def space_of(key: str) -> str:
     """The space of an object."""
     return keys.parse(key).space
+
+
+def records_of(found: StoredObject) -> list[Record]:
+    """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
+    info = found.info
+    try:
+        return records_in(info.key, found.data, info.etag, info.modified_ns // 1_000_000_000)
+    except Exception:
+        log.exception("an object cannot be indexed", key=info.key)
+        return []
 
 
 def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:

@@ -20,6 +20,7 @@ import trio
 from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
+from livememfs.recall.athand import AtHand, read_newest
 from livememfs.recall.query import Query, parse
 from livememfs.records import keys
 
@@ -160,6 +161,19 @@ class Recall:
     def has_gone(self, key: str) -> bool:
         """Whether an object was removed, which the index may not know yet. From any thread."""
         return key in self._removed
+
+    def lacking(self, space: str) -> list[str] | None:
+        """The objects of a space that the index lacks or has in another version; None where nobody can tell yet."""
+        return self._feeder.lacking(space) if self._index is not None and self._feeder is not None else None
+
+    async def newest(self, space: str, into: AtHand) -> None:
+        """Read what the index lacks of a space into `into`, the newest first. Raises nothing of the store's."""
+        await read_newest(self._replica, space, self.lacking(space), self._clock.now(), into)
+
+    @property
+    def at_once(self) -> Engine | None:
+        """The index where it is open: nothing is waited for."""
+        return self._index
 
     def used(self, uses: Mapping[tuple[str, str], tuple[int, int]]) -> None:
         """Take note of how often memories were used, by space and id: counts, and seconds of the last time."""
@@ -329,7 +343,7 @@ class Recall:
         with trio.move_on_after(patience):
             await done.wait()
         if not done.is_set():
-            return None, ["the index is being opened"]
+            return None, ["the index is being made"]
         return (found[0] if found else None), notes
 
     async def passage(self, text: str, notes: list[str]) -> Floats | None:

@@ -306,6 +306,29 @@ class Table(KeptVectors):
             found |= {stored.id: stored.record for stored in map(_stored, rows)}
         return found
 
+    def called(self, refs: Sequence[str]) -> dict[str, Stored]:
+        """Records by their `ref`; a memory that ends also by what it would be without its end."""
+        found: dict[str, Stored] = {}
+        for ref in refs:
+            low = f"{ref.removesuffix('.md')}{UNTIL}"
+            row = self._db.execute(
+                "SELECT * FROM record WHERE ref = ? OR (key > ? AND key < ?) LIMIT 1", (ref, low, f"{low}\U0010ffff")
+            ).fetchone()
+            if row is not None:
+                found[ref] = _stored(row)
+        return found
+
+    def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
+        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
+        ids: set[int] = set()
+        for name in files:  # one by one: the index has the rows of one value in their order
+            rows = self._db.execute(
+                "SELECT record FROM label WHERE field = 'file' AND value = ? ORDER BY rowid DESC LIMIT ?", (name, limit)
+            )
+            ids.update(row[0] for row in rows)
+        found = [one for one in self._stored(ids).values() if one.record.space == space]
+        return sorted(found, key=lambda one: (-one.record.created, -one.id))[:limit]
+
     def select(self, where: Restriction, limit: int) -> list[Stored]:
         """The records that fit a filter, newest first: the strict search (claude-mem 4.2)."""
         clauses, values = _clauses(where)

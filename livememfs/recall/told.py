@@ -1,112 +1,201 @@
-"""What each session was told, so that a restart of the daemon tells nothing twice.
+"""What each session was told, on every mount of a bucket: one small object a session, which all of them read and write.
 
-Owns one small SQLite file beside the local state. It is a cache: without it, or on a full disk, a session that goes on
-after a restart may hear something again. Several processes may have it open. Any thread.
+Owns `{space}/sessions/{session}/told.json`: when it is read, when it is written, and how two that told the same session
+become one (`inject.Session.join`). An answer waits for the bucket for a moment at most, and never to write. Refuses to
+matter: a session whose object is lost, or cannot be read or written, may hear something again. Trio thread only.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import threading
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
-from livememfs import private
+import structlog
+import trio
 
-KEPT_SECONDS = 30 * 86_400
-"""For so long a session may pause."""
-MOST_SESSIONS = 2_000
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS session (space TEXT NOT NULL, name TEXT NOT NULL, used INTEGER NOT NULL,"
-    " state TEXT NOT NULL, PRIMARY KEY (space, name)) WITHOUT ROWID"
-)
+from livememfs.cache.replica import Replica
+from livememfs.errors import LiveMemError, ObjectMissing, PreconditionFailed
+from livememfs.recall.inject import Session
+from livememfs.records import keys
+from livememfs.store.base import IfAbsent, IfMatch
+
+log = structlog.get_logger("livememfs.recall")
+
+FIRST, AGAIN = 0.3, 0.1
+"""Seconds from the question to the bucket for which an answer waits: for a session that is new here, and for others."""
+FRESH = 2.0
+"""For so many seconds what was read counts; a session in use is asked for that often at most."""
+PAUSE, RETRY = 5.0, 60.0
+"""Seconds between two writes of one session, and after one that failed."""
+OPEN_SESSIONS = 256
+ATTEMPTS = 5
+"""To write what somebody else writes at the same moment."""
 
 
-class ToldFile:
-    """The open file; `path` None keeps it in memory."""
+@dataclass(eq=False)
+class Kept:
+    """One session here.
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._opened: sqlite3.Connection | None = None
-        self._pruned = False
+    :lock:     whoever uses or changes `session` holds it
+    :found:    what the bucket has, that `session` does not know yet, and its version
+    :changed:  `session` has what the bucket lacks
+    :reason:   why it could not be written last
+    """
 
-    def load(self, space: str, name: str) -> Any:
-        """What was kept of a session; None when there is nothing."""
-        with self._lock, suppress(sqlite3.Error, ValueError):
-            rows = self._do("SELECT state FROM session WHERE space = ? AND name = ?", (space, name))
-            return json.loads(rows[0][0]) if rows else None
-        return None
+    space: str
+    key: str
+    session: Session = field(default_factory=Session)
+    lock: trio.Lock = field(default_factory=trio.Lock)
+    asked: float = float("-inf")
+    reading: trio.Event | None = None
+    found: tuple[Session, str] | None = None
+    etag: str = ""
+    loaded: bool = False
+    changed: bool = False
+    due: float = float("-inf")
+    writer: trio.Lock = field(default_factory=trio.Lock)
+    reason: str = ""
 
-    def keep(self, space: str, name: str, state: Any, now: int) -> str:
-        """Keep a session, by `now` in seconds. Why it could not be kept; empty when it was."""
-        try:
-            with self._lock:
-                self._do("INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?)", (space, name, now, json.dumps(state)))
-                if not self._pruned:
-                    self._prune(now)
-        except (sqlite3.Error, ValueError) as error:  # a disk that is full or gone is no reason to fail
-            return str(error)
-        return ""
+    def take(self) -> None:
+        """Have `session` know what was read. With the lock."""
+        if self.found is None:
+            return
+        (theirs, self.etag), self.found = self.found, None
+        if not self.loaded and self.session.forgotten:  # before it was known how often it had been
+            self.session.forgotten += theirs.forgotten
+        self.loaded = True
+        self.session.join(theirs)
 
-    def _prune(self, now: int) -> None:
-        """Forget sessions that have not gone on for long, and the oldest of too many; once a process is enough."""
-        self._do("DELETE FROM session WHERE used < ?", (now - KEPT_SECONDS,))
-        self._do(
-            "DELETE FROM session WHERE (space, name) NOT IN"
-            " (SELECT space, name FROM session ORDER BY used DESC LIMIT ?)",
-            (MOST_SESSIONS,),
-        )
-        self._pruned = True
 
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._shut()
+class Sessions:
+    """What the sessions of one bucket were told. Without `run`, they are in memory alone."""
 
-    # --- the file ---------------------------------------------------------------------------------------------
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._nursery: trio.Nursery | None = None
+        self._sessions: dict[tuple[str, str], Kept] = {}
+        self._counts = {"told_read": 0, "told_written": 0, "unkept": 0}
 
-    def _do(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        """One statement. A file that is damaged is begun anew: what it held is worth less than an answer."""
-        try:
-            return self._db().execute(statement, values).fetchall()
-        except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
-                raise
-        self._shut()
-        self._remove()
-        return self._db().execute(statement, values).fetchall()
-
-    def _db(self) -> sqlite3.Connection:
-        """The file, opened by the first turn: most mounts have none."""
-        if self._opened is None:
-            if self._path is not None:
-                private.begin(self._path)
-            db = sqlite3.connect(self._path or ":memory:", isolation_level=None, timeout=1.0, check_same_thread=False)
+    async def run(self) -> None:
+        """Read and write in the background, until cancelled."""
+        async with trio.open_nursery() as self._nursery:
             try:
-                for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", _SCHEMA):
-                    db.execute(statement)
-            except BaseException:
-                db.close()
-                raise
-            self._opened = db
-        return self._opened
+                for kept in self._sessions.values():
+                    if kept.changed:
+                        self._nursery.start_soon(self._write_later, kept)
+                await trio.sleep_forever()
+            finally:
+                self._nursery = None
 
-    def _shut(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+    def of(self, space: str, session: str, fresh: float = FRESH) -> Kept:
+        """A session. It is asked for in the bucket, unless that was done less than `fresh` seconds ago."""
+        kept = self._sessions.pop((space, session), None)
+        if kept is None:
+            kept = Kept(space, keys.session_key(space, keys.session_slug(session), keys.TOLD))
+        self._sessions[space, session] = kept  # at the end: those used last stay
+        while len(self._sessions) > OPEN_SESSIONS:
+            old = next(iter(self._sessions.values()))
+            if old.changed or old.lock.locked() or old.writer.locked():
+                break
+            del self._sessions[next(iter(self._sessions))]
+        now = trio.current_time()
+        due = now - kept.asked >= fresh and kept.reading is None and not self._replica.asking.pausing
+        if self._nursery is not None and due:
+            kept.asked, kept.reading = now, trio.Event()
+            self._nursery.start_soon(self._read, kept)
+        return kept
 
-    def _remove(self) -> None:
-        """Whoever else has it open goes on with what is gone, and finds the new file when it starts again."""
-        for suffix in ("", "-wal", "-shm"):
-            if self._path is not None:
-                with suppress(OSError):
-                    self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+    async def caught_up(self, kept: Kept, patience: float | None = None) -> None:
+        """Know what the bucket says of a session, if it says so soon enough. With the lock."""
+        if kept.reading is not None:
+            seconds = patience if patience is not None else AGAIN if kept.loaded else FIRST
+            with trio.move_on_at(kept.asked + seconds):
+                await kept.reading.wait()
+        kept.take()
 
+    def changed(self, kept: Kept) -> None:
+        """Have the bucket know soon what a session was told."""
+        was, kept.changed = kept.changed, True
+        if self._nursery is not None and not was:
+            self._nursery.start_soon(self._write_later, kept)
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether the file itself is at fault: one that somebody else uses, or a disk that is full, is none."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    async def forget(self, space: str, session: str) -> None:
+        """Have a session be told everything again, by every mount: it lost what it knew."""
+        kept = self.of(space, session)
+        async with kept.lock:
+            await self.caught_up(kept)
+            if kept.session.told or not kept.loaded:
+                kept.session.forget(kept.session.forgotten + 1)
+                self.changed(kept)
+
+    async def flush(self) -> None:
+        """Write what waits, before the end."""
+        for kept in [one for one in self._sessions.values() if one.changed]:
+            await self._write(kept)
+
+    # --- the bucket ---------------------------------------------------------------------------------------------
+
+    async def _read(self, kept: Kept) -> None:
+        try:
+            kept.found = await self._get(kept)
+        except LiveMemError as error:
+            log.debug("what a session was told cannot be read", key=kept.key, reason=str(error))
+        finally:
+            if kept.reading is not None:
+                kept.reading.set()
+                kept.reading = None
+
+    async def _get(self, kept: Kept) -> tuple[Session, str]:
+        replica = self._replica
+        self._counts["told_read"] += 1
+        try:
+            found = await replica.store.get(kept.key)
+        except ObjectMissing:
+            return Session(), ""
+        return await replica.unread.read(found, Session.parse) or Session(), found.info.etag
+
+    async def _write_later(self, kept: Kept) -> None:
+        while kept.changed:
+            await trio.sleep_until(kept.due)
+            await self._write(kept)
+
+    async def _write(self, kept: Kept) -> None:
+        """Write a session, together with what others wrote meanwhile."""
+        async with kept.writer:
+            kept.due = trio.current_time() + PAUSE
+            try:
+                for _ in range(ATTEMPTS):
+                    if not kept.changed or await self._put(kept):
+                        break
+            except LiveMemError as error:
+                self._counts["unkept"] += 1
+                kept.changed, kept.reason, kept.due = True, str(error), trio.current_time() + RETRY
+
+    async def _put(self, kept: Kept) -> bool:
+        """Put what is known now; False where somebody else did so since it was read, which is read again."""
+        async with kept.lock:
+            kept.take()
+            data, kept.changed = kept.session.render(), False
+        condition = IfMatch(kept.etag) if kept.etag else IfAbsent()
+        with self._replica.upkeep.writing(kept.space) as may:
+            if not may or not await self._is_there(kept.space):
+                return True
+            try:
+                info = await self._replica.store.put(kept.key, data, condition=condition)
+            except PreconditionFailed:
+                kept.found, kept.changed = await self._get(kept), True
+                return False
+        kept.etag, kept.reason = info.etag, ""
+        self._counts["told_written"] += 1
+        return True
+
+    async def _is_there(self, space: str) -> bool:
+        """Whether a space is: one that was removed must not come back for the sake of this."""
+        try:
+            await self._replica.stat(keys.meta_key(space))
+        except ObjectMissing:
+            return False
+        return True
+
+    def statistics(self) -> dict[str, int]:
+        """Objects read and written, writes that failed, and sessions that are open, since the start."""
+        return {**self._counts, "sessions": len(self._sessions)}

@@ -1,4 +1,5 @@
-"""One thing that happened in an agent's session: it began, somebody asked something, a tool was used, it stopped.
+"""One thing that happened in an agent's session: it began, somebody asked something, a tool was used, the agent said
+something, it stopped, or the session ended.
 
 Owns what is kept of it, how long fields are shortened where it can be seen, and which files it touched: by what the
 tool was given, never by what somebody says of it. Refuses to know how any agent spells its hooks. Pure; any thread.
@@ -18,7 +19,9 @@ from typing import Any, Literal
 from livememfs.records.foreign import build, read_json
 from livememfs.records.times import iso
 
-Kind = Literal["start", "prompt", "tool", "stop"]
+Kind = Literal["start", "prompt", "tool", "said", "stop", "end"]
+OBSERVED_KINDS: tuple[Kind, ...] = ("tool", "said")
+"""What observations are made of: what was done, and what the agent said of it."""
 
 STORED_CHARACTERS = 16_000
 """Kept of what a tool was given, and of what it gave."""
@@ -27,12 +30,23 @@ HEAD, TAIL = 0.6, 0.3
 LINE_BYTES = 1 << 20
 DEEPEST = 200
 TOO_DEEP = "[... nested too deep ...]"
-READS = frozenset({"Read", "NotebookRead", "View", "read_file", "beforeReadFile"})
+READS = frozenset({"read", "notebookread", "view", "read_file", "read_files", "read_many_files", "beforereadfile"})
 EDITS = frozenset(
-    {"Edit", "MultiEdit", "Write", "NotebookEdit", "apply_patch", "edit_file", "write_file", "afterFileEdit", "Update"}
-)
+    {
+        "edit", "multiedit", "write", "notebookedit", "apply_patch", "edit_file", "write_file", "update", "replace",
+        "create", "delete", "editor", "write_to_file", "replace_in_file", "str_replace_editor", "patch",
+        "afterfileedit",
+    }
+)  # fmt: skip
+SHELLS = frozenset(
+    {
+        "bash", "shell", "local_shell", "exec_command", "run_terminal_cmd", "unified_exec", "run_shell_command",
+        "run_command", "run_commands", "execute_command",
+    }
+)  # fmt: skip
+"""Tools of all agents that read files, that change them, and that run commands; in small letters."""
 _HALF = re.compile("[\ud800-\udfff]")
-_PATHS = ("file_path", "notebook_path", "path", "filename", "target_file")
+_PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path", "filename", "target_file")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 
 
@@ -49,7 +63,8 @@ class Event:
     :tool:     of a tool: its name
     :input:    what the tool was given, a JSON value
     :output:   what it gave
-    :text:     of a prompt: what was asked; of a start: why it began
+    :text:     of a prompt: what was asked; of a start or an end: why; of what was said: the words
+    :failed:   of a tool: the agent says that it failed
     :tokens:   what input and output cost the agent, estimated before they were shortened
     """
 
@@ -65,6 +80,7 @@ class Event:
     output: Any = None
     text: str = ""
     tokens: int = 0
+    failed: bool = False
 
     def to_json(self) -> str:
         """One line."""
@@ -82,29 +98,41 @@ class Event:
         """The files it read and those it changed, as far as what the tool was given says so; relative to the project
         where they are in it.
         """
-        found = tuple(dict.fromkeys(self._relative(path) for path in self._paths()))
-        if self.tool in EDITS:
+        found = tuple(dict.fromkeys(self._relative(path) for path in paths_of(self.tool, self.input)))
+        if self.tool.lower() in EDITS:
             return (), found
-        return (found, ()) if self.tool in READS else ((), ())
+        return (found, ()) if self.tool.lower() in READS else ((), ())
 
-    def _paths(self) -> Iterator[str]:
-        given = self.input if isinstance(self.input, Mapping) else {}
-        for name in _PATHS:
-            if isinstance(given.get(name), str) and given[name]:
-                yield given[name]
-                break
-        for text in (
-            (given.get("patch"), given.get("input"), given.get("command")) if self.tool == "apply_patch" else ()
-        ):
-            text = "\n".join(map(str, text)) if isinstance(text, list) else text
-            if isinstance(text, str):
-                yield from (one or other for one, other in _PATCHED.findall(text))
+    def command(self) -> str:
+        """The command that it ran; empty for any other tool."""
+        return command_of(self.tool, self.input)
 
     def _relative(self, path: str) -> str:
         path = path.strip()
         if self.project and PurePosixPath(path).is_relative_to(self.project):
             return str(PurePosixPath(path).relative_to(self.project))
         return path
+
+
+def paths_of(tool: str, given: Any) -> Iterator[str]:
+    """The paths in what a tool was given: of the first field that stands for one, and of a patch."""
+    given = given if isinstance(given, Mapping) else {}
+    for name in _PATHS:
+        if isinstance(given.get(name), str) and given[name]:
+            yield given[name]
+            break
+    for text in (given.get("patch"), given.get("input"), given.get("command")) if tool == "apply_patch" else ():
+        text = "\n".join(map(str, text)) if isinstance(text, list) else text
+        if isinstance(text, str):
+            yield from (one or other for one, other in _PATCHED.findall(text))
+
+
+def command_of(tool: str, given: Any) -> str:
+    """The command in what a shell was given; empty for any other tool."""
+    if tool.lower() not in SHELLS or not isinstance(given, Mapping):
+        return ""
+    found = next((given[name] for name in ("command", "commands", "cmd") if name in given), "")
+    return " ".join(map(str, found)) if isinstance(found, list) else found if isinstance(found, str) else ""
 
 
 def storable(value: Any, depth: int = 0) -> Any:

@@ -32,7 +32,7 @@ COLLECTIONS = (MEMORIES, SELF, GOALS)
 """The folders of a space that hold typed memories."""
 OBSERVATIONS = "observations"
 SESSIONS = "sessions"
-SESSION, PROMPTS, SUMMARY = "session.json", "prompts.ndjson", "summary.md"
+SESSION, PROMPTS, SUMMARY, TOLD = "session.json", "prompts.ndjson", "summary.md", "told.json"
 """The objects of one session."""
 LIVE = "live"
 BANK = "bank"
@@ -198,7 +198,7 @@ def session_prefix(space: str, session: str) -> str:
 
 
 def session_key(space: str, session: str, name: str = SESSION) -> str:
-    """One object of a session: SESSION, PROMPTS or SUMMARY."""
+    """One object of a session: SESSION, PROMPTS, SUMMARY or TOLD."""
     return session_prefix(space, session) + name
 
 
@@ -419,7 +419,12 @@ PLACES: tuple[Place, ...] = (
     _in(OBSERVATIONS, "<observation>.md", "observation", ".+", "20260220T140000_bugfix_1a2b3c4d.md"),
     *(
         _in(SESSIONS, shown, "session", rf"(?:.*/)?{re.escape(name)}", f"s-1/{name}")
-        for name, shown in ((SESSION, "<session>/session.json"), (PROMPTS, ""), (SUMMARY, ""))
+        for name, shown in (
+            (SESSION, "<session>/session.json"),
+            (PROMPTS, ""),
+            (SUMMARY, ""),
+            (TOLD, "<session>/told.json"),
+        )
     ),
     _in(INDEX, "_uses/<host>.json", "index", rf"{USES}/.+", "_uses/laptop-0123abcd.json"),
     _in(INDEX, "<model>/<digest>.vec", "index", ".+", "model-1/00112233445566778899aabbccddeeff.vec"),

@@ -251,6 +251,7 @@ REGISTRY = (
     ),
     Entry("<space>/sessions/<session>/prompts.ndjson", "file", 0o644, "each line is a prompt", "what was asked"),
     Entry("<space>/sessions/<session>/summary.md", "file", 0o644, "`rm` forgets it; else EROFS", "what it came to"),
+    Entry("<space>/sessions/<session>/told.json", "file", 0o644, "EROFS", "ids of what it was told, and at which turn"),
     Entry("<space>/sessions/<session>/events", "directory", 0o755, "files only, directly: else EPERM", "the way in"),
     Entry(
         "<space>/sessions/<session>/events/<file>",

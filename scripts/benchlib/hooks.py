@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchlib.recalling import TURNS, fill, ready
+from benchlib.recalling import TURNS, fill, put, ready
 from benchlib.search import SPACE, Made
 from benchlib.table import aligned, percentile
 from livememfs.agents.install.command import Hook
 from livememfs.config import Settings
 from livememfs.recall.embed.builtin import Builtin
+from livememfs.records import keys
+from livememfs.records.observation import Observation
 
 INTERPRETER = """python3 -c 'import json, sys; json.load(sys.stdin); print("{}")'"""
 OUTPUT, LONG_OUTPUT = 4_000, 1 << 20
 """Characters that a tool gave."""
+OBSERVED, FILES = 10_000, 2_000
+"""Observations, and how many files they are about."""
+ROOT = Path(__file__).resolve().parents[2]
+COSTS = "tests/pipelines/test_observe.py::test_a_hundred_and_twenty_events_cost_at_most_fifteen_calls"
 SHARES = (0.5, 0.95, 0.99)
 HEADINGS = ("hook", "p50 ms", "p95 ms", "p99 ms", "p95 at most", "answered", "")
 TIME = """
@@ -81,12 +89,16 @@ def hooks(space: Path, made: Made) -> list[Timed]:
             },
         )
 
+    def file(number: int) -> dict[str, str]:
+        return {"file_path": f"/p/src/part{number % 40}/f{number % FILES}.py"}
+
     return [
         Timed("sh -c :", ":", lambda _: "{}"),
         Timed("starting python3", INTERPRETER, lambda _: "{}"),
         Timed("PostToolUse", *used(OUTPUT), 15.0),
         Timed("PostToolUse, 1 MB", *used(LONG_OUTPUT)),
-        Timed("UserPromptSubmit", *of("UserPromptSubmit", prompt=lambda _: made.text(4, 14)), 80.0),
+        Timed("PreToolUse, a file", *of("PreToolUse", tool_name=lambda _: "Read", tool_input=file), 15.0),
+        Timed("UserPromptSubmit", *of("UserPromptSubmit", prompt=lambda _: made.text(4, 14)), 40.0),
         Timed("SessionStart", *of("SessionStart", source=lambda _: "startup"), 60.0),
     ]
 
@@ -138,6 +150,27 @@ def as_text(chosen: Sequence[Timed], found: Sequence[Found]) -> str:
     return aligned(lines, right={1, 2, 3, 4, 5})
 
 
+def observations(made: Made) -> Iterator[tuple[str, bytes]]:
+    """Keys and bytes: of files that are read later."""
+    then = datetime.now(UTC) - timedelta(days=100)
+    for number in range(OBSERVED):
+        file = f"src/part{number % 40}/f{number % FILES}.py"
+        at = then + timedelta(minutes=10 * number)
+        narrative, concepts = made.text(20, 60), ("gotcha",) if number % 7 else ()
+        one = Observation(
+            f"{number:08x}", "s", at, "change", made.text(4, 8), narrative=narrative, concepts=concepts,
+            files_modified=(file,), files_read=("src/app.py",), project="/p",
+        )  # fmt: skip
+        yield keys.observations_prefix(SPACE) + one.name, one.render()
+
+
+def session_costs() -> str:
+    """What observing a session of 120 events costs, as the test of it says."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", COSTS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return next(line for line in done.stdout.splitlines() if line.startswith("120 events:"))
+
+
 def main(memories: int, rounds: int) -> int:
     """Measure and print a table."""
     model = Builtin.load()
@@ -146,10 +179,12 @@ def main(memories: int, rounds: int) -> int:
         home = Path(folder)
         settings = Settings(store=str(home / "store"), cache=str(home / "cache"))  # type: ignore[call-arg]  # the rest have defaults
         fill(home / "store", settings, made, model.name, range(memories))
+        put(home / "store", settings, made, model.name, dict(observations(made)))
         (home / "requests").mkdir()
         with ready(home, settings, made, home / "mnt"):
             chosen = hooks(home / "mnt" / SPACE, made)
             found = run(chosen, rounds, home / "requests")
-    print(f"{memories:,} memories, {rounds} rounds in turns")
+    print(f"{memories:,} memories, {OBSERVED:,} observations, {rounds} rounds in turns")
     print(as_text(chosen, found))
+    print(session_costs())
     return 0

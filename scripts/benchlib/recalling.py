@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,10 +34,13 @@ from livememfs.store.base import list_all
 from livememfs.store.directory import DirectoryStore
 
 SESSIONS, TURNS = 5, 20
+FILES, SECTIONS = 20, 50
+"""Of the bank."""
 WORDS = (8, 20)
 DAYS = 400
 READY_WITHIN, COMPARED_WITHIN = 60.0, 900.0
 PARTS = ("embedding", "indexed", "search", "dedup", "formatting")
+_META = Meta(SPACE, "made to be measured", "bench", datetime.now(UTC)).render()
 TALK = """
 while IFS= read -r line; do
   start=$EPOCHREALTIME
@@ -60,20 +63,34 @@ def memories(made: Made, numbers: range) -> Iterator[tuple[str, bytes]]:
         yield canonical_name(memory, f"{number:08x}"), memory.render()
 
 
+def bank(made: Made) -> Iterator[tuple[str, bytes]]:
+    """Names and bytes of bank files, each of many sections."""
+    chance = random.Random(FILES)
+    for number in range(FILES):
+        sections = (f"## {made.text(1, 4, chance)}\n\n{made.text(20, 90, chance)}\n" for _ in range(SECTIONS))
+        yield f"file-{number}.md", f"# File {number}\n\n{''.join(sections)}".encode()
+
+
 def fill(store: Path, settings: Settings, made: Made, model: str, numbers: range) -> None:
-    """Put memories into the folder and into the index of a mount that is to come."""
-    folder = store / SPACE / keys.MEMORIES
-    folder.mkdir(parents=True, exist_ok=True)
-    (store / keys.meta_key(SPACE)).write_bytes(Meta(SPACE, "made to be measured", "bench", datetime.now(UTC)).render())
+    """Put memories, and at first a bank, into the folder and into the index of a mount that is to come."""
+    store.mkdir(parents=True, exist_ok=True)
     written = {f"{SPACE}/{keys.MEMORIES}/{name}": data for name, data in memories(made, numbers)}
+    if not numbers.start:
+        written |= {keys.bank_key(SPACE, name): data for name, data in bank(made)}
+    put(store, settings, made, model, written)
+
+
+def put(store: Path, settings: Settings, made: Made, model: str, written: Mapping[str, bytes]) -> None:
+    """Put objects into the folder of the store, and into the index."""
     long_ago = time.time() - 30 * 86_400  # what is new would be compared with everything meanwhile
-    for key, data in written.items():
+    for key, data in {keys.meta_key(SPACE): _META, **written}.items():
+        (store / key).parent.mkdir(parents=True, exist_ok=True)
         (store / key).write_bytes(data)
         os.utime(store / key, (long_ago, long_ago))
 
     async def etags() -> dict[str, str]:
         opened = DirectoryStore(store)
-        found = await list_all(opened, f"{SPACE}/{keys.MEMORIES}/")
+        found = await list_all(opened, f"{SPACE}/")
         await opened.aclose()
         return {info.key: info.etag for info in found.objects}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,24 +12,25 @@ import trio
 import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
+from payloads import HERE, PAYLOADS, USED
 
-from livememfs.agents import claude
+from livememfs.agents import claude, codex
 from livememfs.agents.contract import payload
-from livememfs.agents.hooks import CONTRACTS, PATIENCE, Hooks
+from livememfs.agents.hooks import AGENTS, CONTRACTS, PATIENCE, Hooks
 from livememfs.cache.database import Database
 from livememfs.cache.inbox import Inbox
 from livememfs.errors import HookRefused, LiveMemError, NoSpace
-from livememfs.pipelines.capture import EMPTY, NOT_OBSERVED, SUBAGENT, Capture, Said
+from livememfs.pipelines.capture import EMPTY, SUBAGENT, Capture
 from livememfs.records.own import END, HEAD
 from livememfs.records.turn import Turn
 from livememfs.testing.clock import ManualClock
 
+FAMILY_NAMES = ("", "claude.", "codex.", "qwen.", "opencode.")
 SPACE = "alpha"
 PAGE = f"# Memory of alpha\n{END}\n"
 CONTEXT = f"{HEAD}\n{PAGE}"
+ABOUT = f"{HEAD}\nAbout this file\n{END}\n"
 BLOCK = f"{HEAD}\nGood to know here, whatever is asked:\n- fact: we chose PostgreSQL\n{END}\n"
-HERE = {"session_id": "s-1", "cwd": "/home/me/p", "transcript_path": "/x", "permission_mode": "default"}
-ROOM = {"conversation_id": "c-1", "generation_id": "g", "workspace_roots": ["/home/me/p", "/q"], "user_email": "a@b"}
 
 
 class Told:
@@ -45,6 +46,8 @@ class Doubles:
     def __init__(self) -> None:
         self.database = Database(None)
         self.turns: list[Turn] = []
+        self.forgotten: list[str] = []
+        self.files: list[tuple[str, str, str]] = []
         self.failed: list[tuple[str, str, LiveMemError]] = []
         self.context, self.block, self.trouble, self.takes = CONTEXT, BLOCK, "", 0.0
         self.breaks: Exception | None = None
@@ -60,6 +63,14 @@ class Doubles:
     async def page(self, space: str, patience: float) -> str:
         await self.work()
         return self.context
+
+    async def forget(self, space: str, session: str) -> None:
+        self.forgotten.append(session)
+
+    async def file(self, space: str, session: str, path: str, project: str = "") -> str:
+        self.files.append((session, path, project))
+        await self.work()
+        return ABOUT
 
     async def turn(self, space: str, turn: Turn) -> Told:
         self.turns.append(turn)
@@ -86,79 +97,6 @@ def doubles() -> Doubles:
 
 # --- what each event tells ---------------------------------------------------------------------------------------
 
-SAID = Said("s-1", "tool", agent="claude", project="/home/me/p")
-CURSOR = Said("c-1", "tool", agent="cursor", project="/home/me/p")
-USED = {"tool_use_id": "toolu_1", "tool_name": "Edit", "tool_input": {"file_path": "a"}, "tool_response": {"ok": True}}
-COMMAND = {"command": "ls", "output": "a", "duration": 3}
-PAYLOADS: dict[str, tuple[str, dict[str, Any], Said]] = {
-    "start": ("SessionStart", {**HERE, "source": "resume"}, replace(SAID, kind="start", text="resume")),
-    "start without a reason": ("SessionStart", HERE, replace(SAID, kind="start", text="startup")),
-    "prompt": ("UserPromptSubmit", {**HERE, "prompt": "Mend it"}, replace(SAID, kind="prompt", text="Mend it")),
-    "tool": (
-        "PostToolUse",
-        {**HERE, **USED},
-        replace(SAID, id="toolu_1", tool="Edit", input={"file_path": "a"}, output={"ok": True}),
-    ),
-    "tool of a subagent": (
-        "PostToolUse",
-        {**HERE, **USED, "agent_id": "a1"},
-        replace(SAID, id="toolu_1", tool="Edit", input={"file_path": "a"}, output={"ok": True}, subagent="a1"),
-    ),
-    "tool of codex": (
-        "PostToolUse",
-        {**HERE, "turn_id": "t", "tool_name": "shell", "tool_input": {"command": ["ls"]}, "tool_response": "a"},
-        replace(SAID, agent="codex", tool="shell", input={"command": ["ls"]}, output="a"),
-    ),
-    "before a tool": (
-        "PreToolUse",
-        {**HERE, **USED},
-        replace(SAID, id="before toolu_1", skipped=NOT_OBSERVED),
-    ),
-    "stop": ("Stop", {**HERE, "stop_hook_active": True}, replace(SAID, kind="stop")),
-    "stop of codex": ("Stop", {**HERE, "turn_id": "t"}, replace(SAID, kind="stop", agent="codex")),
-    "stop in a subagent": (
-        "Stop",
-        {**HERE, "agent_id": "a1"},
-        replace(SAID, kind="stop", subagent="a1", skipped=SUBAGENT),
-    ),
-    "stop of a subagent": (
-        "SubagentStop",
-        {**HERE, "agent_id": "a1"},
-        replace(SAID, kind="stop", id="subagent a1", subagent="a1", skipped=SUBAGENT),
-    ),
-    "stop of nobody": ("SubagentStop", HERE, replace(SAID, kind="stop", skipped=SUBAGENT)),
-    "compaction": ("PreCompact", HERE, replace(SAID, skipped=NOT_OBSERVED)),
-    "end": ("SessionEnd", {**HERE, "reason": "clear"}, replace(SAID, skipped=NOT_OBSERVED)),
-    "notification": ("Notification", {**HERE, "message": "x"}, replace(SAID, skipped=NOT_OBSERVED)),
-    "cursor: prompt": ("beforeSubmitPrompt", {**ROOM, "prompt": "Hi"}, replace(CURSOR, kind="prompt", text="Hi")),
-    "cursor: command": (
-        "afterShellExecution",
-        {**ROOM, **COMMAND},
-        replace(CURSOR, tool="Shell", input={"command": "ls"}, output="a"),
-    ),
-    "cursor: mcp": (
-        "afterMCPExecution",
-        {**ROOM, "tool_name": "find", "tool_input": '{"a": 1}', "result_json": '["b"]'},
-        replace(CURSOR, tool="find", input={"a": 1}, output=["b"]),
-    ),
-    "cursor: mcp in words": (
-        "afterMCPExecution",
-        {**ROOM, "tool_name": "find", "tool_input": "{", "output": "b"},
-        replace(CURSOR, tool="find", input="{", output="b"),
-    ),
-    "cursor: edit": (
-        "afterFileEdit",
-        {**ROOM, "file_path": "/home/me/p/a.py", "edits": [{"old_string": "a", "new_string": "b"}]},
-        replace(
-            CURSOR,
-            tool="Edit",
-            input={"file_path": "/home/me/p/a.py", "edits": [{"old_string": "a", "new_string": "b"}]},
-        ),
-    ),
-    "cursor: stop": ("stop", {**ROOM, "status": "completed"}, replace(CURSOR, kind="stop")),
-    "cursor: no folder": ("stop", {"conversation_id": "c-1", "cwd": "/r"}, replace(CURSOR, kind="stop", project="/r")),
-}
-
 
 @pytest.mark.parametrize("name", PAYLOADS)
 def test_each_event_tells_what_its_payload_says(name: str) -> None:
@@ -170,8 +108,8 @@ def test_each_event_tells_what_its_payload_says(name: str) -> None:
 def test_every_event_that_an_agent_has_is_there() -> None:
     told = {event for event, _, _ in PAYLOADS.values()}
 
-    assert told == {name for name in CONTRACTS if "." not in name}
-    assert set(CONTRACTS) == set(Hooks.events)
+    assert told == set(CONTRACTS) == set(Hooks.events)
+    assert len(CONTRACTS) == sum(len(agent.CONTRACTS) for agent in AGENTS)  # no two have one file
 
 
 # --- what it is answered -----------------------------------------------------------------------------------------
@@ -182,27 +120,54 @@ def answered(event: str, text: str) -> bytes:
     return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False).encode()
 
 
+def flat(**fields: Any) -> bytes:
+    return json.dumps(fields, ensure_ascii=False).encode()
+
+
+ANSWERS = {
+    **{f"{agent}SessionStart": answered("SessionStart", CONTEXT) for agent in FAMILY_NAMES},
+    **{f"{agent}UserPromptSubmit": answered("UserPromptSubmit", BLOCK) for agent in FAMILY_NAMES},
+    **{f"{agent}PreToolUse": answered("PreToolUse", ABOUT) for agent in FAMILY_NAMES},
+    **{f"{agent}PreCompact": b"" for agent in FAMILY_NAMES},
+    "gemini.SessionStart": answered("SessionStart", CONTEXT),
+    "gemini.BeforeAgent": answered("BeforeAgent", BLOCK),
+    "copilot.sessionStart": flat(additionalContext=CONTEXT),
+    "copilot.userPromptSubmitted": flat(additionalContext=BLOCK),
+    "cline.TaskStart": flat(cancel=False, contextModification=CONTEXT),
+    "cline.TaskResume": flat(cancel=False, contextModification=CONTEXT),
+    "cline.PreToolUse": flat(cancel=False, contextModification=ABOUT),
+    "cline.UserPromptSubmit": flat(cancel=False, contextModification=BLOCK),
+    "beforeSubmitPrompt": b'{"continue": true}',
+    "cursor.beforeSubmitPrompt": flat(**{"continue": True}, additional_context=BLOCK),
+    "cursor.sessionStart": flat(additional_context=CONTEXT),
+    **{event: b"" for event in CONTRACTS if event.startswith("windsurf.")},
+}
+"""What is answered by file; `{}` by all others."""
+
+
+def plain(event: str) -> bytes:
+    """What is answered when there is nothing to tell."""
+    return CONTRACTS[event].plain.encode()
+
+
 @pytest.mark.parametrize("name", PAYLOADS)
 async def test_answers_are_these_bytes(doubles: Doubles, name: str) -> None:
     event, given_, said = PAYLOADS[name]
-    expected = {
-        "SessionStart": answered("SessionStart", CONTEXT),
-        "UserPromptSubmit": answered("UserPromptSubmit", BLOCK),
-        "beforeSubmitPrompt": b'{"continue": true}',
-    }.get(event, b"{}")
 
-    assert await doubles.ask(event, given_) == expected
-    assert doubles.rows() == [(said.session, said.kind, "skipped" if said.skipped else "waiting", said.skipped)]
+    assert await doubles.ask(event, given_) == ANSWERS.get(event, b"{}")
+    words = [(said.session, "said", "waiting", "")] if said.kind == "stop" and said.text else []
+    assert doubles.rows() == [*words, (said.session, said.kind, "skipped" if said.skipped else "waiting", said.skipped)]
     assert (doubles.failed, doubles.hooks.statistics()) == ([], {"requests": 1, "failed": 0, "late": 0})
 
 
-@pytest.mark.parametrize("event", [one.event for one in claude.CONTRACTS])
-@pytest.mark.parametrize("codex", [{}, {"turn_id": "t"}])
+@pytest.mark.parametrize("event", [one.file for one in (*claude.CONTRACTS, *codex.CONTRACTS)])
+@pytest.mark.parametrize("turn", [{}, {"turn_id": "t"}])
 async def test_answers_to_claude_and_codex_have_no_key_that_either_does_not_know(
-    doubles: Doubles, event: str, codex: dict[str, str]
+    doubles: Doubles, event: str, turn: dict[str, str]
 ) -> None:
     """Codex refuses an answer with any other; a decision must never be there at all."""
-    answer = json.loads(await doubles.ask(event, {**HERE, **codex, "prompt": "Hi"}))
+    answer = json.loads(await doubles.ask(event, {**HERE, **turn, "prompt": "Hi"}) or b"{}")
+    event = event.rpartition(".")[2]
 
     assert set(answer) <= {"hookSpecificOutput"}
     assert set(answer.get("hookSpecificOutput", {})) <= {"hookEventName", "additionalContext"}
@@ -246,6 +211,84 @@ async def test_the_stop_of_a_subagent_is_counted_and_ends_no_session(doubles: Do
     assert doubles.rows() == [("s-1", "stop", "skipped", SUBAGENT)] * 2 + [("s-1", "stop", "waiting", "")]
 
 
+@pytest.mark.parametrize(("event", "field"), [("Stop", "transcript_path"), ("copilot.agentStop", "transcriptPath")])
+async def test_last_words_that_a_stop_does_not_tell_are_read_from_its_transcript(
+    doubles: Doubles, tmp_path: Path, event: str, field: str
+) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"type": "assistant", "message": {"role": "assistant", "content": "Postgres it is"}}\n')
+
+    await doubles.ask(event, {"session_id": "s-1", "sessionId": "s-1", field: str(path)})
+
+    assert [row[:3] for row in doubles.rows()] == [("s-1", "said", "waiting"), ("s-1", "stop", "waiting")]
+
+
+@pytest.mark.parametrize("agent", FAMILY_NAMES)
+async def test_what_was_told_is_forgotten_before_a_compaction_and_when_a_session_begins_without_it(
+    doubles: Doubles, agent: str
+) -> None:
+    await doubles.ask(f"{agent}PreCompact", HERE)
+    for source in ("startup", "resume", "compact", "clear"):
+        await doubles.ask(f"{agent}SessionStart", {**HERE, "session_id": source, "source": source})
+
+    assert doubles.forgotten == ["s-1", "compact", "clear"]
+
+
+@pytest.mark.parametrize(
+    ("event", "given_", "forgotten"),
+    [
+        ("gemini.PreCompress", {"session_id": "g"}, ["g"]),
+        ("gemini.SessionStart", {"session_id": "g", "source": "clear"}, ["g"]),
+        ("gemini.SessionStart", {"session_id": "g", "source": "resume"}, []),
+        ("copilot.preCompact", {"sessionId": "g"}, ["g"]),
+        ("cline.PreCompact", {"taskId": "g"}, ["g"]),
+        ("cursor.preCompact", {"conversation_id": "g"}, ["g"]),
+    ],
+)
+async def test_other_agents_forget_too(
+    doubles: Doubles, event: str, given_: dict[str, str], forgotten: list[str]
+) -> None:
+    await doubles.ask(event, given_)
+
+    assert doubles.forgotten == forgotten
+
+
+async def test_only_before_a_file_is_read_or_edited_it_is_asked_what_is_known_of_it(doubles: Doubles) -> None:
+    uses: list[tuple[str, dict[str, str]]] = [
+        ("Read", {"file_path": "/p/a.py"}),
+        ("edit", {"filePath": "b.py"}),
+        ("Bash", {"command": "ls"}),
+        ("Grep", {"path": "/p/c.py"}),
+        ("Write", {"content": "x"}),
+    ]
+    for tool, given_ in uses:
+        await doubles.ask("PreToolUse", {**HERE, "tool_name": tool, "tool_input": given_})
+
+    assert doubles.files == [("s-1", "/p/a.py", "/home/me/p"), ("s-1", "b.py", "/home/me/p")]
+
+
+async def test_a_context_that_is_longer_than_cursor_takes_is_cut_and_keeps_its_last_line(doubles: Doubles) -> None:
+    doubles.context = HEAD + "\na line" * 3_000 + f"\n{END}\n"
+
+    told = json.loads(await doubles.ask("cursor.sessionStart", {"session_id": "c-1"}))["additional_context"]
+
+    assert len(told) <= 10_000
+    assert told.endswith(f"a line\n{END}\n")
+
+
+async def test_four_runs_of_a_command_in_cursor_are_four_events_and_each_told_twice_is_one(doubles: Doubles) -> None:
+    """The same output each time; project and user may both have the hook, and then each tells of each run."""
+    run = {"conversation_id": "c-1", "generation_id": "g-1", "command": "npm test", "output": "15 passed"}
+    named = {**run, "tool_name": "Shell", "tool_input": {"command": "npm test"}, "duration": 900}
+
+    for number in range(4):
+        for _ in range(2):
+            await doubles.ask("afterShellExecution", {**run, "duration": 900 + number})
+            await doubles.ask("cursor.postToolUse", {**named, "tool_use_id": f"call_{number}"})
+
+    assert len(doubles.rows()) == 8
+
+
 # --- what goes wrong ---------------------------------------------------------------------------------------------
 
 WRONG: dict[str, bytes] = {
@@ -271,7 +314,7 @@ async def test_whatever_is_no_payload_is_answered_with_nothing_and_told_once(
 ) -> None:
     answer = await doubles.ask(event, WRONG[name])
 
-    assert answer == (b'{"continue": true}' if event.endswith("beforeSubmitPrompt") else b"{}")
+    assert answer == plain(event)
     ((space, path, error),) = doubles.failed
     assert (space, path) == (SPACE, f"alpha/.hooks/{event}")
     assert isinstance(error, HookRefused)
@@ -334,6 +377,8 @@ values = st.recursive(
 FIELDS = [
     "session_id", "conversation_id", "cwd", "prompt", "tool_name", "tool_input", "tool_response", "tool_use_id",
     "agent_id", "workspace_roots", "edits", "command", "output", "result_json", "source", "turn_id", "file_path",
+    "last_assistant_message", "transcript_path", "sessionId", "taskId", "trajectory_id", "tool_info", "toolArgs",
+    "toolResult", "postToolUse", "tool_result", "tool_output", "error", "text", "duration", "timestamp", "turn",
 ]  # fmt: skip
 
 
@@ -345,8 +390,9 @@ def test_whatever_the_fields_are_the_answer_is_json_and_what_goes_wrong_is_told_
 
     answer = trio.run(doubles.ask, event, given_)
 
-    assert isinstance(json.loads(answer), dict)
-    assert len(doubles.rows()) + len(doubles.failed) == 1
+    assert isinstance(json.loads(answer or b"{}"), dict)
+    beside_words = [row for row in doubles.rows() if row[1] != "said"]
+    assert len(beside_words) + len(doubles.failed) == 1 or (not beside_words and len(doubles.rows()) == 1)
     assert all(isinstance(error, HookRefused) for _, _, error in doubles.failed)
 
 

@@ -97,8 +97,10 @@ def test_what_waits_is_counted_by_session_and_kind_and_comes_in_the_order_of_tim
 
     first = waiting(inbox)[0]
     assert inbox.standing() == {
-        (SPACE, "late"): {"tool": Standing(1, waiting(inbox, "late")[0].size, waiting(inbox, "late")[0].seq)},
-        (SPACE, SESSION): {"tool": Standing(2, sum(one.size for one in waiting(inbox)), first.seq)},
+        (SPACE, "late"): {"tool": Standing(1, waiting(inbox, "late")[0].size, *[waiting(inbox, "late")[0].seq] * 2)},
+        (SPACE, SESSION): {
+            "tool": Standing(2, sum(one.size for one in waiting(inbox)), first.seq, waiting(inbox)[-1].seq)
+        },
     }
     assert ids(waiting(inbox)) == ["z", "b"]
     assert inbox.waiting(SPACE, SESSION, "tool", most=1) == [first]

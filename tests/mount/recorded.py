@@ -112,7 +112,7 @@ class _Session:
         yield from self._turn_about_ourselves()
         yield self._call("Stop", stop_hook_active=False)
         yield self._call("Stop", REPEATED, stop_hook_active=True)
-        yield self._call("SessionEnd", NOT_OBSERVED, reason="prompt_input_exit")
+        yield self._call("SessionEnd", reason="prompt_input_exit")
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
@@ -161,6 +161,9 @@ class _Session:
         yield self._used("Bash", {"command": "cat notes.txt"}, _ran(opened))
         page = {"url": f"https://hooks.example/?key={known['google']}", "prompt": "Is it up?"}
         yield self._used("WebFetch", page, {"code": 200, "result": "It is up.", "bytes": 9})
+        failed = {"tool_name": "Bash", "tool_input": {"command": "npm publish"}, "tool_use_id": self._next_id()}
+        error = f"Exit code 1\nbad token {known['npm']}"
+        yield self._call("PostToolUseFailure", **failed, error=error, is_interrupt=False)
         message = {"channel": "C1", "token": known["slack"], "auth": {"password": known["named"]}}
         yield self._used("mcp__slack__post_message", message, [{"type": "text", "text": f"sent with {known['slack']}"}])
         note = {"file_path": f"{PROJECT}/n.md", "content": f"<private>{secret['a block in a field']}</private>"}

@@ -16,6 +16,7 @@ from test_mount_outage import AT_ONCE, Proxy, behind, proxy, timed
 from test_mount_watch import until
 
 from livememfs.agents.hooks import CONTRACTS, PATIENCE
+from livememfs.recall import pending
 from livememfs.records.observation import Observation
 from livememfs.records.own import HEAD
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
@@ -80,11 +81,12 @@ def test_while_no_model_answers_events_wait_and_the_next_session_is_warned(
 def test_hooks_do_not_wait_for_a_bucket_that_is_silent(
     start_mount: StartMount, bucket: Bucket, proxy: Proxy, llm: ScriptedLLM, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A session that begins meanwhile is told what was known, and everything arrives afterwards."""
+    """A session that begins meanwhile is told what was known and what was captured; everything arrives afterwards."""
     mount = start_mount({**behind(proxy, bucket), **asking(llm)})
     space = mount / SPACE
     space.mkdir()
-    context = answered(space, "SessionStart", {"session_id": "first", "source": "startup"})
+    first = answered(space, "SessionStart", {"session_id": "first", "source": "startup"})
+    context = first["hookSpecificOutput"]["additionalContext"]
     mount.uploaded()
     seconds: dict[str, list[float]] = {"PostToolUse": [], "UserPromptSubmit": [], "Stop": [], "SessionStart": []}
     answers = []
@@ -104,7 +106,10 @@ def test_hooks_do_not_wait_for_a_bucket_that_is_silent(
         print(f"\nwhile the bucket is silent, of {number} hooks each the slowest:", slowest)
     assert max(slowest[event] for event in ("PostToolUse", "Stop")) < AT_ONCE
     assert max(slowest.values()) < PATIENCE
-    assert answers == [{}, {}, {}, context] * number
+    pages = [one["hookSpecificOutput"]["additionalContext"] for one in answers[3::4]]
+    assert [one for one in answers if one] == answers[3::4]
+    assert all(page.startswith(context.partition("## More")[0]) for page in pages)
+    assert all(pending.TITLE in page for page in pages)
     assert events["events"] == events["observed"] + sum(events["skipped"].values())
     ids = [event for key in bucket.keys(f"{SPACE}/observations/") for event in read_events(bucket, key)]
     assert sorted(ids) == sorted(f"t{one}" for one in range(1, number + 1))

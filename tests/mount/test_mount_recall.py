@@ -16,6 +16,8 @@ from livememfs.records.own import HEAD
 from livememfs.tree.exchange import USAGE
 
 TOLD_WITHIN = 20.0
+ANSWERED_WITHIN = 1.0
+"""Seconds from a message to its answer, whatever state the index is in."""
 DATABASE = "We chose PostgreSQL as the database of the orders service."
 CAT = "The cat of Anna is called Felix."
 ASK = 'exec 3<>.recall; echo "{}" >&3; cat <&3; exec 3>&-'
@@ -62,9 +64,13 @@ def told(answer: Any) -> list[str]:
     return [one["text"] for one in answer["memories"]]
 
 
+def prehook(mount: Mount) -> Any:
+    """What the mount counts of messages."""
+    return json.loads((mount / ".livememfs" / "status.json").read_text())["statistics"]["prehook"]
+
+
 def turns(mount: Mount) -> int:
-    status = json.loads((mount / ".livememfs" / "status.json").read_text())
-    return int(status["statistics"]["prehook"]["turns"])
+    return int(prehook(mount)["turns"])
 
 
 def test_a_shell_asks_with_nothing_but_builtins(space: Path) -> None:
@@ -174,19 +180,60 @@ def test_the_first_message_after_a_mount_is_answered(
     mounted.stop()
     mounted.start()
     began = time.monotonic()
-    ask_json(space, "which database did we choose?", "first")
+    answer = ask_json(space, "which database did we choose?", "first")
     first = time.monotonic() - began
+    assert DATABASE in told(answer), answer
 
     other = second_mount()
     began = time.monotonic()
-    ask_json(other / "project", "which database did we choose?", "first")
+    answer = ask_json(other / "project", "which database did we choose?", "cold")
     cold = time.monotonic() - began
+    assert DATABASE in told(answer), answer
+    assert max(first, cold) < ANSWERED_WITHIN
 
     with capsys.disabled():
         print(f"\nfirst message after a mount: {first * 1e3:.0f} ms, with an empty cache {cold * 1e3:.0f} ms")
     until_open(space)
     until_open(other / "project")
     assert DATABASE in told(ask_json(other / "project", "which database did we choose?", "second"))
+
+
+def test_a_fresh_space_answers_the_first_hook_and_the_first_message(mounted: Mount) -> None:
+    for name in ("one", "two"):
+        (mounted / name).mkdir()
+        (mounted / name / "live" / "cat.md").write_text(CAT)
+        began = time.monotonic()
+        if name == "one":
+            said = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/", "prompt": "which cat?"}
+            with (mounted / name / ".hooks" / "UserPromptSubmit").open("r+b", buffering=0) as hook:
+                hook.write(json.dumps(said).encode())
+                answer = hook.read().decode()
+        else:
+            answer = json.dumps(ask_json(mounted / name, "which cat?", "s"))
+        assert CAT in answer
+        assert time.monotonic() - began < ANSWERED_WITHIN
+
+
+def test_two_mounts_and_the_command_tell_a_session_once_and_again_when_it_forgets(
+    mounted: Mount, second_mount: StartMount, space: Path, tmp_path: Path
+) -> None:
+    mounted.uploaded()
+    other = second_mount()
+    assert DATABASE in told(ask_json(space, "which database did we choose?", "shared"))
+    until = time.monotonic() + TOLD_WITHIN
+    while not prehook(mounted)["told_written"]:
+        assert time.monotonic() < until
+        time.sleep(0.05)  # written behind the answer: a program is told of it by nothing
+    assert DATABASE not in told(ask_json(other / "project", "which database did we choose?", "shared"))
+    env = clean_environment(
+        tmp_path / "shell",
+        **{name: value for name, value in mounted.environment.items() if name.startswith(("S3_", "AWS_"))},
+    )
+    command = "python -m livememfs recall project 'which database did we choose?' --session shared"
+    assert DATABASE not in sh(command, env=env).stdout
+    kept = json.loads((other / "project/sessions/shared/told.json").read_text())
+    assert kept["turn"] >= 1
+    assert not any(word in json.dumps(kept) for word in ("PostgreSQL", "Felix"))
 
 
 def test_the_shell_command_tells_what_the_mount_would(mounted: Mount, space: Path, tmp_path: Path) -> None:

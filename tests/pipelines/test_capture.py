@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ from livememfs.pipelines.capture import (
     CaptureSettings,
     Said,
 )
-from livememfs.records.event import STORED_CHARACTERS, Event
+from livememfs.records.event import STORED_CHARACTERS, Event, Kind
 from livememfs.records.own import LEFT_OUT, fenced
 from livememfs.testing.clock import START, ManualClock
 
@@ -136,6 +136,50 @@ async def test_each_stop_after_something_new_is_another() -> None:
     assert [row[1] for row in world.rows()] == ["stop", "prompt", "stop"]
 
 
+async def test_the_same_command_run_again_is_another_event_and_told_twice_it_is_one() -> None:
+    world = World()
+    run = {"tool": "Shell", "input": {"command": "npm test"}, "output": "4 passed"}
+
+    for _ in range(4):
+        await world.take(**run)
+        await world.take(**run)  # a second later: two hooks told of one run
+        world.clock.advance(20)
+    for seconds in (1, 2, 3):  # at once, each of another duration
+        await world.take(**run, occasion=f"turn 1, {seconds} s")
+
+    assert len(world.events()) == 4 + 3
+
+
+async def test_what_an_agent_said_as_it_stopped_is_an_event_of_its_own_and_told_twice_it_is_one() -> None:
+    world = World()
+
+    for _ in range(2):
+        await world.take("stop", text="We decide for Postgres")
+    await world.take("prompt", text="Sure?")
+    await world.take("stop", text="We decide for Postgres")
+
+    assert [row[1] for row in world.rows()] == ["said", "stop", "prompt", "said", "stop"]
+    assert world.events()[0].text == "We decide for Postgres"
+
+
+async def test_a_prompt_is_kept_without_what_the_program_wrote_and_a_command_of_it_is_none() -> None:
+    world = World()
+
+    said = await world.take("prompt", text="Mend it<system-reminder>the date</system-reminder>")
+    other = await world.take("prompt", text="/clear")
+
+    assert [event.text for event in world.events()] == ["Mend it"]
+    assert (said.skipped, other.skipped) == ("", NOTIFICATION)
+
+
+async def test_what_a_reminder_hides_does_not_close_what_is_private() -> None:
+    world = World()
+
+    await world.take("prompt", text="<system-reminder><private></system-reminder>hun" + "ter2 </private> a")
+
+    assert "hun" + "ter2" not in world.everything()
+
+
 async def test_sessions_have_ids_of_their_own() -> None:
     world = World()
 
@@ -221,9 +265,10 @@ async def test_context_that_we_gave_is_left_out_of_every_text() -> None:
     await world.take(tool="Task", input={"prompt": block}, output=[block])
 
     assert "what was known" not in world.everything()
-    prompt, tool, _ = world.events()
+    prompt, tool = world.events()
     assert prompt.text == f"{LEFT_OUT}\nMend it"
     assert tool.output == {"stdout": f"a\n{LEFT_OUT}\n"}
+    assert world.rows()[2][3] == ONLY_OURS  # nothing but our words came out
 
 
 @pytest.mark.parametrize("name", ["file_path", "path"])
@@ -369,15 +414,16 @@ values = st.recursive(
 )
 
 
-@given(st.sampled_from(["start", "prompt", "tool", "stop"]), values, values, st.text(alphabet=st.characters()))
+@given(st.sampled_from(get_args(Kind)), values, values, st.text(alphabet=st.characters()))
 def test_whatever_is_told_is_one_row_that_can_be_read_back(kind: Any, put: Any, got: Any, text: str) -> None:
     import trio
 
     world = World()
     trio.run(lambda: world.take(kind, tool="X", input=put, output=got, text=text))
 
-    assert len(world.rows()) == 1
-    assert len(world.events()) == (world.rows()[0][2] == "waiting")
+    words = kind == "stop" and bool(text.strip())
+    assert [row[1] for row in world.rows()] == ["said"] * words + [kind]
+    assert len(world.events()) == [row[2] for row in world.rows()].count("waiting")
 
 
 # --- who hears of it ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.pipelines.observe_builtin import CHANGED_NOTHING, SHELLS, observed, summary
+from livememfs.pipelines.observe_builtin import CHANGED_NOTHING, observed, summary
 from livememfs.pipelines.observe_reply import Draft
-from livememfs.records.event import Event
+from livememfs.records.event import SHELLS, Event
 from livememfs.records.observation import MAX_ITEM, MAX_TITLE
 
 AT = datetime(2026, 2, 20, tzinfo=UTC)
@@ -266,6 +267,45 @@ def test_everything_else_is_skipped_with_that_reason(tool: str, given_: Any) -> 
     assert observed([event(tool, given_)]).skipped == {1: CHANGED_NOTHING}
 
 
+def test_what_the_agent_said_is_kept_as_it_is_line_by_line() -> None:
+    words = Event("w1", "s-1", "said", AT, text="We decide for Postgres:\n\n- two writers\n- one backup")
+
+    (draft,) = observed([words]).observations
+
+    assert draft.title == "The agent said: We decide for Postgres:"
+    assert draft.facts == ("We decide for Postgres:", "- two writers", "- one backup")
+
+
+@pytest.mark.parametrize(
+    ("tool", "given_", "output", "facts"),
+    [
+        (
+            "Bash",
+            {"command": "npm test"},
+            {"error": "Exit code 1\n2 failed"},
+            ("Bash: npm test", "Error: Exit code 1 2 failed"),
+        ),
+        ("Edit", {"file_path": "/p/a.py"}, {"error": "no such text"}, ("Edit: a.py", "Error: no such text")),
+        (
+            "run_shell_command",
+            {"command": "rm x"},
+            "Permission denied",
+            ("run_shell_command: rm x", "Error: Permission denied"),
+        ),
+        ("Bash", {"command": "grep x a.py"}, {"error": "Exit code 1"}, None),
+        ("Bash", {"command": "rm x"}, {"error": "Command failed with exit code 2"}, None),
+        ("Read", {"file_path": "/p/a.py"}, {"error": "File does not exist."}, None),
+    ],
+)
+def test_a_command_or_an_edit_that_failed_says_so_and_nothing_was_changed(
+    tool: str, given_: Any, output: Any, facts: tuple[str, ...] | None
+) -> None:
+    found = observed([replace(event(tool, given_, output), failed=True)])
+
+    assert [one.facts for one in found.observations] == ([facts] if facts else [])
+    assert all(one.title.startswith("Failed: ") for one in found.observations)
+
+
 values = st.recursive(
     st.none() | st.integers() | st.text(),
     lambda one: st.lists(one, max_size=3) | st.dictionaries(st.sampled_from(["command", "edits", "file_path"]), one),
@@ -286,9 +326,14 @@ def test_every_event_of_a_batch_is_accounted_for_once(given_: list[tuple[str, An
 
 
 def test_a_summary_says_what_was_asked_first_and_what_was_done() -> None:
-    found = summary(["Mend\nthe login \U0001f41b", "Thanks"], ["[change] Edited a.py", "[change] Ran rm x"])
+    titles = ["[change] Edited a.py", "[change] Ran rm x", "[discovery] The agent said: Mended"]
+    found = summary(["Mend\nthe login \U0001f41b", "Thanks"], titles, "Mended:\nby a test")
 
-    assert found == {"request": "Mend the login \ufffd", "completed": "- [change] Edited a.py\n- [change] Ran rm x"}
+    assert found == {
+        "request": "Mend the login \ufffd",
+        "learned": "Mended: by a test",
+        "completed": "- [change] Edited a.py\n- [change] Ran rm x",
+    }
 
 
 def test_of_a_session_of_which_nothing_is_known_nothing_is_said() -> None:

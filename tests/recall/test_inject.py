@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
+from copy import deepcopy
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from livememfs.recall.inject import TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
-from livememfs.recall.sameness import Sameness
+from livememfs.records.foreign import Unreadable
 from livememfs.records.own import END, HEAD
 from livememfs.records.size import tokens
 
@@ -150,46 +151,60 @@ def test_a_text_is_one_line_of_basic_characters() -> None:
     found.block.encode()
 
 
-def test_a_session_goes_on_after_a_restart() -> None:
+def test_a_session_goes_on_after_a_restart_by_ids_alone() -> None:
     session = Session()
-    told(session, one("a", vector=0.0))
-    told(session, one("b", vector=0.5))
+    told(session, one("a"), one("b"))
 
-    again = Session.from_json(json.loads(json.dumps(session.to_json())))
+    again = Session.parse(session.render())
 
-    assert again.to_json() == session.to_json()
-    assert told(again, one("a", vector=0.0), one("like b", vector=0.52), one("c", vector=0.9)) == ["c"]
+    assert again.render() == session.render()
+    assert b"text" not in session.render()
+    assert told(again, one("a"), one("b"), one("c")) == ["c"]
 
 
 @pytest.mark.parametrize(
-    "kept", [None, [], {}, {"turn": "x"}, {"turn": 1, "told": [], "last": []}, {"last": [[]]}, "x"]
+    "kept",
+    [b"", b"[]", b"{}", b"\xff", b'{"turn": "x", "told": {}}', b'{"turn": 1, "told": []}', b'{"turn": -1, "told": {}}',
+     b'{"turn": 1, "told": {"a": 1e3}}', b'{"turn": 9223372036854775807, "told": {}}', b'{"turn": NaN, "told": {}}',
+     b'{"turn": 1, "told": {"a": null}}', b'{"turn": 1, "told": {}, "forgotten": "x"}'],
+)  # fmt: skip
+def test_what_is_no_session_is_unreadable(kept: bytes) -> None:
+    with pytest.raises(Unreadable):
+        Session.parse(kept)
+
+
+sessions = st.builds(
+    Session,
+    st.integers(0, 9),
+    st.dictionaries(st.sampled_from(["a", "b", "file:1"]), st.integers(0, 9)),
+    forgotten=st.integers(0, 2),
 )
-def test_what_is_no_session_is_a_new_one(kept: object) -> None:
-    assert Session.from_json(kept) == Session()
 
 
-kept_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just("AAAA"),
-    lambda inner: st.lists(inner, max_size=5),
-)
+@given(sessions, sessions, sessions)
+def test_in_whatever_order_mounts_hear_of_each_other_they_know_the_same(
+    one: Session, two: Session, three: Session
+) -> None:
+    made = []
+    for order in permutations((one, two, three)):
+        session = Session()
+        for other in order:
+            session.join(deepcopy(other))
+        session.join(deepcopy(order[0]))
+        made.append((session.turn, session.told, session.forgotten))
+
+    assert made == [made[0]] * 6
 
 
-@given(
-    st.fixed_dictionaries(
-        {
-            "turn": st.integers() | kept_values,
-            "told": st.dictionaries(st.text(max_size=3), st.integers() | kept_values, max_size=3) | kept_values,
-            "last": st.lists(kept_values, max_size=3)
-            | st.just([[1, 2, 3, 4, ""]])
-            | st.just([["a", "live", None, [], "AAAA"]]),
-        }
-    )
-)
-def test_whatever_was_kept_a_turn_can_go_on_from_it(kept: object) -> None:
-    session = Session.from_json(json.loads(json.dumps(kept)))
+def test_what_was_told_before_it_was_forgotten_is_told_again_by_all() -> None:
+    here, there = Session(), Session()
+    told(here, one("a"))
+    there.join(here)
+    here.forget(here.forgotten + 1)
+    told(here, one("b"))
+    there.join(here)
 
-    tell(session, [one("new", "text", vector=0.5)], Sameness(None, ALIKE))
-    session.to_json()
+    assert told(there, one("a"), one("b")) == ["a"]
 
 
 def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> None:
@@ -198,7 +213,8 @@ def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> No
     for _ in range(50):
         some = [one(f"m{number}", vector=number / 40) for number in chance.sample(range(200), 30)]
         if chance.random() < 0.2:
-            session = Session.from_json(json.loads(json.dumps(session.to_json())))
+            others, session = session.last, Session.parse(session.render())
+            session.last = others  # their texts are looked up
         shown.append(list(tell(session, some, ByNumber(), limits).emitted))
 
     assert any(shown)

@@ -10,7 +10,7 @@ import json
 import random
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,18 @@ from recall_world import DONE_WITHIN, SPACE, Bucket, Mount
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.pipelines import spaces
+from livememfs.recall.choosing import PrehookSettings
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.inject import TITLES, Limits
-from livememfs.recall.prehook import LOOKED_AT, Answer, Prehook, PrehookSettings
+from livememfs.recall.prehook import LOOKED_AT, Answer, Prehook
 from livememfs.recall.service import Recall
-from livememfs.recall.told import ToldFile
+from livememfs.recall.told import Sessions
 from livememfs.recall.vectors import Floats, unit
 from livememfs.records.own import END, HEAD, RECORDED
 from livememfs.records.size import tokens
 from livememfs.records.turn import Turn
+from livememfs.testing.store import Fault
 
 ROUNDING = 0.02
 """Of a vector that is kept over a restart."""
@@ -72,20 +74,23 @@ async def bucket(tmp_path: Path) -> Bucket:
 def hook(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
     """`async with hook(settings) as hook`: a mount that has indexed everything; one after the other, as after restarts.
 
-    With `ready=False` nothing has been opened yet; `told` is the file of what sessions were told. However busy the
-    machine is, a message waits until that has worked or failed.
+    With `ready=False` nothing has been opened yet. However busy the machine is, a message waits until that has worked
+    or failed.
     """
     monkeypatch.setattr("livememfs.recall.prehook.PATIENCE", DONE_WITHIN)
 
     @asynccontextmanager
     async def start(
-        settings: PrehookSettings | None = None, *, ready: bool = True, told: Path | None = None, **options: Any
+        settings: PrehookSettings | None = None, *, ready: bool = True, **options: Any
     ) -> AsyncIterator[Hook]:
-        with closing(ToldFile(told or tmp_path / "told.db")) as file:
-            async with bucket.mount(**options) as mount:
-                if ready:
-                    await mount.recall.prepare((SPACE,), DONE_WITHIN)
-                yield Hook(mount, Prehook(mount.recall, bucket.clock, file, settings))
+        async with bucket.mount(**options) as mount, trio.open_nursery() as nursery:
+            told = Sessions(mount.replica)
+            nursery.start_soon(told.run)
+            if ready:
+                await mount.recall.prepare((SPACE,), DONE_WITHIN)
+            yield Hook(mount, Prehook(mount.recall, bucket.clock, told, settings))
+            await told.flush()
+            nursery.cancel_scope.cancel()
 
     return start
 
@@ -115,8 +120,9 @@ async def test_what_no_user_said_and_what_says_nothing_is_skipped_and_no_turn(
         assert (answer.block, answer.turn, answer.told) == ("", 0, None)
         assert bucket.model.asked == []
         assert (await here.turn("who are you")).turn == 1
-        assert here.prehook.statistics() == {
-            "turns": 1, "told": 1, "skipped": 1, "failed": 0, "unkept": 0, "sessions": 1,
+        assert here.prehook.statistics() | {"told_written": 1} == {
+            "turns": 1, "told": 1, "skipped": 1, "failed": 0, "files": 0, "told_read": 1, "told_written": 1,
+            "unkept": 0, "sessions": 1,
         }  # fmt: skip
 
 
@@ -328,10 +334,9 @@ async def test_what_was_told_counts_as_used_and_notes_do_not(bucket: Bucket, tmp
     await bucket.write("n", "apples in the garden")
     async with bucket.mount() as mount:
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        told = ToldFile(None)
+        told = Sessions(mount.replica)
         prehook = Prehook(mount.recall, bucket.clock, told, used=lambda space, ids: used.append((space, list(ids))))
         answer = await prehook.turn(SPACE, Turn("apples", "s"))
-        told.close()
 
     assert answer.told is not None
     assert len(answer.told.emitted) == 2
@@ -454,30 +459,31 @@ async def test_turns_of_one_session_at_once_are_turns_one_after_the_other(bucket
 async def test_sessions_without_number_are_not_all_kept_in_memory(
     bucket: Bucket, hook: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("livememfs.recall.prehook.OPEN_SESSIONS", 3)
+    monkeypatch.setattr("livememfs.recall.told.OPEN_SESSIONS", 3)
     await bucket.remember("I am a helper", type="identity")
     async with hook() as here:
         for number in range(10):
             assert await here.told("hello", f"s{number}") == ["I am a helper"]
+        await here.prehook.flush()
+        assert await here.told("hello", "s0") == [], "the bucket still knows it"
         assert here.prehook.statistics()["sessions"] == 3
-        assert await here.told("hello", "s0") == [], "the file still knows it"
 
 
 # --- what fails ------------------------------------------------------------------------------------------------
 
 
-async def test_an_index_that_somebody_else_uses_gives_an_empty_answer_that_says_so(bucket: Bucket, hook: Open) -> None:
+async def test_while_somebody_else_uses_the_index_words_have_to_do_and_it_is_said(bucket: Bucket, hook: Open) -> None:
     await bucket.remember("I am a helper", type="identity")
     held = Index(bucket.folder, bucket.model.name)
     async with hook(ready=False) as here:
         answer = await here.turn("hello")
-        assert (answer.block, answer.told) == ("", None)
+        assert "I am a helper" in answer.block
         assert any(note.startswith("the index cannot be used") for note in answer.notes)
         held.close()
 
         await here.indexed()
-        answer = await here.turn("hello")
-        assert ("I am a helper" in answer.block, answer.turn) == (True, 1), "nothing was taken for told"
+        answer = await here.turn("hello", "another")
+        assert ("I am a helper" in answer.block, answer.notes) == (True, ())
 
 
 async def test_an_index_that_takes_long_to_open_is_not_waited_for(
@@ -493,36 +499,36 @@ async def test_an_index_that_takes_long_to_open_is_not_waited_for(
     async def model() -> Embedder:
         return bucket.model
 
-    replica, told = Replica(bucket.store), ToldFile(None)
+    replica = Replica(bucket.store)
     recall = Recall(replica, bucket.clock, slowly, model)
-    prehook = Prehook(recall, bucket.clock, told)
+    prehook = Prehook(recall, bucket.clock, Sessions(replica))
     with trio.fail_after(DONE_WITHIN):
         async with trio.open_nursery() as nursery:
             await nursery.start(replica.run)
             await nursery.start(recall.run)
             answer = await prehook.turn(SPACE, Turn("hello", "s"))
-            assert (answer.block, answer.notes) == ("", ("the index is being opened",))
+            assert "I am a helper" in answer.block
+            assert answer.notes[0] == "the index is being made"
 
             there.set()
             await recall.prepare((SPACE,), DONE_WITHIN)
             monkeypatch.setattr("livememfs.recall.prehook.PATIENCE", DONE_WITHIN)
-            assert "I am a helper" in (await prehook.turn(SPACE, Turn("hello", "s"))).block
+            again = await prehook.turn(SPACE, Turn("hello", "s"))
+            assert (again.block, again.notes) == ("", ())
             nursery.cancel_scope.cancel()
     replica.close()
-    told.close()
 
 
 async def test_a_search_that_has_not_been_started_is_no_reason_to_fail(bucket: Bucket) -> None:
     async def none() -> None:
         return None
 
-    recall = Recall(Replica(bucket.store), bucket.clock, lambda: Index(bucket.folder, "x"), none)
-    told = ToldFile(None)
+    replica = Replica(bucket.store)
+    recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "x"), none)
 
-    answer = await Prehook(recall, bucket.clock, told).turn(SPACE, Turn("hello", "s"))
+    answer = await Prehook(recall, bucket.clock, Sessions(replica)).turn(SPACE, Turn("hello", "s"))
 
-    assert (answer.block, answer.notes) == ("", ("the search has not been started",))
-    told.close()
+    assert (answer.block, answer.notes[0]) == ("", "the search has not been started")
 
 
 async def test_without_a_model_words_have_to_do(bucket: Bucket, hook: Open, expect_log: Callable[[str], None]) -> None:
@@ -576,28 +582,18 @@ async def test_whatever_else_goes_wrong_is_logged_and_takes_nothing_for_told(
         assert await here.told("hello") == ["I am a helper"]
 
 
-async def test_a_damaged_file_of_what_was_told_costs_what_it_held(bucket: Bucket, hook: Open, tmp_path: Path) -> None:
+async def test_what_the_bucket_does_not_take_costs_nothing_now_and_is_said(bucket: Bucket, hook: Open) -> None:
     await bucket.remember("I am a helper", type="identity")
-    (tmp_path / "told.db").write_bytes(b"no database at all" * 500)
+    bucket.store.script("put", *[Fault(before=errors.Denied("no"))] * 3)
     async with hook() as here:
-        assert await here.told("hello") == ["I am a helper"]
-    async with hook() as here:
-        assert await here.told("hello") == []
-
-
-async def test_a_file_that_cannot_be_written_costs_nothing_now_and_is_said(
-    bucket: Bucket, hook: Open, tmp_path: Path, expect_log: Callable[[str], None]
-) -> None:
-    await bucket.remember("I am a helper", type="identity")
-    expect_log("what sessions were told is not kept over a restart")
-    async with hook(told=tmp_path / "missing" / "told.db") as here:
-        first, second = await here.turn("hello"), await here.turn("hello")
+        first = await here.turn("hello")
+        await here.prehook.flush()
+        second = await here.turn("hello")
 
         assert "I am a helper" in first.block
         assert second.block == "", "this mount remembers it all the same"
-        for answer in (first, second):
-            assert any(note.startswith("after a restart of the mount this may be told again") for note in answer.notes)
-        assert here.prehook.statistics()["unkept"] == 2
+        assert any("may tell this again" in note for note in second.notes), second.notes
+        assert here.prehook.statistics()["unkept"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -1,202 +1,206 @@
-"""The file of what sessions were told: it outlives a process, and nothing that happens to it costs more than itself."""
+"""What sessions were told, on every mount of a bucket: in virtual time, with a store that fails on demand."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from livememfs.recall.told import KEPT_SECONDS, MOST_SESSIONS, ToldFile
+from livememfs import errors
+from livememfs.cache.replica import Replica
+from livememfs.pipelines import spaces
+from livememfs.recall.inject import Candidate, tell
+from livememfs.recall.told import FIRST, FRESH, PAUSE, RETRY, Sessions
+from livememfs.records import keys
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import Fault, FaultyStore
 
-NOW = 1_771_596_000
-STATE = {"turn": 3, "told": {"a": 1}, "last": []}
+SPACE, SESSION = "alpha", "s"
+KEY = keys.session_key(SPACE, SESSION, keys.TOLD)
+
+
+class Mount:
+    """One mount, and what it tells."""
+
+    def __init__(self, store: FaultyStore) -> None:
+        self.sessions = Sessions(Replica(store))
+
+    async def tell(self, *names: str, session: str = SESSION) -> list[str]:
+        """A turn of which these are the candidates; those that were told."""
+        kept = self.sessions.of(SPACE, session)
+        async with kept.lock:
+            await self.sessions.caught_up(kept)
+            told = tell(kept.session, [Candidate(name, "relevant", f"text of {name}") for name in names])
+        if told.emitted:
+            self.sessions.changed(kept)
+        return [one.id for one in told.emitted]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "told.db"
+async def store() -> FaultyStore:
+    memory = MemoryStore()
+    await spaces.create(Replica(memory), ManualClock(), SPACE)
+    return FaultyStore(memory)
 
 
-@pytest.fixture
-def told(path: Path) -> Iterator[ToldFile]:
-    made = ToldFile(path)
-    yield made
-    made.close()
+@asynccontextmanager
+async def mounts(store: FaultyStore, count: int = 2) -> AsyncIterator[list[Mount]]:
+    made = [Mount(store) for _ in range(count)]
+    async with trio.open_nursery() as nursery:
+        for one in made:
+            nursery.start_soon(one.sessions.run)
+        await wait_all_tasks_blocked()
+        yield made
+        nursery.cancel_scope.cancel()
 
 
-def kept(path: Path) -> list[tuple[str, str]]:
-    """The sessions in a file."""
-    db = sqlite3.connect(path)
-    try:
-        return list(db.execute("SELECT space, name FROM session ORDER BY space, name"))
-    finally:
-        db.close()
+async def kept(store: FaultyStore) -> Any:
+    return json.loads((await store.inner.get(KEY)).data)
 
 
-def test_a_session_is_there_for_the_next_process(path: Path, told: ToldFile) -> None:
-    assert told.load("alpha", "one") is None
-    assert told.keep("alpha", "one", STATE, NOW) == ""
-    assert told.keep("alpha", "one", STATE | {"turn": 4}, NOW) == ""
-    told.close()
-
-    again = ToldFile(path)
-    assert again.load("alpha", "one") == STATE | {"turn": 4}
-    assert again.load("alpha", "two") is again.load("beta", "one") is None
-    again.close()
-
-
-def test_two_processes_may_have_it_open(path: Path, told: ToldFile) -> None:
-    other = ToldFile(path)
-    told.keep("alpha", "one", STATE, NOW)
-    other.keep("alpha", "two", STATE, NOW)
-
-    assert told.load("alpha", "two") == other.load("alpha", "one") == STATE
-    other.close()
+async def test_what_one_mount_told_no_other_tells_again(autojump_clock: MockClock, store: FaultyStore) -> None:
+    async with mounts(store, 3) as (here, there, command):
+        assert await here.tell("a", "b") == ["a", "b"]
+        await trio.sleep(0.1)
+        assert await there.tell("a", "b", "c") == ["c"]
+        await trio.sleep(FRESH)
+        assert await here.tell("a", "b", "c", "d") == ["d"]
+        await there.sessions.flush()
+        await here.sessions.flush()
+        assert await command.tell("a", "b", "c", "d") == []
+        assert await command.tell("a", session="another") == ["a"]
+    assert (await kept(store))["told"].keys() == {"a", "b", "c", "d"}
 
 
-def test_threads_may_keep_sessions_at_once(path: Path, told: ToldFile) -> None:
-    failed: list[str] = []
+async def test_what_two_tell_at_the_same_time_is_kept_of_both(autojump_clock: MockClock, store: FaultyStore) -> None:
+    store.latency("put", 0.5)
+    async with mounts(store) as (here, there):
+        await here.tell("a")
+        await there.tell("b")
+        await trio.sleep(3)
 
-    def work(number: int) -> None:
-        failed.extend(filter(None, (told.keep("alpha", f"{number} {turn}", STATE, NOW) for turn in range(20))))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failed == []
-    assert len(kept(path)) == 80
+    assert (await kept(store))["told"].keys() == {"a", "b"}
 
 
-@pytest.mark.parametrize("name", ["", "\0", "a" * 100_000, "\U0001f600", "'; DROP TABLE session; --"])
-def test_any_name_is_a_sessions_name(told: ToldFile, name: str) -> None:
-    told.keep("alpha", name, STATE, NOW)
-
-    assert told.load("alpha", name) == STATE
-
-
-def test_half_a_character_is_no_name_and_no_reason_to_fail(told: ToldFile) -> None:
-    assert "surrogates" in told.keep("alpha", "\ud800", STATE, NOW)
-    assert told.load("alpha", "\ud800") is None
-
-
-def test_nothing_is_made_before_the_first_turn(path: Path, told: ToldFile) -> None:
-    told.close()
-    assert not path.exists()
-
-
-def test_without_a_path_it_is_in_memory() -> None:
-    told = ToldFile(None)
-    told.keep("alpha", "one", STATE, NOW)
-
-    assert told.load("alpha", "one") == STATE
-    told.close()
+@pytest.mark.parametrize("who", [0, 1])
+async def test_what_is_forgotten_is_told_again_by_every_mount(
+    autojump_clock: MockClock, store: FaultyStore, who: int
+) -> None:
+    async with mounts(store) as both:
+        await both[0].tell("a")
+        await trio.sleep(FRESH)
+        assert await both[1].tell("a") == []
+        await trio.sleep(FRESH)
+        await both[who].sessions.forget(SPACE, SESSION)
+        await both[who].sessions.forget(SPACE, SESSION)
+        assert (await both[who].tell("a")) == ["a"]
+        await trio.sleep(PAUSE)
+        assert await both[1 - who].tell("a") == [], "told again once, not once by each"
+    assert (await kept(store))["forgotten"] == 1
 
 
-# --- what can happen to a file ---------------------------------------------------------------------------------
+async def test_forgetting_a_session_that_a_mount_knows_nothing_of_counts_for_the_others(
+    autojump_clock: MockClock, store: FaultyStore
+) -> None:
+    async with mounts(store) as (here, there):
+        await here.tell("a")
+        await trio.sleep(1)
+        store.latency("get", FIRST + 1)
+        await there.sessions.forget(SPACE, SESSION)
+        await trio.sleep(PAUSE)
+        store.latency("get", 0)
+        assert await here.tell("a") == ["a"]
 
 
-@pytest.mark.parametrize("damaged", [b"no database" * 100, b"SQLite format 3\0" + b"\xff" * 5_000])
-def test_a_damaged_file_is_begun_anew(path: Path, damaged: bytes) -> None:
-    path.write_bytes(damaged)
-    told = ToldFile(path)
-
-    assert told.load("alpha", "one") is None
-    assert told.keep("alpha", "one", STATE, NOW) == ""
-    assert told.load("alpha", "one") == STATE
-    told.close()
-    assert kept(path) == [("alpha", "one")]
+async def test_forgetting_what_was_never_told_writes_nothing(autojump_clock: MockClock, store: FaultyStore) -> None:
+    async with mounts(store, 1) as (here,):
+        await here.sessions.forget(SPACE, SESSION)
+        await trio.sleep(2 * PAUSE)
+    assert store.counts["put"] == 0
 
 
-def test_a_file_that_is_damaged_while_it_is_open_is_begun_anew(path: Path, told: ToldFile) -> None:
-    for number in range(50):
-        told.keep("alpha", f"session {number}", STATE | {"last": ["x" * 5_000]}, NOW)
-    told.close()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4_096] + b"\xa5" * (len(whole) - 4_096))  # the schema is right, nothing else is
-
-    again = ToldFile(path)
-    assert again.load("alpha", "session 7") is None
-    assert again.keep("alpha", "session 7", STATE, NOW) == ""
-    assert again.load("alpha", "session 7") == STATE
-    again.close()
-
-
-def test_a_state_that_cannot_be_read_is_none(path: Path, told: ToldFile) -> None:
-    told.keep("alpha", "one", STATE, NOW)
-    db = sqlite3.connect(path)
-    db.execute("UPDATE session SET state = ?", (json.dumps(STATE)[:-3],))
-    db.commit()
-    db.close()
-
-    assert told.load("alpha", "one") is None
+async def test_writes_are_few_and_none_when_nothing_was_told(autojump_clock: MockClock, store: FaultyStore) -> None:
+    async with mounts(store, 1) as (here,):
+        for number in range(100):
+            await here.tell(f"m{number}")
+            await trio.sleep(0.2)
+        assert 3 <= store.counts["put"] <= 20 / PAUSE + 1
+        assert store.counts["get"] <= 20 / FRESH
+        await trio.sleep(PAUSE)
+        before = store.counts["put"]
+        for _ in range(50):
+            await here.tell()
+            await trio.sleep(1)
+        assert store.counts["put"] == before
 
 
-def test_a_file_that_somebody_else_holds_is_no_damage(path: Path, told: ToldFile) -> None:
-    told.keep("alpha", "one", STATE, NOW)
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-
-    assert "locked" in told.keep("alpha", "two", STATE, NOW)
-    assert told.load("alpha", "one") == STATE
-    holder.execute("ROLLBACK")
-    holder.close()
-    assert told.keep("alpha", "two", STATE, NOW) == ""
-    assert kept(path) == [("alpha", "one"), ("alpha", "two")]
-
-
-def test_a_place_where_nothing_can_be_written_is_said_and_works_when_it_can(tmp_path: Path) -> None:
-    told = ToldFile(tmp_path / "missing" / "told.db")
-
-    assert told.load("alpha", "one") is None
-    assert "unable to open" in told.keep("alpha", "one", STATE, NOW)
-    (tmp_path / "missing").mkdir()
-    assert told.keep("alpha", "one", STATE, NOW) == ""
-    told.close()
+@pytest.mark.parametrize("verb", ["get", "*"])
+async def test_a_bucket_that_is_silent_holds_an_answer_up_for_a_moment_only(
+    autojump_clock: MockClock, store: FaultyStore, verb: str
+) -> None:
+    async with mounts(store, 1) as (here,):
+        store.latency(verb, 60)
+        began = trio.current_time()
+        for number in range(20):
+            assert await here.tell(f"m{number}") == [f"m{number}"]
+        assert trio.current_time() - began <= FIRST + 0.01
 
 
-def test_a_full_disk_is_said_and_what_was_kept_stays(path: Path, told: ToldFile) -> None:
-    told.keep("alpha", "one", STATE, NOW)
-    told._db().execute("PRAGMA max_page_count = 1")
-
-    assert "full" in told.keep("alpha", "two", STATE | {"last": ["x" * 100_000]}, NOW)
-    assert told.load("alpha", "one") == STATE
-
-
-# --- what is forgotten -----------------------------------------------------------------------------------------
-
-
-def test_sessions_that_have_ended_are_forgotten_by_the_next_process(path: Path, told: ToldFile) -> None:
-    told.keep("alpha", "old", STATE, NOW)
-    told.keep("alpha", "paused", STATE, NOW + 1)
-    told.close()
-
-    again = ToldFile(path)
-    again.keep("alpha", "new", STATE, NOW + KEPT_SECONDS + 1)
-    again.close()
-
-    assert kept(path) == [("alpha", "new"), ("alpha", "paused")]
+async def test_what_could_not_be_written_is_said_and_written_later(
+    autojump_clock: MockClock, store: FaultyStore
+) -> None:
+    store.script("put", Fault(before=errors.Unreachable("reset", endpoint="the bucket")))
+    async with mounts(store, 1) as (here,):
+        await here.tell("a")
+        await trio.sleep(1)
+        assert "reset" in here.sessions.of(SPACE, SESSION).reason
+        assert here.sessions.statistics()["unkept"] == 1
+        await trio.sleep(RETRY)
+        assert here.sessions.of(SPACE, SESSION).reason == ""
+    assert (await kept(store))["told"].keys() == {"a"}
 
 
-def test_of_too_many_sessions_the_oldest_are_forgotten(path: Path, told: ToldFile) -> None:
-    told.keep("alpha", "first", STATE, NOW)
-    told._db().executemany(
-        "INSERT INTO session VALUES ('alpha', ?, ?, '{}')",
-        [(f"s{number}", NOW + number) for number in range(1, MOST_SESSIONS + 2)],
-    )
-    told.close()
+@pytest.mark.parametrize("data", [b"", b"no", b"[" * 10_000, b'{"turn": 1e400}', b'{"turn": 1, "told": {"a": "b"}}'])
+async def test_an_object_that_is_lost_or_no_session_tells_again_and_is_made_anew(
+    autojump_clock: MockClock, store: FaultyStore, data: bytes
+) -> None:
+    await store.inner.put(KEY, data)
+    async with mounts(store, 1) as (here,):
+        assert await here.tell("a") == ["a"]
+        await trio.sleep(1)
+        assert (await kept(store))["told"] == {"a": 1}
+        await store.inner.delete(KEY)
+        await trio.sleep(PAUSE)
+        assert await here.tell("a", "b") == ["b"], "this mount remembers"
+        await trio.sleep(1)
+    async with mounts(store, 1) as (again,):
+        assert await again.tell("a", "b") == []
 
-    again = ToldFile(path)
-    again.keep("alpha", "last", STATE, NOW + MOST_SESSIONS + 10)
-    again.close()
 
-    names = {name for _, name in kept(path)}
-    assert len(names) == MOST_SESSIONS
-    assert names.isdisjoint({"first", "s1", "s2"})
-    assert {"last", "s3"} <= names
+async def test_a_space_that_was_removed_does_not_come_back(autojump_clock: MockClock, store: FaultyStore) -> None:
+    async with mounts(store, 1) as (here,):
+        await here.tell("a")
+        await trio.sleep(1)
+        await store.inner.delete(KEY)
+        await store.inner.delete(keys.meta_key(SPACE))
+        here.sessions._replica.doubt(f"{SPACE}/")
+        await here.tell("b")
+        await trio.sleep(PAUSE)
+    assert [info.key for info in (await store.inner.list_page(f"{SPACE}/sessions/")).objects] == []
+
+
+async def test_a_sessions_name_may_be_anything(autojump_clock: MockClock, store: FaultyStore) -> None:
+    names = ["", "../..", "a" * 300, "\0", "\U0001f600", "a/b", "CON"]
+    async with mounts(store, 1) as (here,):
+        for name in names:
+            assert await here.tell("a", session=name) == ["a"]
+        await here.sessions.flush()
+        found = [info.key for info in (await store.inner.list_page(f"{SPACE}/sessions/")).objects]
+    assert len(found) == len(names)
+    assert all(keys.parse(key).kind == "session" for key in found)

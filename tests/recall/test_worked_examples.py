@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from recall_world import DONE_WITHIN, SPACE, Bucket
 from livememfs.cache.replica import Replica
 from livememfs.pipelines import spaces, tools
 from livememfs.pipelines.tools import Desk
+from livememfs.recall.choosing import PrehookSettings
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.model import Model
-from livememfs.recall.prehook import Answer, Prehook, PrehookSettings
-from livememfs.recall.told import ToldFile
+from livememfs.recall.prehook import Answer, Prehook
+from livememfs.recall.told import Sessions
 from livememfs.records.own import HEAD
 from livememfs.records.turn import Turn
 
@@ -62,11 +63,10 @@ async def talking(bucket: Bucket, model: Model, settings: PrehookSettings | None
     async def own() -> Embedder:
         return Builtin(model)
 
-    with closing(ToldFile(None)) as told:
-        async with bucket.mount(own) as mount:
-            await mount.recall.prepare((SPACE,), DONE_WITHIN)
-            desk = Desk(mount.replica, bucket.clock, mount.recall, SPACE, "pet")
-            yield Conversation(bucket, Prehook(mount.recall, bucket.clock, told, settings), desk)
+    async with bucket.mount(own) as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        desk = Desk(mount.replica, bucket.clock, mount.recall, SPACE, "pet")
+        yield Conversation(bucket, Prehook(mount.recall, bucket.clock, Sessions(mount.replica), settings), desk)
 
 
 @pytest.fixture

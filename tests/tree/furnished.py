@@ -149,6 +149,7 @@ async def furnish(made: Furnished) -> Directory:
     await _append(prompts, b"Mend it\n")
     key = f"{SPACE}/sessions/one/summary.md"
     root.context.replica.save(key, b"## Completed\n\nmended\n", meta={}, base=None)
+    await store.put(f"{SPACE}/sessions/one/told.json", b'{"turn": 1, "told": {}}')
     one = Observation("1a2b3c4d", "one", root.context.clock.now(), "bugfix", "Mended")
     root.context.replica.save(f"{SPACE}/observations/{one.name}", one.render(), meta={}, base=None)
     await consolidations.run_once(SPACE, RunOptions(dry_run=True))

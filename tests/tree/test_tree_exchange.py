@@ -20,7 +20,7 @@ from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index import Index
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
-from livememfs.recall.told import ToldFile
+from livememfs.recall.told import Sessions
 from livememfs.records.own import END, HEAD
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
@@ -80,7 +80,7 @@ async def talking(
     recall = Recall(
         here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
     )
-    prehook = Prehook(recall, world.clock, ToldFile(None))
+    prehook = Prehook(recall, world.clock, Sessions(here.replica))
     here.context = replace(here.context, recall=recall, prehook=prehook)
     here.root = Root(here.context)
     here.replica.subscribe(recall.heard)

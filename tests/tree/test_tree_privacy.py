@@ -17,7 +17,7 @@ from livememfs.pipelines import memories
 from livememfs.recall.index import Index
 from livememfs.recall.prehook import Prehook
 from livememfs.recall.service import Recall
-from livememfs.recall.told import ToldFile
+from livememfs.recall.told import Sessions
 from livememfs.records import privacy
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.tree.root import Root
@@ -254,9 +254,7 @@ async def model(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery)
     recall = Recall(
         here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
     )
-    here.context = replace(
-        here.context, recall=recall, prehook=Prehook(recall, world.clock, ToldFile(tmp_path / "told.db"))
-    )
+    here.context = replace(here.context, recall=recall, prehook=Prehook(recall, world.clock, Sessions(here.replica)))
     here.root = Root(here.context)
     here.replica.subscribe(recall.heard)
     await nursery.start(recall.run)

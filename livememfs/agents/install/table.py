@@ -150,10 +150,12 @@ _CLAUDE_EVENTS = {
 _CODEX_EVENTS = {
     "SessionStart": Event(starts=True),
     "UserPromptSubmit": Event(),
+    "PreToolUse": Event("apply_patch|Edit|Write"),
     "PostToolUse": Event(),
     "PreCompact": Event(),
     "SubagentStop": Event(),
     "Stop": Event(),
+    "SessionEnd": Event(),
 }
 _GEMINI_EVENTS = {
     "SessionStart": Event(starts=True),
@@ -166,6 +168,7 @@ _GEMINI_EVENTS = {
 _QWEN_EVENTS = {
     "SessionStart": Event(starts=True),
     "UserPromptSubmit": Event(),
+    "PreToolUse": Event("read_file|edit|write_file"),
     "PostToolUse": Event("*"),
     "PostToolUseFailure": Event("*"),
     "Stop": Event(),
@@ -176,16 +179,21 @@ _QWEN_EVENTS = {
 _CURSOR_EVENTS = {
     "sessionStart": Event(starts=True),
     "beforeSubmitPrompt": Event(),
-    "afterShellExecution": Event(),
-    "afterMCPExecution": Event(),
-    "afterFileEdit": Event(),
+    "postToolUse": Event(),
+    "postToolUseFailure": Event(),
+    "afterAgentResponse": Event(),
+    "subagentStop": Event(),
+    "preCompact": Event(),
     "stop": Event(),
+    "sessionEnd": Event(),
 }
 _COPILOT_EVENTS = {
     "sessionStart": Event(starts=True),
     "userPromptSubmitted": Event(),
     "postToolUse": Event(),
+    "postToolUseFailure": Event(),
     "agentStop": Event(),
+    "preCompact": Event(),
     "sessionEnd": Event(),
 }
 _WINDSURF_EVENTS = {

@@ -148,6 +148,14 @@ class Postgres:
         """Records by their numbers; one that has gone meanwhile is left out."""
         return self._connections.run(lambda db: records.bodies(db, ids))
 
+    def called(self, refs: Sequence[str]) -> dict[str, Stored]:
+        """Records by their `ref`; a memory that ends also by what it would be without its end."""
+        return self._connections.run(lambda db: records.called(db, refs))
+
+    def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
+        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
+        return self._connections.run(lambda db: records.naming(db, space, files, limit))
+
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
         """Every value that `type` or `agent` has had in these spaces, as it is written."""
         return self._connections.run(lambda db: records.spelt(db, field, spaces))

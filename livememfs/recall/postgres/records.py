@@ -200,6 +200,29 @@ def bodies(db: Db, ids: Sequence[int]) -> dict[int, Record]:
     return {number: record_of(body) for number, body in rows}
 
 
+def called(db: Db, refs: Sequence[str]) -> dict[str, Stored]:
+    """Records by their `ref`; a memory that ends also by what it would be without its end."""
+    low = [clean(f"{ref.removesuffix('.md')}{UNTIL}") for ref in refs]
+    rows = db.execute(
+        "SELECT n.at, r.id, r.body FROM unnest(%b::bytea[]) WITH ORDINALITY n(name, at)"
+        " JOIN record r ON r.name = n.name"
+        " UNION ALL SELECT k.at, r.id, r.body FROM unnest(%s::text[]) WITH ORDINALITY k(low, at)"
+        " JOIN record r ON r.key > k.low AND r.key < k.low || chr(1114111)",
+        ([digest(ref) for ref in refs], low),
+    )
+    return {refs[at - 1]: Stored(number, record_of(body)) for at, number, body in rows}
+
+
+def naming(db: Db, space: str, files: Sequence[str], limit: int) -> list[Stored]:
+    """The records of a space that name one of these files just so, newest first."""
+    rows = db.execute(
+        "SELECT r.id, r.body FROM record r WHERE r.space = %s AND r.id IN (SELECT l.record FROM label l"
+        " WHERE l.told = ANY(%s)) ORDER BY r.created DESC, r.id DESC LIMIT %s",
+        (clean(space), [clean(f"file:{name.casefold()}") for name in files], limit),
+    )
+    return [Stored(number, record_of(body)) for number, body in rows]
+
+
 def briefs(db: Db, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
     """What ranking needs of the record of each piece."""
     rows = db.execute(

@@ -1,0 +1,75 @@
+"""The hooks of Gemini CLI (read in 0.61.0): what each event tells, and what it may be answered.
+
+Owns the names of events and fields. There are no ids of uses of tools; each payload has the time at which it was made.
+Pure; any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from livememfs.agents.contract import Contract, Payload, always, occasion, session_id, text, unobserved
+from livememfs.pipelines.capture import Said
+from livememfs.records.event import SHELLS, Kind
+
+GEMINI = "gemini"
+_BADLY = re.compile(r"^Exit Code: 0*[1-9]", re.MULTILINE)
+
+
+def _said(given: Payload, kind: Kind, **fields: Any) -> Said:
+    return Said(session_id(given, "session_id"), kind, agent=GEMINI, project=text(given, "cwd"), **fields)
+
+
+def _started(given: Payload) -> Said:
+    return _said(given, "start", text=text(given, "source") or "startup")
+
+
+def _asked(given: Payload) -> Said:
+    return _said(given, "prompt", text=text(given, "prompt"))
+
+
+def _used(given: Payload) -> Said:
+    tool = text(given, "tool_name")
+    output, failed = outcome(tool, given.get("tool_response"))
+    when = occasion(given, "timestamp")
+    put = given.get("tool_input")
+    return _said(given, "tool", tool=tool, input=put, output=output, failed=failed, occasion=when)
+
+
+def outcome(tool: str, response: Any) -> tuple[Any, bool]:
+    """What came out of a tool, once instead of for the model and for the screen; and whether it failed."""
+    if isinstance(response, dict):
+        if response.get("error"):
+            return {"error": response["error"], "output": response.get("llmContent")}, True
+        response = response.get("llmContent", response)
+    shell = tool.lower() in SHELLS and isinstance(response, str)
+    return response, shell and _BADLY.search(response[-2_000:]) is not None
+
+
+def _stopped(given: Payload) -> Said:
+    return _said(given, "stop", text=text(given, "prompt_response"))
+
+
+def _ended(given: Payload) -> Said:
+    return _said(given, "end", text=text(given, "reason"))
+
+
+def _unobserved(given: Payload) -> Said:
+    return unobserved(_said(given, "tool"))
+
+
+def _forgets(given: Payload) -> bool:
+    return text(given, "source") == "clear"
+
+
+CONTRACTS = (
+    Contract("SessionStart", _started, "context", agent=GEMINI, forgets=_forgets),
+    Contract("BeforeAgent", _asked, "recall", agent=GEMINI),
+    Contract("BeforeTool", _unobserved, agent=GEMINI),
+    Contract("AfterTool", _used, agent=GEMINI),
+    Contract("AfterAgent", _stopped, agent=GEMINI),
+    Contract("PreCompress", _unobserved, agent=GEMINI, forgets=always),
+    Contract("SessionEnd", _ended, agent=GEMINI),
+    Contract("Notification", _unobserved, agent=GEMINI),
+)
