@@ -66,6 +66,11 @@ class Projects:
         self._told: set[str] = set()
         self._limiter = trio.CapacityLimiter(THREADS)
 
+    @property
+    def looking(self) -> int:
+        """How many disks are waited for."""
+        return self._limiter.borrowed_tokens
+
     async def space(self, folder: str) -> str:
         """The space of the project that a directory is in; empty for a directory that has none."""
         known, until = self._known.get(folder, ("", 0.0))
