@@ -168,7 +168,6 @@ _GEMINI_EVENTS = {
 _QWEN_EVENTS = {
     "SessionStart": Event(starts=True),
     "UserPromptSubmit": Event(),
-    "PreToolUse": Event("read_file|edit|write_file"),
     "PostToolUse": Event("*"),
     "PostToolUseFailure": Event("*"),
     "Stop": Event(),
