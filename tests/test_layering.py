@@ -61,6 +61,7 @@ READS_JSON = {
     "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mount.py", "livememfs/cli/runs.py",
     "livememfs/cli/selftest.py", "livememfs/cli/status.py", "livememfs/testing/llm.py",
     "livememfs/llm/reply.py", "livememfs/llm/command.py", "livememfs/records/turn.py", "livememfs/records/schedule.py",
+    "livememfs/cli/checks/agents.py",
 }  # fmt: skip
 """Who may read JSON without the limits of `records/foreign`: none of it comes from the bucket."""
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from livememfs.agents.rulefile import RuleFiles
-from livememfs.app.agents import Agents, agents_of
+from livememfs.agents.contextfile import ContextFiles
+from livememfs.app.agents import Agents, agents_of, door_of
 from livememfs.app.parts import (
     INDEX,
     consolidation_settings,
@@ -208,7 +208,7 @@ def _look_after_memories(app: App, keep: Keep, *, has_index: bool) -> None:
 
 def _look_after_agents(app: App, keep: Keep, mountpoint: Path) -> None:
     """What only a mount does: observe agents, tell them what is known, and run by the schedule."""
-    rules = RuleFiles(mountpoint, app.agents.pages.page, partial(app.errors.record, "rule file"))
+    rules = ContextFiles(mountpoint, app.agents.pages.page, partial(app.errors.record, "rule file"))
     app.replica.subscribe(rules.heard)
     keep("observer", app.agents.observer.run)
     keep("rule files", rules.run)
@@ -335,6 +335,7 @@ def _assemble(
         capture=agents.capture,
         observer=agents.observer,
         hooks=agents.hooks,
+        door=door_of(settings, mountpoint, agents.hooks, replica, clock, gate.access, errors, user),
         uses=uses.of,
         host=settings.host_name,
         owner=user,

@@ -5,10 +5,13 @@ Owns which settings mean what to them, and where what goes wrong with them is to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from livememfs.agents.door import Door, Projects, Surroundings
 from livememfs.agents.hooks import Hooks
 from livememfs.app.parts import NONE, usable_host
 from livememfs.config import Settings
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from livememfs.concurrency import Background
     from livememfs.llm.base import ChatModel
     from livememfs.recall.prehook import Prehook
+    from livememfs.records.access import Access
     from livememfs.tree.errorlog import ErrorLog
 
 EVENTS_ROOM, LEAST_ROOM = 2, 8_000
@@ -76,6 +80,24 @@ def agents_of(
     )
     pages = ContextPages(replica, clock, mounted=str(mountpoint or ""), budget=settings.context_budget)
     return Agents(observer, capture, Hooks(capture, prehook, pages.page, observer.trouble, refused), pages)
+
+
+def door_of(
+    settings: Settings,
+    mountpoint: Path | None,
+    hooks: Hooks,
+    replica: Replica,
+    clock: Clock,
+    access: Callable[[], Access],
+    errors: ErrorLog,
+    owner: str,
+) -> Door | None:
+    """Who answers the hooks of all of this machine's projects; None without a mount."""
+    if mountpoint is None:
+        return None
+    host = usable_host(settings.host_name)
+    around = Surroundings(home=Path.home().resolve(), host=host, mountpoint=str(mountpoint), owner=owner)
+    return Door(hooks, Projects(replica, clock, access, around, partial(errors.record, "hook")))
 
 
 def capture_settings(settings: Settings, mountpoint: Path | None) -> CaptureSettings:

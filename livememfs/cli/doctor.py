@@ -62,10 +62,10 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
 
 async def _others(settings: Settings | None) -> list[Check]:
     """Everything that has to be asked for; without settings only what is on this machine."""
-    mounted, hooks = await around.checks(Path.cwd())
+    mounted, *agents = await around.checks(Path.cwd())
     if settings is None:
-        return [mounted, hooks]
-    found = [mounted, *await store.checks(settings), *await models.checks(settings), hooks]
+        return [mounted, *agents]
+    found = [mounted, *await store.checks(settings), *await models.checks(settings), *agents]
     return sorted(found, key=lambda one: one.name == store.PROMISES)
 
 

@@ -1,20 +1,24 @@
-"""`livememfs install` and `uninstall`: a space put before an agent in one project, and taken away again.
+"""`livememfs install` and `uninstall`: memory put before an agent, in one project or in all, and taken away again.
 
-Owns which mount and project are meant, and that nobody's file changes before its change was shown and agreed to.
-Refuses the home directory, whose settings would hold for every project. Main thread only.
+Owns which mount, project and space are meant, how the MCP server is started, and that nobody's file changes before its
+change was shown and agreed to. Refuses the home directory as a project: its settings hold for every project, which is
+what `--user` is for. Main thread only.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from livememfs.agents import projects
 from livememfs.agents.install import plan, tools
+from livememfs.agents.install.command import MACHINE
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import Tool
 from livememfs.cli import completion, mounts, output
@@ -26,13 +30,11 @@ from livememfs.records import keys
 from livememfs.records.names import check_space_name
 
 CONTEXT = "context.md"
-HINTS = {
-    Tool.CLAUDE_CODE: "Claude Code asks once whether CLAUDE.md may import a file from outside the project",
-    Tool.CURSOR: "Cursor reads the rule and the hooks when it opens the project",
-    Tool.CODEX: "hooks of Codex need `[features] codex_hooks = true` in ~/.codex/config.toml, and a project it trusts",
-}
 
-ToolName = Annotated[Tool, typer.Argument(metavar="TOOL", help="claude-code, cursor or codex.", show_default=False)]
+ToolName = Annotated[
+    Tool, typer.Argument(metavar="TOOL", help=f"{', '.join(list(Tool)[:-1])} or {Tool.ZED}.", show_default=False)
+]
+User = Annotated[bool, typer.Option("--user", help="For all projects of this user; each has a space of its own.")]
 ProjectDirectory = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="The project's top directory.", show_default="the current one")
 ]
@@ -47,14 +49,19 @@ def install(
     space: Annotated[
         str,
         typer.Option(
-            "--space", metavar="SPACE", help="The space to use.", show_default=False, autocompletion=completion.spaces
+            "--space",
+            metavar="SPACE",
+            help="The space to use.",
+            show_default="named after the project",
+            autocompletion=completion.spaces,
         ),
-    ],
+    ] = "",
     mount: Annotated[
         Path | None,
         typer.Option(parser=Path, metavar="DIR", help="Where it is mounted.", show_default="the one mount there is"),
     ] = None,
     project: ProjectDirectory = Path(),
+    user: User = False,
     shared: Annotated[
         bool, typer.Option("--shared", help="Claude Code: hooks in settings.json, which others get too.")
     ] = False,
@@ -63,25 +70,31 @@ def install(
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Put hooks and the memory of a space into a project of TOOL.
+    """Put memory before TOOL: its hooks, what is known, and an MCP server.
 
-    Shows what changes and asks first. `uninstall` takes it away again, to the byte.
+    In one project, or with --user in all. Shows what changes and asks first. `uninstall` takes it away again, to the
+    byte.
     """
     quiet_log(choice.load())
-    if shared and tool is not Tool.CLAUDE_CODE:
-        raise UsageError(f"--shared is for claude-code; {tool} has one file for hooks")
+    if shared and (user or tool is not Tool.CLAUDE_CODE):
+        raise UsageError("--shared is for claude-code in one project; others have one file for hooks")
+    if user and space:
+        raise UsageError(f"with --user each project has a space of its own; `{projects.FILE}` in one names another")
     where = resolve(mount) if mount is not None else _the_mount()
-    path = where / check_space_name(space)
-    _look_for(where, path)
-    wanted = tools.Wanted(space=str(path), shared=shared, mcp=mcp, context=_context(path))
-    there = _project(project)
+    there = _project(project, user=user)
+    space = MACHINE if user else check_space_name(space or _space_of(there))
+    path = where / space
+    _look_for(where, None if user else path)
+    context = None if user or tools.AGENTS[tool].rule is None else _context(where, path)
+    wanted = tools.Wanted(space=str(path), shared=shared, server=program() if mcp else None, context=context)
     found = plan.installation(tool, there, where, wanted)
-    about = {"tool": tool, "project": there, "mount": where, "space": space}
+    about = {"tool": tool, "project": there, "mount": where, "space": "" if user else space}
     done = _settle(found, about, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
-        _tell(found, done, f"{tool} uses space {space} of {where} in {there}")
+        whose = f"a space of {where} for each project" if user else f"space {space} of {where} in {there}"
+        _tell(found, done, f"{tool} uses {whose}")
     if done and found.changes:
-        output.note(HINTS[tool])
+        output.note(tools.AGENTS[tool].hint)
 
 
 @command
@@ -89,17 +102,18 @@ def uninstall(
     choice: Choice,
     tool: ToolName,
     project: ProjectDirectory = Path(),
+    user: User = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take out of a project what `install` put there.
+    """Take out of a project what `install` put there; with --user, what it put before all of them.
 
     Exits 1 when something stays because it was changed since.
     """
     quiet_log(choice.load())
-    there = _project(project)
-    found = plan.removal(tool, there)
+    there = _project(project, user=user)
+    found = plan.removal(tool, there, home=user)
     done = _settle(found, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
         _tell(found, done, f"{tool} in {there} is without livememfs")
@@ -110,8 +124,32 @@ def uninstall(
 # --- what is meant -----------------------------------------------------------------------------------------------
 
 
-def _project(given: Path) -> Path:
-    """The project's directory, free of links. Raises UsageError when it is none, or the home directory."""
+def program() -> list[str]:
+    """How this very installation is started from anywhere: by the absolute path of its command."""
+    called = Path(sys.argv[0]).absolute()
+    beside = Path(sys.executable).with_name("livememfs")
+    for path in (called, beside):
+        if path.name == "livememfs" and path.is_file() and os.access(path, os.X_OK):
+            return [str(path)]
+    return [sys.executable, "-m", "livememfs"]
+
+
+def _space_of(project: Path) -> str:
+    """The space that is named after a project. UsageError where there is none to name it after."""
+    found = projects.find(project, home=Path.home().resolve(), host=socket.gethostname(), mounts=mounts.kernel_mounts())
+    if found is None:
+        raise UsageError(f"{project} is not in a git repository and has no {projects.FILE}: name a space with --space")
+    if not found.space:
+        raise UsageError(f"{found.folder / projects.FILE} cannot be used: {found.wrong}")
+    return found.space
+
+
+def _project(given: Path, *, user: bool) -> Path:
+    """The project's directory, free of links; with `user` that of the user. UsageError when it is none, or the home
+    directory.
+    """
+    if user:
+        return Path.home().resolve()
     try:
         path = expanded(given).resolve()
         is_there = path.is_dir()
@@ -120,7 +158,9 @@ def _project(given: Path) -> Path:
     if not is_there:
         raise UsageError(f"{path} is not a directory; name the project's with --project")
     if path == Path.home().resolve():
-        raise UsageError(f"{path} is the home directory, whose settings hold for all projects; name one with --project")
+        raise UsageError(
+            f"{path} is the home directory, whose settings hold for all projects; that is what --user is for"
+        )
     return path
 
 
@@ -135,25 +175,23 @@ def _the_mount() -> Path:
     return Path(live[0])
 
 
-def _look_for(mount: Path, space: Path) -> None:
-    """Whether the space is there; a mount that does not serve is no hindrance, hooks are silent until it does."""
+def _look_for(mount: Path, space: Path | None) -> None:
+    """Whether the space is there; a mount that does not serve is no hindrance, hooks do nothing until it does."""
     if str(mount) not in mounts.kernel_mounts():
         output.note(f"nothing is mounted on {mount} now; the hooks do nothing until it is")
         return
-    answer = ask(mount, space / keys.META)
-    if answer is not None and answer.errno == errno.ENOENT:
+    answer = ask(mount, space / keys.META if space is not None else None)
+    if space is not None and answer is not None and answer.errno == errno.ENOENT:
         raise NotFound(path=f"space {space.name} on {mount}; `mkdir {space}` makes it")
     if answer is None or answer.errno:
         reason = f" ({os.strerror(answer.errno)})" if answer is not None else ""
         output.note(f"the mount on {mount} does not answer{reason}; the hooks do nothing until it does")
 
 
-def _context(space: Path) -> str | None:
+def _context(mount: Path, space: Path) -> str | None:
     """What the space has to say now; None when it cannot be read."""
-    try:
-        return (space / CONTEXT).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None
+    answer = ask(mount, space / CONTEXT)
+    return answer.data.decode(errors="replace") if answer is not None and not answer.errno else None
 
 
 # --- what is done about it ---------------------------------------------------------------------------------------

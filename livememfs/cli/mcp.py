@@ -1,11 +1,12 @@
 """`livememfs mcp`: the MCP server, for an agent that starts it, or over HTTP.
 
-Owns where the bucket comes from: the settings, or, where a space of a mount is named by its path, that mount's daemon,
-which has index, cache and credentials already. Standard output belongs to the protocol. Main thread only.
+Owns where the bucket comes from: the settings, or, where a mount or a space in one is named by its path, that mount's
+daemon, which has index, cache and credentials already. Standard output belongs to the protocol. Main thread only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from livememfs.cli.common import AllowHost, Choice, command, quiet_log, run
 from livememfs.cli.mount import resolve
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
-from livememfs.errors import MountError
+from livememfs.errors import MountError, UsageError
 from livememfs.pipelines import spaces
 from livememfs.serve import sock
 
@@ -28,6 +29,16 @@ def mcp(
     space: Annotated[
         str, typer.Option("--space", metavar="SPACE", help="The space meant where none is named; PATH in a mount.")
     ] = "",
+    mount: Annotated[
+        Path | None,
+        typer.Option(
+            "--mount",
+            parser=Path,
+            metavar="DIR",
+            help="Go through this mount; the space is that of the project it is started in.",
+            show_default=False,
+        ),
+    ] = None,
     tools: Annotated[str, typer.Option(metavar="SET", help="core, all, or names with commas.")] = "core",
     agent: Annotated[
         str,
@@ -43,15 +54,20 @@ def mcp(
 ) -> None:
     """Serve MCP to the agent that starts this, or over HTTP.
 
-    `--space /path/to/mount/SPACE` goes through the daemon of that mount.
+    `--space /path/to/mount/SPACE` and `--mount` go through the daemon of that mount.
     """
     settings = choice.load(token=token)
     if http is not None:
         web.listen(settings, http, allow_host or [], tools, pages=False)
         return
     quiet_log(settings)
-    if "/" in space:
-        _through_mount(Path(space), tools, agent, settings.token)
+    if mount is not None:
+        if space:
+            raise UsageError("--mount and --space exclude each other: a space of a mount is named by its path")
+        _through_mount(resolve(mount), {"folder": _here()}, tools, agent, settings.token)
+    elif "/" in space:
+        place = resolve(Path(space))
+        _through_mount(place.parent, {"space": place.name}, tools, agent, settings.token)
     else:
         run(_stdio, settings, space, tools, agent)
 
@@ -66,11 +82,18 @@ async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None
         await over_stdio(app, tools=tools, agent=agent, space=space)
 
 
-def _through_mount(path: Path, tools: str, agent: str, token: str) -> None:
+def _here() -> str:
+    """The directory this is started in; empty for one that is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
+
+
+def _through_mount(mount: Path, which: Mapping[str, str], tools: str, agent: str, token: str) -> None:
     """Pass on what is said to the daemon of a mount, which allows what the token does. MountError."""
-    place = resolve(path)
-    record = mounts.find(place.parent)
+    record = mounts.find(mount)
     if record is None or not record.is_alive:
-        raise MountError(f"nothing is mounted on {place.parent}; mount it, or name the space without a path")
-    wanted = {"space": place.name, "tools": tools, "agent": agent}
+        raise MountError(f"nothing is mounted on {mount}; mount it, or name the space without a path")
+    wanted = {**which, "tools": tools, "agent": agent}
     sock.relay(sock.connect(record.socket, wanted | ({"token": token} if token else {})))

@@ -69,6 +69,18 @@ class HookAnswers(Protocol):
         ...
 
 
+class DoorAnswers(Protocol):
+    """Who knows the spaces of projects as well."""
+
+    def answer(self, event: str, request: bytes, pid: int) -> Awaitable[bytes]:
+        """What one request of a process is answered. Raises nothing."""
+        ...
+
+    def space(self, folder: str) -> Awaitable[str]:
+        """The space of the project that a directory is in; empty for one in none."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """The surroundings of a node.
@@ -94,6 +106,7 @@ class Context:
     capture: Capture | None = None
     observer: Observer | None = None
     hooks: HookAnswers | None = None
+    door: DoorAnswers | None = None
     uses: Callable[[str, str], tuple[int, datetime | None]] = unused
     access: Callable[[], Access] = everything
     host: str = "localhost"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MAX_REQUEST = 1 << 20
 MAX_EVENT = 64 << 20
 """Bytes of what a hook writes: a tool may have given much."""
+PROBE = b'{"livememfs": "doctor"}'
+"""What a hook is asked that is only to be proved; it is answered and leaves nothing."""
 USAGE = """\
 Open this file for reading and writing, write a message, and read what is known about it:
 
@@ -120,6 +122,10 @@ class Hook(Exchange):
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one event."""
+        return PROBE if request.strip() == PROBE else await self.told(request, caller)
+
+    async def told(self, request: bytes, caller: Caller) -> bytes:
+        """The answer to an agent's own event."""
         hooks = self.context.hooks
         return await hooks.answer(self.space, self.name, request) if hooks is not None else b"{}"
 
@@ -127,6 +133,17 @@ class Hook(Exchange):
         error = errors.HookRefused(path=self.path, detail=f"an event has at most {self.most:,} bytes")
         self.context.errors.record("hook", self.path, error)
         return b"{}"
+
+
+class MachineHook(Hook):
+    """`.livememfs/hooks/<agent>.<Event>`: an event without a space; that of the project it happened in is meant."""
+
+    __slots__ = ()
+
+    async def told(self, request: bytes, caller: Caller) -> bytes:
+        """The answer to an agent's own event."""
+        door = self.context.door
+        return await door.answer(self.name, request, caller.pid) if door is not None else b"{}"
 
 
 class DeafHandle(Handle):

@@ -39,7 +39,7 @@ _PLACEHOLDERS = {
     "<link>": r"[^/]+\.md",
     "<question>": r"(?!around:)[^/.][^/]*",
     "<id>": r"#?[0-9A-Za-z_-]+",
-    "<event>": r"[A-Za-z]+",
+    "<event>": r"(?:[a-z]+\.)?[A-Za-z_]+",
     "<session>": r"[^/]+",
     "<result>": r"[0-9]{2,}-[^/]+\.md",
     "<bank path>": r".+",
@@ -133,6 +133,17 @@ REGISTRY = (
         0o444,
         "EROFS",
         "a JSON line a second until all that was closed is uploaded",
+        "nothing",
+    ),
+    Entry(
+        ".livememfs/hooks", "directory", 0o555, "EROFS", "the hooks of agents, whichever project they are in", "nothing"
+    ),
+    Entry(
+        ".livememfs/hooks/<event>",
+        "file",
+        0o644,
+        "an event; what is read next is the answer",
+        "one event of an agent, for the space of the project it is in",
         "nothing",
     ),
     Entry(

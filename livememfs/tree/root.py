@@ -26,6 +26,7 @@ from livememfs.tree.bank import ReadOnlyDirectory
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.context import STATE
 from livememfs.tree.control import JournalWait
+from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import PlainDirectory
@@ -348,6 +349,9 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
         state.nodes[name] = ComputedFile(state, name, context, content)
     # Whoever only looks at the directory does not pay for the figures again.
     state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
+    state.nodes["hooks"] = doors = ComputedDirectory(state, "hooks")
+    events = context.hooks.events if context.hooks is not None else ()
+    doors.nodes = {event: MachineHook(doors, event, context, "") for event in events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)
     state.nodes[REJECTED] = RejectedDirectory(state, REJECTED, context)
     state.nodes["journal.wait"] = JournalWait(state, "journal.wait", context)

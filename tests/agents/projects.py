@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -10,23 +11,42 @@ from pathlib import Path
 from typing import Any
 
 from livememfs.agents.install import plan
+from livememfs.agents.install.command import Hook
 from livememfs.agents.install.jsontext import scan
 from livememfs.agents.install.plan import Plan
-from livememfs.agents.install.tools import Tool, Wanted
+from livememfs.agents.install.tools import AGENTS, Tool, Wanted
 
 MOUNT = Path("/mnt/mem")
+SERVER = ("/opt/bin/livememfs",)
+HOOKS = {tool: agent.hooks.path for tool, agent in AGENTS.items() if agent.hooks is not None}
 EVENTS = {
-    Tool.CLAUDE_CODE: ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"],
-    Tool.CURSOR: ["beforeSubmitPrompt", "afterShellExecution", "afterMCPExecution", "afterFileEdit", "stop"],
-    Tool.CODEX: ["SessionStart", "UserPromptSubmit", "PostToolUse", "Stop"],
+    tool: [name for name, event in agent.hooks.events.items() if not event.starts or agent.rule is None]
+    for tool, agent in AGENTS.items()
+    if agent.hooks is not None
 }
-HOOKS = {
-    Tool.CLAUDE_CODE: ".claude/settings.local.json",
-    Tool.CURSOR: ".cursor/hooks.json",
-    Tool.CODEX: ".codex/hooks.json",
-}
+STRICT = {tool for tool, agent in AGENTS.items() if agent.strict}
 IMPORT = b"@/mnt/mem/project/context.md"
 TOLD = b"What is known about this project: read /mnt/mem/project/context.md before you start."
+FORMER = {
+    Tool.CLAUDE_CODE: {
+        "SessionStart": None,
+        "UserPromptSubmit": None,
+        "PreToolUse": "Read",
+        "PostToolUse": "*",
+        "Stop": None,
+    },
+    Tool.CODEX: {"SessionStart": None, "UserPromptSubmit": None, "PostToolUse": None, "Stop": None},
+}
+
+
+def former(tool: Tool) -> dict[str, bytes]:
+    """What version 0.1 made of a project with one line in its rules, without the record."""
+    hooks = {}
+    for event, matcher in FORMER[tool].items():
+        run = {"type": "command", "command": Hook(f"{MOUNT}/project", event, former=True).command, "timeout": 10}
+        hooks[event] = [{**({"matcher": matcher} if matcher else {}), "hooks": [run]}]
+    file, line = ("CLAUDE.md", IMPORT) if tool is Tool.CLAUDE_CODE else ("AGENTS.md", TOLD)
+    return {HOOKS[tool]: json.dumps({"a": 1, "hooks": hooks}).encode(), file: b"# Project\n" + line + b"\n"}
 
 
 @dataclass(frozen=True)
@@ -89,8 +109,11 @@ class Project:
         lines = self.git("status", "--porcelain", "--untracked-files=all", "-z").split("\0")
         return {line[3:] for line in lines if line}
 
-    def planned(self, tool: Tool, space: str = "project", mount: Path = MOUNT, **more: Any) -> Plan:
+    def planned(
+        self, tool: Tool, space: str = "project", mount: Path = MOUNT, *, mcp: bool = False, **more: Any
+    ) -> Plan:
         """What an installation would change."""
+        more |= {"server": SERVER} if mcp else {}
         return plan.installation(tool, self.path, mount, Wanted(space=f"{mount}/{space}", **more))
 
     def install(self, tool: Tool, space: str = "project", **more: Any) -> Plan:
@@ -99,12 +122,12 @@ class Project:
         found.carry_out()
         return found
 
-    def removal(self, tool: Tool) -> Plan:
+    def removal(self, tool: Tool, *, home: bool = False) -> Plan:
         """What uninstalling would change."""
-        return plan.removal(tool, self.path)
+        return plan.removal(tool, self.path, home=home)
 
-    def uninstall(self, tool: Tool) -> Plan:
+    def uninstall(self, tool: Tool, *, home: bool = False) -> Plan:
         """Uninstall, and what was planned."""
-        found = self.removal(tool)
+        found = self.removal(tool, home=home)
         found.carry_out()
         return found

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from projects import EVENTS, HOOKS, IMPORT, MOUNT, TOLD, Project
+from projects import EVENTS, HOOKS, MOUNT, STRICT, Project, former
 
 from livememfs.agents.install import record
-from livememfs.agents.install.jsontext import scan
-from livememfs.agents.install.tools import Tool
+from livememfs.agents.install.jsontext import is_strict, scan
+from livememfs.agents.install.table import CURSOR_HEAD
+from livememfs.agents.install.tools import AGENTS, Tool
+from livememfs.errors import CannotInstall
 
 Make = Callable[..., Project]
 
+RULE = ".cursor/rules/livememfs-context.mdc"
 FLAT = '{"command": "others"}'
 NESTED = '{"matcher": "Bash", "hooks": [{"type": "command", "command": "others"}]}'
 
@@ -48,6 +51,14 @@ TEXTS = {
     "a version": '{\n  "version": 1\n}\n',
     "accents": '{\n  "é": "\\u00e9 \\" \\\\"\n}\n',
 }
+FLAT_TOOLS = {Tool.CURSOR, Tool.COPILOT, Tool.WINDSURF}
+READ = [
+    pytest.param(tool, name, id=f"{tool}-{name}")
+    for tool in (Tool.CLAUDE_CODE, Tool.CURSOR, Tool.GEMINI)  # strict, flat, and with its servers in the same file
+    for name, text in TEXTS.items()
+    if tool not in STRICT or not text.strip("\ufeff\n") or is_strict(text.replace("ENTRY", "0"))
+]
+"""The agents with hooks, with the texts that they read themselves."""
 MARKDOWN = {
     "a text": b"# Project\n\nBe kind.\n",
     "no final newline": b"# Project\n\nBe kind.",
@@ -63,7 +74,7 @@ MARKDOWN = {
 
 def text_for(tool: Tool, name: str) -> bytes:
     """A file of hooks as that agent would have it."""
-    entry = FLAT if tool is Tool.CURSOR else NESTED
+    entry = FLAT if tool in FLAT_TOOLS else NESTED
     events = EVENTS[tool]
     return TEXTS[name].replace("ENTRY", entry).replace("EVENT", events[1]).replace("LAST", events[-1]).encode()
 
@@ -71,7 +82,7 @@ def text_for(tool: Tool, name: str) -> bytes:
 def commands(value: Any) -> dict[str, list[str]]:
     """Every command of a file's hooks, by event."""
     return {
-        event: [one["command"] for entry in entries for one in entry.get("hooks", [entry])]
+        event: [one.get("command") or one["bash"] for entry in entries for one in entry.get("hooks", [entry])]
         for event, entries in value.get("hooks", {}).items()
     }
 
@@ -115,8 +126,7 @@ def patched(project: Project, diff: bytes, before: dict[str, tuple[int, bytes]],
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", Tool)
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(("tool", "name"), READ)
 def test_any_file_of_hooks_is_as_before_in_the_end(project: Make, tmp_path: Path, tool: Tool, name: str) -> None:
     goes_in_and_out(project({HOOKS[tool]: text_for(tool, name)}), tool, tmp_path)
 
@@ -126,8 +136,7 @@ def test_a_project_without_any_file_is_empty_in_the_end(project: Make, tmp_path:
     goes_in_and_out(project(), tool, tmp_path)
 
 
-@pytest.mark.parametrize("tool", Tool)
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(("tool", "name"), READ)
 def test_hooks_of_others_stay_before_ours(project: Make, tool: Tool, name: str) -> None:
     made = project({HOOKS[tool]: text_for(tool, name)})
     before = made.json(HOOKS[tool]) if text_for(tool, name).strip(b"\n\xef\xbb\xbf") else {}
@@ -142,42 +151,62 @@ def test_hooks_of_others_stay_before_ours(project: Make, tool: Tool, name: str) 
         ours = [one for one in found if "# livememfs" in one]
         assert found == [*commands(before).get(event, []), *ours]
         assert len(ours) == (event in EVENTS[tool])
-        assert all(f"f='/mnt/mem/project/.hooks/{event}';" in one for one in ours)
+        assert all(f"f='/mnt/mem/project/.hooks/{tool.short}.{event}';" in one for one in ours)
     assert set(EVENTS[tool]) <= set(commands(after))
 
 
-@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("tool", HOOKS)
 def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: Tool) -> None:
     made = project()
 
     made.install(tool)
 
     value = json.loads(made.read(HOOKS[tool]))
-    stop = value["hooks"][EVENTS[tool][-1]]
-    if tool is Tool.CURSOR:
-        assert value["version"] == 1
-        assert [list(entry) for entry in stop] == [["command"]]
-    else:
-        assert [(one["type"], one["timeout"]) for one in stop[0]["hooks"]] == [("command", 10)]
+    last = value["hooks"][EVENTS[tool][-1]]
+    assert value.get("version") == (1 if tool in (Tool.CURSOR, Tool.COPILOT) else None)
+    if tool not in FLAT_TOOLS:
+        seconds = 5_000 if tool in (Tool.GEMINI, Tool.QWEN) else 5
+        assert [(one["type"], one["timeout"]) for one in last[0]["hooks"]] == [("command", seconds)]
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 
 
-def test_claude_code_is_asked_for_reads_and_all_uses_of_tools(project: Make) -> None:
+def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_report(project: Make) -> None:
     made = project()
 
     made.install(Tool.CLAUDE_CODE)
 
     hooks = made.json(HOOKS[Tool.CLAUDE_CODE])["hooks"]
-    assert {event: entries[0].get("matcher") for event, entries in hooks.items()} == {
-        "SessionStart": None,
-        "UserPromptSubmit": None,
-        "PreToolUse": "Read",
+    matchers = {event: entries[0].get("matcher") for event, entries in hooks.items()}
+    assert {event: matcher for event, matcher in matchers.items() if matcher} == {
+        "PreToolUse": "Read|Edit|Write|MultiEdit",
         "PostToolUse": "*",
-        "Stop": None,
+        "PostToolUseFailure": "*",
     }
+    aside = {event for event, entries in hooks.items() if entries[0]["hooks"][0].get("async")}
+    assert aside == {"PostToolUse", "PostToolUseFailure"}
 
 
-@pytest.mark.parametrize("name", ["others' hooks", "nothing", "comments"])
+@pytest.mark.parametrize("tool", sorted(STRICT & set(HOOKS)))
+def test_a_file_with_comments_is_refused_where_the_agent_would_read_none_of_it(project: Make, tool: Tool) -> None:
+    """Seen with Claude Code: a comment in its settings, and no hook runs, also none of others'."""
+    made = project({HOOKS[tool]: text_for(tool, "comments")})
+    before = made.everything()
+
+    with pytest.raises(CannotInstall, match="reads nothing of a file with comments"):
+        made.install(tool)
+
+    assert made.everything() == before
+    made.write(HOOKS[tool], b"{}")
+    made.install(tool)
+    made.write(HOOKS[tool], b"// mine\n" + made.read(HOOKS[tool]))
+    with pytest.raises(CannotInstall, match="comments"):
+        made.install(tool)
+    made.uninstall(tool)
+    assert made.read(HOOKS[tool]).startswith(b"// mine\n{")
+    assert b"# livememfs" not in made.read(HOOKS[tool])
+
+
+@pytest.mark.parametrize("name", ["others' hooks", "nothing", "one line"])
 def test_shared_hooks_go_into_the_settings_that_are_committed(project: Make, tmp_path: Path, name: str) -> None:
     made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, name)})
 
@@ -195,8 +224,8 @@ def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tm
     made.planned(Tool.CLAUDE_CODE, mount=mount).carry_out()
 
     command = made.json(HOOKS[Tool.CLAUDE_CODE])["hooks"]["Stop"][0]["hooks"][0]["command"]
-    assert command.startswith("f='" + str(mount).replace("'", "'\\''") + "/project/.hooks/Stop';")
-    assert b"@" + str(mount).replace(" ", "\\ ").encode() + b"/project/context.md\n" == made.read("CLAUDE.md")
+    assert command.startswith("f='" + str(mount).replace("'", "'\\''") + "/project/.hooks/claude.Stop';")
+    assert not (made.path / "CLAUDE.md").exists()
     made.uninstall(Tool.CLAUDE_CODE)
     assert made.everything() == {}
 
@@ -204,13 +233,9 @@ def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tm
 # --- lines and rules ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("tool", "file", "line"), [(Tool.CLAUDE_CODE, "CLAUDE.md", IMPORT), (Tool.CODEX, "AGENTS.md", TOLD)]
-)
 @pytest.mark.parametrize("name", MARKDOWN)
-def test_one_line_is_added_at_the_end_in_the_manner_of_the_file(
-    project: Make, tmp_path: Path, tool: Tool, file: str, line: bytes, name: str
-) -> None:
+def test_one_line_is_added_at_the_end_in_the_manner_of_the_file(project: Make, tmp_path: Path, name: str) -> None:
+    tool, file, line = Tool.GOOSE, ".goosehints", b"@.goose/livememfs-context.md"
     text = MARKDOWN[name]
     made = project({file: text})
 
@@ -230,13 +255,41 @@ def test_one_line_is_added_at_the_end_in_the_manner_of_the_file(
 
 
 def test_a_link_inside_the_project_stays_and_its_target_gets_the_line(project: Make, tmp_path: Path) -> None:
-    made = project({"AGENTS.md": b"# Project\n"}, links={"CLAUDE.md": "AGENTS.md"})
+    made = project({"HINTS.md": b"# Project\n"}, links={".goosehints": "HINTS.md"})
 
-    goes_in_and_out(made, Tool.CLAUDE_CODE, tmp_path)
-    made.install(Tool.CLAUDE_CODE)
+    goes_in_and_out(made, Tool.GOOSE, tmp_path)
+    made.install(Tool.GOOSE)
 
-    assert (made.path / "CLAUDE.md").is_symlink()
-    assert made.read("AGENTS.md") == b"# Project\n" + IMPORT + b"\n"
+    assert (made.path / ".goosehints").is_symlink()
+    assert made.read("HINTS.md") == b"# Project\n@.goose/livememfs-context.md\n"
+
+
+@pytest.mark.parametrize("tool", [Tool.CLAUDE_CODE, Tool.CODEX])
+@pytest.mark.parametrize("again", [True, False])
+def test_what_an_earlier_version_wrote_is_taken_out(project: Make, tool: Tool, again: bool) -> None:
+    """What is known came twice: by the line and by the hook."""
+    made = project(former(tool))
+
+    if again:
+        made.install(tool)
+    text = made.read(HOOKS[tool])
+    assert made.uninstall(tool).left == ()
+
+    assert (b"timeout 2 cat" in text, b"cat >&3" in text) == (again, not again)
+    assert {made.read(name) for name in ("CLAUDE.md", "AGENTS.md") if (made.path / name).exists()} == {b"# Project\n"}
+    assert made.json(HOOKS[tool]) == {"a": 1}
+
+
+@pytest.mark.parametrize("tool", Tool)
+def test_what_is_known_comes_by_one_channel(project: Make, tool: Tool) -> None:
+    made = project()
+
+    made.install(tool, context="known")
+
+    hooks, texts = AGENTS[tool].hooks, b"".join(data for _, data in made.everything().values()).decode()
+    begins = [name for name, event in hooks.events.items() if event.starts] if hooks is not None else ["SessionStart"]
+    assert any(f".hooks/{tool.short}.{name}'" in texts for name in begins) + ("known" in texts) == 1
+    assert "/context.md" not in texts
 
 
 def test_two_names_of_one_file_are_one_file(project: Make) -> None:
@@ -252,18 +305,6 @@ def test_two_names_of_one_file_are_one_file(project: Make) -> None:
     assert made.everything() == before
 
 
-def test_two_agents_on_one_file_leave_in_any_order(project: Make) -> None:
-    made = project({"AGENTS.md": b"# Project"}, links={"CLAUDE.md": "AGENTS.md"})
-    before = made.everything()
-    for first, second in [(Tool.CLAUDE_CODE, Tool.CODEX), (Tool.CODEX, Tool.CLAUDE_CODE)]:
-        made.install(Tool.CLAUDE_CODE)
-        made.install(Tool.CODEX)
-        made.uninstall(first)
-        assert made.uninstall(second).left == ()
-
-        assert made.everything() == before
-
-
 def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: Path) -> None:
     made = project({".cursor/rules/mine.mdc": b"mine"})
     goes_in_and_out(made, Tool.CURSOR, tmp_path, context="We chose Postgres.\n")
@@ -271,21 +312,21 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
     made.install(Tool.CURSOR, context="We chose Postgres.\n")
     rule = made.read(".cursor/rules/livememfs-context.mdc").decode()
 
-    assert rule == record.rule_text("We chose Postgres.\n")
+    assert rule == CURSOR_HEAD + "We chose Postgres.\n"
     _, head, body = rule.split("---\n")
     assert "alwaysApply: true\n" in head
     assert body == "We chose Postgres.\n"
 
 
-def test_a_rule_says_where_the_memory_is_while_it_cannot_be_read(project: Make) -> None:
+def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(project: Make) -> None:
     made = project()
 
     made.install(Tool.CURSOR)
-    assert TOLD.decode() in made.read(".cursor/rules/livememfs-context.mdc").decode()
+    assert "Nothing yet" in made.read(".cursor/rules/livememfs-context.mdc").decode()
     made.install(Tool.CURSOR, context="known\n")
     made.install(Tool.CURSOR)
 
-    assert made.read(".cursor/rules/livememfs-context.mdc").decode() == record.rule_text("known\n")
+    assert made.read(".cursor/rules/livememfs-context.mdc").decode() == CURSOR_HEAD + "known\n"
 
 
 # --- MCP servers -------------------------------------------------------------------------------------------------
@@ -305,19 +346,23 @@ TOML_TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("tool", "file"), [(Tool.CLAUDE_CODE, ".mcp.json"), (Tool.CURSOR, ".cursor/mcp.json")])
+OURS = {"command": "/opt/bin/livememfs", "args": ["mcp", "--space", "/mnt/mem/project"]}
+
+
+@pytest.mark.parametrize(("tool", "file"), [(Tool.CLAUDE_CODE, ".mcp.json"), (Tool.GEMINI, ".gemini/settings.json")])
 @pytest.mark.parametrize("name", [*MCP_TEXTS, None])
 def test_our_mcp_server_stands_beside_others(
     project: Make, tmp_path: Path, tool: Tool, file: str, name: str | None
 ) -> None:
+    if name == "comments" and tool in STRICT:
+        return
     made = project({file: MCP_TEXTS[name]} if name is not None else {})
     others = (made.json(file) if name not in (None, "nothing") else {}).get("mcpServers", {})
 
     goes_in_and_out(made, tool, tmp_path, mcp=True)
     made.install(tool, mcp=True)
 
-    ours = {"command": "livememfs", "args": ["mcp", "--space", "project"]}
-    assert made.json(file)["mcpServers"] == {**others, "livememfs": ours}
+    assert made.json(file)["mcpServers"] == {**others, "livememfs": OURS}
 
 
 @pytest.mark.parametrize("name", [*TOML_TEXTS, None])
@@ -330,16 +375,15 @@ def test_our_mcp_server_is_a_table_for_codex(project: Make, tmp_path: Path, name
     made.install(Tool.CODEX, mcp=True)
 
     after, was = tomllib.loads(made.read(file).decode()), tomllib.loads(before.decode())
-    ours = {"command": "livememfs", "args": ["mcp", "--space", "project"]}
-    assert after.pop("mcp_servers") == {**was.pop("mcp_servers", {}), "livememfs": ours}
+    assert after.pop("mcp_servers") == {**was.pop("mcp_servers", {}), "livememfs": OURS}
     assert after == was
 
 
 # --- again -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", Tool)
-@pytest.mark.parametrize("name", ["others' hooks", "nothing", "comments", "trailing commas", "an empty array"])
+@pytest.mark.parametrize("tool", [Tool.CLAUDE_CODE, Tool.CURSOR, Tool.CODEX, Tool.GEMINI, Tool.QWEN])
+@pytest.mark.parametrize("name", ["others' hooks", "nothing", "an empty array"])
 def test_another_space_replaces_the_one_before(project: Make, tool: Tool, name: str) -> None:
     made = project({HOOKS[tool]: text_for(tool, name), "CLAUDE.md": b"mine", "AGENTS.md": b"mine\n"})
     before = made.everything()
@@ -357,13 +401,13 @@ def test_another_space_replaces_the_one_before(project: Make, tool: Tool, name: 
 
 
 def test_moving_between_personal_and_shared_settings_leaves_one_set(project: Make) -> None:
-    made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, "comments")})
+    made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, "others' hooks")})
     before = made.everything()
 
     made.install(Tool.CLAUDE_CODE, shared=True)
     made.install(Tool.CLAUDE_CODE)
 
-    assert made.read(".claude/settings.json") == text_for(Tool.CLAUDE_CODE, "comments")
+    assert made.read(".claude/settings.json") == text_for(Tool.CLAUDE_CODE, "others' hooks")
     assert commands(made.json(HOOKS[Tool.CLAUDE_CODE])).keys() == set(EVENTS[Tool.CLAUDE_CODE])
     made.uninstall(Tool.CLAUDE_CODE)
     assert made.everything() == before
@@ -396,10 +440,10 @@ def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
     made.install(Tool.CLAUDE_CODE)
     rule = made.path / ".cursor/rules/livememfs-context.mdc"
 
-    assert record.rule_files(MOUNT) == [record.RuleFile(made.path, "project")]
-    assert record.rule_files(Path("/mnt/other")) == []
+    assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
+    assert record.context_files(Path("/mnt/other")) == []
     rule.unlink()
-    assert record.rule_files(MOUNT) == []
+    assert record.context_files(MOUNT) == []
 
 
 def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,34 +455,18 @@ def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeyp
 
     monkeypatch.setattr(Path, "is_file", lost)
 
-    assert record.rule_files(MOUNT) == [record.RuleFile(made.path, "project")]
+    assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
 
 
 def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
     made = project()
     made.install(Tool.CURSOR)
-    made.write(".cursor/rules/livememfs-context.mdc", record.rule_text("newer").encode())
+    made.write(".cursor/rules/livememfs-context.mdc", (CURSOR_HEAD + "newer").encode())
 
     assert made.uninstall(Tool.CURSOR).left == ()
 
     assert made.everything() == {}
-    assert record.rule_files(MOUNT) == []
-
-
-@pytest.mark.parametrize("order", [(Tool.CLAUDE_CODE, Tool.CODEX), (Tool.CODEX, Tool.CLAUDE_CODE)])
-@pytest.mark.parametrize("first_to_go", [Tool.CLAUDE_CODE, Tool.CODEX])
-def test_of_two_agents_with_one_file_each_removes_its_own_line(
-    project: Make, order: tuple[Tool, Tool], first_to_go: Tool
-) -> None:
-    made = project({"AGENTS.md": b"# Project\n"}, links={"CLAUDE.md": "AGENTS.md"})
-    for tool in order:
-        made.install(tool)
-    other = next(tool for tool in order if tool is not first_to_go)
-
-    assert made.uninstall(first_to_go).left == ()
-    assert made.read("AGENTS.md") == b"# Project\n" + (TOLD if other is Tool.CODEX else IMPORT) + b"\n"
-    assert made.uninstall(other).left == ()
-    assert made.read("AGENTS.md") == b"# Project\n"
+    assert record.context_files(MOUNT) == []
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"files": [{}], "directories": []}', b"\xff", b'{"files": 3}'])
@@ -448,8 +476,7 @@ def test_a_record_that_is_none_is_passed_over(project: Make, data: bytes) -> Non
     made.install(Tool.CLAUDE_CODE)
     record.path_of(Tool.CLAUDE_CODE, made.path).write_bytes(data)
 
-    assert record.rule_files(MOUNT) == []
+    assert record.context_files(MOUNT) == []
     made.uninstall(Tool.CLAUDE_CODE)
 
-    assert made.read("CLAUDE.md") == b"# Project\n"
     assert scan(made.read(HOOKS[Tool.CLAUDE_CODE]).decode()).value == {}

@@ -1,22 +1,28 @@
-"""The line of shell that a hook runs, in the shells there are: it answers, or does nothing and says nothing."""
+"""The line of shell that a hook runs, in the shells there are: it answers in time, or does nothing."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from livememfs.agents.install.command import Hook, is_marked, read
+from livememfs.agents.install.command import SECONDS, Hook, is_marked, memory_off, read
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
 ODD = ["plain", "with blank", "it's", 'a"b', "$HOME", "back\\slash", "`id`", "é"]
 
 
-def run(shell: str, space: Path, stdin: bytes = b"{}", event: str = "PostToolUse") -> tuple[int, bytes, bytes]:
+def run(
+    shell: str, space: Path, stdin: bytes = b"{}", event: str = "claude.PostToolUse", off: str = ""
+) -> tuple[int, bytes, bytes]:
     """Exit status, standard output and standard error of a hook."""
-    command = Hook(str(space), event).command
+    command = Hook(str(space), event, off).command
     done = subprocess.run([shell, "-c", command], input=stdin, capture_output=True, check=False, timeout=30)
     return done.returncode, done.stdout, done.stderr
 
@@ -33,7 +39,7 @@ def test_without_a_mount_nothing_is_said_and_nothing_is_made(tmp_path: Path, she
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_file_that_cannot_be_opened_is_passed_over_in_silence(tmp_path: Path, shell: str) -> None:
     """A directory is there and cannot be opened for writing, by root neither."""
-    (tmp_path / ".hooks" / "PostToolUse").mkdir(parents=True)
+    (tmp_path / ".hooks" / "claude.PostToolUse").mkdir(parents=True)
 
     assert run(shell, tmp_path) == (0, b"", b"")
 
@@ -42,7 +48,7 @@ def test_a_file_that_cannot_be_opened_is_passed_over_in_silence(tmp_path: Path, 
 def test_what_nobody_takes_is_read_to_its_end(tmp_path: Path, shell: str) -> None:
     """More than a pipe holds: the agent would be told of a broken pipe."""
     (tmp_path / ".hooks" / "Stop").mkdir(parents=True)
-    for event in ("PostToolUse", "Stop"):
+    for event in ("claude.PostToolUse", "Stop"):
         command = Hook(str(tmp_path), event).command
         with subprocess.Popen([shell, "-c", command], stdin=subprocess.PIPE, bufsize=0) as process:
             assert process.stdin is not None
@@ -57,7 +63,7 @@ def test_what_nobody_takes_is_read_to_its_end(tmp_path: Path, shell: str) -> Non
 @pytest.mark.parametrize("shell", SHELLS)
 def test_what_comes_is_handed_over_and_what_comes_back_is_printed(tmp_path: Path, shell: str, name: str) -> None:
     """An ordinary file has one place for both directions: the request overwrites, and the rest is read."""
-    file = tmp_path / name / ".hooks" / "PostToolUse"
+    file = tmp_path / name / ".hooks" / "claude.PostToolUse"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"123456and the answer")
 
@@ -67,11 +73,49 @@ def test_what_comes_is_handed_over_and_what_comes_back_is_printed(tmp_path: Path
 
 @pytest.mark.parametrize("name", ODD)
 def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
-    hook = Hook(f"/mnt/{name}/project", "Stop")
+    space = f"/mnt/{name}/project"
+    for hook in (
+        Hook(space, "claude.Stop"),
+        Hook(space, "windsurf.post_run_command"),
+        Hook(space, "claude.SessionStart", memory_off(space)),
+        Hook(f"/mnt/{name}/.livememfs", "claude.Stop"),
+        Hook(space, "Stop", former=True),
+    ):
+        assert "\n" not in hook.command
+        assert read(hook.command) == hook
+        assert is_marked(hook.command)
 
-    assert "\n" not in hook.command
-    assert read(hook.command) == hook
-    assert is_marked(hook.command)
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_user_is_told_when_a_session_begins_and_nobody_answers(tmp_path: Path, shell: str, name: str) -> None:
+    space = tmp_path / name / "project"
+
+    status, said, errors = run(shell, space, b"x" * 100_000, "claude.SessionStart", memory_off(str(space)))
+
+    assert (status, errors) == (0, b"")
+    assert "memory is off: nothing answers on " + str(tmp_path / name) in json.loads(said)["systemMessage"]
+    assert "\n" not in json.loads(said)["systemMessage"]
+
+
+@pytest.mark.parametrize("off", ["", "memory is off"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_daemon_that_takes_nothing_is_waited_for_two_seconds(tmp_path: Path, shell: str, off: str) -> None:
+    """A pipe that nobody reads stands for it. What the agent says is read to its end all the same."""
+    (tmp_path / ".hooks").mkdir()
+    os.mkfifo(tmp_path / ".hooks" / "claude.SessionStart")
+    began = time.monotonic()
+
+    status, said, errors = run(shell, tmp_path, b"x" * 1_000_000, "claude.SessionStart", off)
+
+    assert (status, bool(said), errors) == (0, bool(off), b"")
+    assert SECONDS <= time.monotonic() - began < SECONDS + 0.5
+    # Lets the one that waits end, as an unmount would.
+    end = os.open(tmp_path / ".hooks" / "claude.SessionStart", os.O_RDWR | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while os.read(end, 1 << 16):
+            time.sleep(0.01)
+    os.close(end)
 
 
 @pytest.mark.parametrize(
@@ -79,13 +123,13 @@ def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
     [
         lambda text: text.replace("exit 0", "exit 1"),
         lambda text: f"echo hello; {text}",
-        lambda text: text.replace("2>/dev/null", ""),
+        lambda text: text.replace("timeout 2", "timeout 60"),
         lambda text: text + ", mine",
     ],
 )
 def test_a_changed_command_is_ours_and_not_as_we_wrote_it(change: object) -> None:
     assert callable(change)
-    text = change(Hook("/mnt/project", "Stop").command)
+    text = change(Hook("/mnt/project", "claude.Stop").command)
 
     assert is_marked(text)
     assert read(text) is None

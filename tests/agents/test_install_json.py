@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from livememfs.agents.install.jsonedit import element_added, members_added, no_new_trailing_comma, without
 from livememfs.agents.install.jsontext import Node, scan
-from livememfs.agents.install.parts import Hooks
+from livememfs.agents.install.parts import Settings
 from livememfs.agents.install.segments import found_and_taken_out, inserted, taken_out
 from livememfs.agents.install.tools import Tool, Wanted, parts
 
@@ -128,11 +128,12 @@ hooked = documents(st.fixed_dictionaries({}, optional={"a": values, "hooks": oth
 def test_hooks_for_events_there_are_and_are_not_come_and_go_together(document: tuple[Any, str]) -> None:
     """Several insertions into one text, none of which moves another's place."""
     value, text = document
-    part = next(part for part in parts(Tool.CODEX, Wanted(space="/mnt/project")) if isinstance(part, Hooks))
+    part = next(part for part in parts(Tool.QWEN, Wanted(space="/mnt/project")) if isinstance(part, Settings))
 
     after, segments = inserted(text, part.added(text))
 
-    expected = {event: [*value.get("hooks", {}).get(event, []), entry] for event, entry in part.entries.items()}
+    wishes = [wish for side in part.sides for wish in side.wishes(scan(text))]
+    expected = {event: [*value.get("hooks", {}).get(event, []), entry] for (_, event), entry, _ in wishes}
     assert scan(after).value == {**value, "hooks": {**value.get("hooks", {}), **expected}}
     assert part.stands(after)
     assert not part.stands(text)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from projects import HOOKS, IMPORT, Project
+from projects import EVENTS, HOOKS, Project
 
 from livememfs.agents.install import record
 from livememfs.agents.install.tools import Tool
@@ -28,7 +28,7 @@ def refused(project: Project, tool: Tool, match: str, **more: object) -> None:
     assert not list(record.folder().glob("*"))
 
 
-@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("tool", HOOKS)
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -38,12 +38,13 @@ def refused(project: Project, tool: Tool, match: str, **more: object) -> None:
         (b"[]", "not an object"),
         (b'{"hooks": []}', '"hooks" is not an object'),
         (b'{"hooks": null}', '"hooks" is not an object'),
-        (b'{"hooks": {"Stop": {}, "stop": {}}}', "not an array"),
+        (b'{"hooks": {"EVENT": {}}}', "not an array"),
         (b'{"a": "\xe9"}', "not JSON"),
         (b"\xff\xfe{\0}\0", "not JSON"),
     ],
 )
 def test_a_file_that_cannot_be_understood_is_refused(project: Make, tool: Tool, text: bytes, reason: str) -> None:
+    text = text.replace(b"EVENT", EVENTS[tool][-1].encode())
     refused(project({HOOKS[tool]: text}), tool, reason)
 
 
@@ -59,7 +60,7 @@ def test_a_file_that_cannot_be_understood_is_refused(project: Make, tool: Tool, 
         (Tool.CODEX, ".codex/config.toml", b"mcp_servers = 3\n", "not a table"),
         (Tool.CODEX, ".codex/config.toml", b"= no\n", "not TOML"),
         (Tool.CODEX, ".codex/config.toml", b"a = '\xe9'\n", "not TOML"),
-        (Tool.CODEX, "AGENTS.md", b"#\0 \0P\0", "byte order"),
+        (Tool.ZED, "AGENTS.md", b"#\0 \0P\0", "byte order"),
     ],
 )
 def test_what_is_in_the_way_is_refused_and_no_other_file_changes(
@@ -68,11 +69,11 @@ def test_what_is_in_the_way_is_refused_and_no_other_file_changes(
     refused(project({file: text}), tool, reason, mcp=True)
 
 
-@pytest.mark.parametrize("target", ["../outside.md", "/nowhere/CLAUDE.md", "CLAUDE.md"])
+@pytest.mark.parametrize("target", ["../outside.md", "/nowhere/HINTS.md", ".goosehints"])
 def test_a_link_out_of_the_project_is_refused(project: Make, tmp_path: Path, target: str) -> None:
     (tmp_path / "outside.md").write_text("others'\n")
 
-    refused(project({}, links={"CLAUDE.md": target}), Tool.CLAUDE_CODE, "links?")
+    refused(project({}, links={".goosehints": target}), Tool.GOOSE, "links?")
 
     assert (tmp_path / "outside.md").read_text() == "others'\n"
 
@@ -88,10 +89,10 @@ def test_a_directory_that_leads_out_of_the_project_is_refused(project: Make, tmp
 def test_what_is_no_file_is_refused(project: Make) -> None:
     """Reading a pipe would wait for ever."""
     made = project({"AGENTS.md/file": b""})
-    os.mkfifo(made.path / "CLAUDE.md")
+    os.mkfifo(made.path / ".goosehints")
     before = set(made.path.iterdir())
 
-    for tool in (Tool.CLAUDE_CODE, Tool.CODEX):
+    for tool in (Tool.GOOSE, Tool.ZED):
         with pytest.raises(CannotInstall, match="no ordinary file"):
             made.install(tool)
 
@@ -104,35 +105,35 @@ def test_files_we_do_not_need_are_nobodys_trouble(project: Make, tmp_path: Path)
 
     plan = made.install(Tool.CLAUDE_CODE)
 
-    assert {plan.name(change) for change in plan.changes} == {SETTINGS, "CLAUDE.md"}
+    assert {plan.name(change) for change in plan.changes} == {SETTINGS}
     assert plan.left == ()
 
 
-@pytest.mark.parametrize("name", [SETTINGS, "CLAUDE.md", ".claude"])
+@pytest.mark.parametrize("name", [SETTINGS, ".mcp.json", ".claude"])
 def test_what_is_read_only_is_refused_for_root_too(project: Make, name: str) -> None:
-    made = project({SETTINGS: b"{}\n", "CLAUDE.md": b"# Project\n"})
+    made = project({SETTINGS: b"{}\n", ".mcp.json": b"{}\n"})
     path = made.path / name
     mode = path.stat().st_mode
     path.chmod(mode & ~0o222)
     try:
-        refused(made, Tool.CLAUDE_CODE, f"{path} .*read-only")
+        refused(made, Tool.CLAUDE_CODE, f"{path} .*read-only", mcp=True)
     finally:
         path.chmod(mode)
 
 
 def test_uninstalling_from_what_became_read_only_changes_nothing(project: Make) -> None:
-    made = project({"CLAUDE.md": b"# Project\n"})
-    made.install(Tool.CLAUDE_CODE)
-    (made.path / "CLAUDE.md").chmod(0o444)
+    made = project({".goosehints": b"# Project\n"})
+    made.install(Tool.GOOSE)
+    (made.path / ".goosehints").chmod(0o444)
     before = made.everything()
 
     with pytest.raises(CannotInstall, match="read-only"):
-        made.uninstall(Tool.CLAUDE_CODE)
+        made.uninstall(Tool.GOOSE)
 
     assert made.everything() == before
-    (made.path / "CLAUDE.md").chmod(0o644)
-    made.uninstall(Tool.CLAUDE_CODE)
-    assert set(made.everything()) == {"CLAUDE.md"}
+    (made.path / ".goosehints").chmod(0o644)
+    made.uninstall(Tool.GOOSE)
+    assert set(made.everything()) == {".goosehints"}
 
 
 @pytest.mark.parametrize("space", ["/mnt/a\nb/project", "/mnt/a\x1b/project", "/mnt/\udce9/project"])
@@ -144,9 +145,9 @@ def test_a_path_that_no_line_can_hold_is_refused(project: Make, space: str) -> N
 
 
 def test_a_file_that_was_changed_since_it_was_shown_is_left_alone(project: Make) -> None:
-    made = project({"CLAUDE.md": b"# Project\n"})
-    plan = made.planned(Tool.CLAUDE_CODE)
-    made.write("CLAUDE.md", b"# Project, newer\n")
+    made = project({".goosehints": b"# Project\n"})
+    plan = made.planned(Tool.GOOSE)
+    made.write(".goosehints", b"# Project, newer\n")
     before = made.everything()
 
     with pytest.raises(CannotInstall, match="changed meanwhile"):
@@ -182,17 +183,17 @@ def everything(project: Project) -> tuple[object, list[bytes]]:
 @pytest.mark.parametrize(
     ("way", "allowed"),
     [
-        *((way, allowed) for way in ("into nothing", "beside others", "over another") for allowed in range(4)),
-        *(("out again", allowed) for allowed in range(3)),  # the record is removed, which writes nothing
+        *((way, allowed) for way in ("into nothing", "beside others", "over another") for allowed in range(3)),
+        *(("out again", allowed) for allowed in range(2)),  # the record is removed, which writes nothing
     ],
 )
 def test_when_a_write_fails_the_earlier_ones_are_taken_back(
     project: Make, monkeypatch: pytest.MonkeyPatch, failure: BaseException, allowed: int, way: str
 ) -> None:
-    files = {SETTINGS: b'{"a": 1}', "CLAUDE.md": b"# Project\n", ".mcp.json": b"{}"}
+    files = {SETTINGS: b'{"a": 1}', ".mcp.json": b"{}"}
     made = project({} if way == "into nothing" else files)
     if way != "into nothing":
-        (made.path / "CLAUDE.md").chmod(0o640)
+        (made.path / ".mcp.json").chmod(0o640)
     if way in ("over another", "out again"):
         made.install(Tool.CLAUDE_CODE, mcp=True)
     before = everything(made)
@@ -210,26 +211,26 @@ def test_when_a_write_fails_the_earlier_ones_are_taken_back(
 def test_what_is_removed_comes_back_with_its_mode_when_a_later_write_fails(
     project: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings were made by us and go first; the text was there and cannot be written."""
-    made = project({"CLAUDE.md": b"# Project\n"})
-    made.install(Tool.CLAUDE_CODE)
+    """The settings were made by us and go first; the servers were there and cannot be written."""
+    made = project({".mcp.json": b"{}"})
+    made.install(Tool.CLAUDE_CODE, mcp=True)
     (made.path / SETTINGS).chmod(0o600)
     before = everything(made)
     monkeypatch.setattr("livememfs.agents.install.disk.os.fsync", Disk(0, OSError(errno.EIO, "I/O error")))
 
-    with pytest.raises(CannotInstall, match=r"CLAUDE\.md .*I/O error"):
+    with pytest.raises(CannotInstall, match=r"\.mcp\.json .*I/O error"):
         made.uninstall(Tool.CLAUDE_CODE)
 
     assert everything(made) == before
 
 
 def test_modes_stay_and_new_files_have_the_usual_one(project: Make) -> None:
-    made = project({"CLAUDE.md": b"# Project\n"})
-    (made.path / "CLAUDE.md").chmod(0o606)
+    made = project({".mcp.json": b"{}"})
+    (made.path / ".mcp.json").chmod(0o606)
     made.write("usual", b"")
 
-    made.install(Tool.CLAUDE_CODE)
+    made.install(Tool.CLAUDE_CODE, mcp=True)
 
-    assert (made.path / "CLAUDE.md").stat().st_mode & 0o777 == 0o606
+    assert (made.path / ".mcp.json").stat().st_mode & 0o777 == 0o606
     assert (made.path / SETTINGS).stat().st_mode == (made.path / "usual").stat().st_mode
-    assert made.read("CLAUDE.md").endswith(IMPORT + b"\n")
+    assert b"/opt/bin/livememfs" in made.read(".mcp.json")

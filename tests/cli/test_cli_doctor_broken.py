@@ -13,11 +13,16 @@ import pytest
 from commandline import Cli, Ended
 
 from livememfs.agents.install import plan
+from livememfs.agents.install.table import AGENTS
 from livememfs.agents.install.tools import Tool, Wanted
 from livememfs.cli import mounts
 from livememfs.cli.checks import Check, around, machine, next_step
 from livememfs.cli.mounts import Record
 from livememfs.testing.llm import Scripted, ScriptedLLM
+from livememfs.tree.exchange import PROBE
+
+HOOKS = AGENTS[Tool.CLAUDE_CODE].hooks
+EVENTS = tuple(HOOKS.events if HOOKS is not None else ())
 
 pytestmark = pytest.mark.usefixtures("nothing_mounted")
 
@@ -210,10 +215,42 @@ async def test_hooks_of_a_space_that_is_gone(
     gone = (await around.checks(tmp_path / "work"))[1]
     (place / "project").mkdir()
     (place / "project" / "_meta.json").write_text("{}")
+    (place / "project" / ".hooks").mkdir()
+    for event in EVENTS:  # an ordinary file has one place for what is written and what is read
+        (place / "project" / ".hooks" / f"claude.{event}").write_bytes(PROBE * 2)
     there = (await around.checks(tmp_path / "work"))[1]
+    (place / "project" / ".hooks" / "claude.Stop").unlink()
+    broken_hook = (await around.checks(tmp_path / "work"))[1]
 
-    assert (gone.verdict, there.verdict) == ("warn", "ok")
+    assert (gone.verdict, there.verdict, broken_hook.verdict) == ("warn", "ok", "fail")
     assert f"mkdir {place}/project" in gone.advice
+    assert f"{len(EVENTS)} answer" in there.found
+    assert "nothing answers claude.Stop" in broken_hook.found
+
+
+@pytest.mark.parametrize(("program", "said"), [("true", "it says nothing"), ("echo no >&2; exit 3", "no")])
+async def test_a_server_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    command = tmp_path / "livememfs"
+    command.write_text(f"#!/bin/sh\n{program}\n")
+    command.chmod(0o700)
+    monkeypatch.setattr(mounts, "kernel_mounts", list)
+    (tmp_path / "work").mkdir()
+    wanted = Wanted(space=f"{tmp_path}/mnt/project", server=(str(command),))
+    plan.installation(Tool.CLAUDE_CODE, tmp_path / "work", tmp_path / "mnt", wanted).carry_out()
+
+    server = (await around.checks(tmp_path / "work"))[2]
+    settings = tmp_path / "work/.claude/settings.local.json"
+    settings.write_text(f"// mine\n{settings.read_text()}")
+    unread = (await around.checks(tmp_path / "work"))[1]
+
+    assert (server.name, server.verdict, server.found) == (
+        "MCP server",
+        "fail",
+        f"claude-code in {tmp_path}/work: {said}",
+    )
+    assert (unread.verdict, "with comments" in unread.found) == ("fail", True)
 
 
 # --- the store ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,6 @@ import pytest
 from commandline import Cli
 
 from livememfs.agents.install import record
-from livememfs.cli import install as command
 from livememfs.cli import mounts
 from livememfs.cli.main import main
 from livememfs.cli.mounts import Record
@@ -93,10 +93,14 @@ def test_what_is_shown_is_a_diff_that_can_be_applied(
     assert files(tmp_path / "copy") == files(there)
 
 
-def test_codex_is_told_of_its_own_switch(cli: Cli, mounted: Mounted, there: Path) -> None:
+def test_users_of_codex_are_told_that_it_wants_hooks_to_be_trusted(cli: Cli, mounted: Mounted, there: Path) -> None:
     mounted("mnt", "project")
 
-    assert "codex_hooks = true" in cli("install", "codex", "--space", "project", "--yes").err
+    said = cli("install", "codex", "--space", "project", "--yes").err
+
+    assert "/hooks" in said
+    assert "`codex exec` runs none" in said
+    assert "codex_hooks" not in said
 
 
 def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mounted: Mounted, there: Path) -> None:
@@ -112,16 +116,16 @@ def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mounted: 
 
 def test_json_tells_files_and_diff(cli: Cli, mounted: Mounted, there: Path) -> None:
     mount = mounted("mnt", "project")
-    (there / "CLAUDE.md").write_text("# Project\n")
+    (there / ".mcp.json").write_text("{}\n")
 
-    dry = cli("install", "claude-code", "--space", "project", "--dry-run", "--json").json
-    done = cli("install", "claude-code", "--space", "project", "--yes", "--json").json
+    dry = cli("install", "claude-code", "--space", "project", "--mcp", "--dry-run", "--json").json
+    done = cli("install", "claude-code", "--space", "project", "--mcp", "--yes", "--json").json
 
     assert dry == {**done, "done": False}
     assert (done["tool"], done["mount"], done["project"]) == ("claude-code", str(mount), str(there))
     assert done["files"] == [
         {"path": ".claude/settings.local.json", "action": "create"},
-        {"path": "CLAUDE.md", "action": "change"},
+        {"path": ".mcp.json", "action": "change"},
     ]
     assert done["diff"].count("\n--- ") == 1
     removed = cli("uninstall", "claude-code", "--yes", "--json").json
@@ -134,16 +138,16 @@ def test_json_tells_files_and_diff(cli: Cli, mounted: Mounted, there: Path) -> N
 def test_without_a_terminal_nothing_is_done_unless_told(cli: Cli, mounted: Mounted, there: Path) -> None:
     mounted("mnt", "project")
 
-    ended = cli("install", "claude-code", "--space", "project")
+    ended = cli("install", "claude-code", "--space", "project", "--mcp")
 
     assert ended.code == 2
     assert "2 files would change; pass --yes" in ended.err
-    assert "+@" in ended.out
+    assert "+++ b/.mcp.json" in ended.out
     assert list(there.iterdir()) == []
     assert not record.folder().exists()
     cli("install", "claude-code", "--space", "project", "--yes")
     assert cli("uninstall", "claude-code").code == 2
-    assert (there / "CLAUDE.md").exists()
+    assert (there / ".claude/settings.local.json").exists()
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("Yes\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
@@ -161,7 +165,7 @@ def test_at_a_terminal_the_user_is_asked(
         main(["install", "codex", "--space", "project"])
 
     assert int(caught.value.code or 0) == code
-    assert (there / "AGENTS.md").exists() == (code == 0)
+    assert (there / ".codex/hooks.json").exists() == (code == 0)
 
 
 # --- which mount -------------------------------------------------------------------------------------------------
@@ -186,7 +190,7 @@ def test_a_mount_whose_daemon_died_is_not_the_one(cli: Cli, mounted: Mounted, th
     ended = cli("install", "codex", "--space", "project", "--yes")
 
     assert ended.code == 0
-    assert str(live) in (there / "AGENTS.md").read_text()
+    assert str(live) in (there / ".codex/hooks.json").read_text()
 
 
 def test_a_mount_that_is_not_there_yet_is_warned_about(cli: Cli, mounted: Mounted, there: Path, tmp_path: Path) -> None:
@@ -194,7 +198,7 @@ def test_a_mount_that_is_not_there_yet_is_warned_about(cli: Cli, mounted: Mounte
 
     assert ended.code == 0
     assert f"nothing is mounted on {tmp_path / 'later'} now" in ended.err
-    assert f"read {tmp_path / 'later'}/project/context.md" in (there / "AGENTS.md").read_text()
+    assert f"{tmp_path / 'later'}/project/.hooks/codex.Stop" in (there / ".codex/hooks.json").read_text()
 
 
 def test_a_space_that_the_mount_does_not_have_is_refused(cli: Cli, mounted: Mounted, there: Path) -> None:
@@ -218,7 +222,7 @@ def test_another_project_can_be_named(cli: Cli, mounted: Mounted, there: Path, t
 
     cli("install", "codex", "--space", "project", "--project", "../elsewhere", "--yes")
 
-    assert set(files(tmp_path / "elsewhere")) == {"AGENTS.md", ".codex/hooks.json"}
+    assert set(files(tmp_path / "elsewhere")) == {".codex/hooks.json"}
     assert list(there.iterdir()) == []
     assert cli("install", "codex", "--space", "project", "--project", "../nowhere", "--yes").code == 2
 
@@ -244,7 +248,6 @@ def test_only_agents_there_are_hooks_for_are_taken(cli: Cli, mounted: Mounted, t
     mounted("mnt", "project")
 
     assert cli("install", "emacs", "--space", "project", "--yes").code == 2
-    assert cli("install", "codex", "--yes").code == 2
     assert cli("install", "cursor", "--space", "project", "--shared", "--yes").code == 2
     assert list(there.iterdir()) == []
 
@@ -254,7 +257,7 @@ def test_shared_hooks_go_where_others_see_them(cli: Cli, mounted: Mounted, there
 
     cli("install", "claude-code", "--space", "project", "--shared", "--yes")
 
-    assert set(files(there)) == {"CLAUDE.md", ".claude/settings.json"}
+    assert set(files(there)) == {".claude/settings.json"}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -277,7 +280,7 @@ def test_what_was_altered_is_named_and_exits_1(cli: Cli, mounted: Mounted, there
     mounted("mnt", "project")
     cli("install", "codex", "--space", "project", "--yes")
     hooks = there / ".codex" / "hooks.json"
-    hooks.write_text(hooks.read_text().replace('"timeout": 10', '"timeout": 60', 1))
+    hooks.write_text(hooks.read_text().replace('"timeout": 5', '"timeout": 60', 1))
 
     ended = cli("uninstall", "codex", "--yes")
 
@@ -298,5 +301,54 @@ def test_a_refusal_is_one_sentence_and_changes_nothing(cli: Cli, mounted: Mounte
     assert set(files(there)) == {".codex/hooks.json"}
 
 
-def test_every_agent_has_a_hint() -> None:
-    assert set(command.HINTS) == set(command.Tool)
+# --- without a name, and for all projects ------------------------------------------------------------------------
+
+
+def test_without_a_name_the_space_is_that_of_the_project(cli: Cli, mounted: Mounted, there: Path) -> None:
+    mount = mounted("mnt", "there", "other")
+    assert "name a space with --space" in cli("install", "codex", "--yes").err
+    (there / ".git").mkdir()
+
+    assert f"codex uses space there of {mount} in {there}" in cli("install", "codex", "--yes").err
+    (there / ".livememfs.toml").write_text('space = "other"\n')
+    assert f"codex uses space other of {mount} in {there}" in cli("install", "codex", "--yes").err
+    (there / ".livememfs.toml").write_text("space = 3\n")
+    assert "cannot be used" in cli("install", "codex", "--yes").err
+
+
+def test_for_all_projects_the_users_own_settings_are_written(
+    cli: Cli, mounted: Mounted, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mount = mounted("mnt")
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".claude.json").write_text('{"numStartups": 3}')
+    monkeypatch.setenv("HOME", str(home))
+
+    ended = cli("install", "claude-code", "--user", "--mcp", "--yes")
+
+    assert ended.code == 0
+    assert f"claude-code uses a space of {mount} for each project" in ended.err
+    assert set(files(home)) == {".claude/settings.json", ".claude.json"}
+    assert f"f='{mount}/.livememfs/hooks/claude.Stop';" in (home / ".claude/settings.json").read_text()
+    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["livememfs"]
+    assert server["args"] == ["mcp", "--mount", str(mount)]
+    assert Path(server["command"]).is_absolute()
+    assert cli("install", "claude-code", "--user", "--space", "x", "--yes").code == 2
+    assert cli("uninstall", "claude-code", "--user", "--yes").code == 0
+    assert files(home) == {".claude.json": b'{"numStartups": 3}'}
+    assert list(there.iterdir()) == []
+
+
+def test_what_an_agent_has_no_place_for_is_refused(
+    cli: Cli, mounted: Mounted, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted("mnt", "project")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    in_one = cli("install", "goose", "--space", "project", "--mcp", "--yes")
+    in_all = cli("install", "goose", "--user", "--yes")
+
+    assert (in_one.code, "livememfs install goose --user --mcp" in in_one.err) == (2, True)
+    assert (in_all.code, "add --mcp" in in_all.err) == (2, True)
+    assert list(there.iterdir()) == []

@@ -85,6 +85,15 @@ def scan(text: str) -> Node:
     return root
 
 
+def is_strict(text: str) -> bool:
+    """Whether readers take a text who know no comments and no trailing commas."""
+    try:
+        json.loads(text.removeprefix(BOM))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 class _Scanner:
     """A place in a text that moves on."""
 

@@ -1,8 +1,8 @@
 """What livememfs is to a file of a project: how it is added, found again and removed.
 
-Owns `Part` and the two kinds that are JSON: hooks, and MCP servers. A part is given text and gives text; whether a file
-is there, and what a record says of it, is for `plan`. A part that is not wanted knows how to remove, and adds nothing.
-Raises ValueError with a sentence when a text is not what it would have to be. Pure.
+Owns `Part`, and `Settings`: a JSON file with hooks or an MCP server of ours, or both. A part is given text and gives
+text; whether a file is there, and what a record says of it, is for `plan`. A part that is not wanted knows how to
+remove, and adds nothing. Raises ValueError with a sentence when a text is not what it would have to be. Pure.
 """
 
 from __future__ import annotations
@@ -10,16 +10,22 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
 from livememfs.agents.install import command
 from livememfs.agents.install.command import Hook
 from livememfs.agents.install.jsonedit import element_added, members_added, no_new_trailing_comma, without
-from livememfs.agents.install.jsontext import Item, Node, scan
+from livememfs.agents.install.jsontext import Item, Node, is_strict, scan
 from livememfs.agents.install.segments import Segment
 
 SERVER = "livememfs"
 """What our MCP server is called."""
+Place = tuple[list[Node], Item]
+"""Something of ours: the way to what holds it, and it."""
+Wish = tuple[tuple[str, ...], Any, bool]
+"""What is to be there: the names that lead to it, the value, and whether it is one more element of an array there."""
 
 
 class Part(ABC):
@@ -43,6 +49,14 @@ class Part(ABC):
         """Whether a text may be left like this by a cut."""
         return True
 
+    def hooks(self, text: str) -> list[Hook]:
+        """Where the hooks of ours lead that are as we write them."""
+        return []
+
+    def server(self, text: str) -> list[str]:
+        """How the MCP server of ours is started that is as we write it; empty without one."""
+        return []
+
     @abstractmethod
     def stands(self, text: str) -> bool:
         """Whether all that is wanted is there, once, and nothing else of ours."""
@@ -63,8 +77,37 @@ class Part(ABC):
         """
 
 
-class JsonPart(Part):
-    """A part that is JSON with an object at its top."""
+class Side(ABC):
+    """What of ours is in a JSON file."""
+
+    wanted: bool
+
+    @abstractmethod
+    def ours(self, root: Node) -> Iterator[Place]:
+        """Where exactly what we write stands, or what an earlier version wrote."""
+
+    @abstractmethod
+    def stands(self, root: Node) -> bool:
+        """Whether what is wanted is there, once, and nothing else of ours."""
+
+    @abstractmethod
+    def wishes(self, root: Node) -> list[Wish]:
+        """What is to be added to a file without us."""
+
+    @abstractmethod
+    def remains(self, root: Node, segments: Sequence[Segment]) -> str:
+        """As that of a part."""
+
+
+class Settings(Part):
+    """A JSON file with an object at its top.
+
+    :strict: the agent that reads none of the file when it has comments or trailing commas; empty where it takes them
+    """
+
+    def __init__(self, path: str, *sides: Side, strict: str = "") -> None:
+        super().__init__(path, wanted=any(side.wanted for side in sides))
+        self.sides, self.strict = sides, strict
 
     def skeleton(self, blank: str) -> str:
         return blank + "{}\n"
@@ -80,96 +123,162 @@ class JsonPart(Part):
         root = scan(text)
         if root.kind != "object":
             raise ValueError("it is JSON, and not an object")
+        if self.wanted and (why := self.unread(text)):
+            raise ValueError(why)
         return root
+
+    def unread(self, text: str) -> str:
+        """Why the agent reads nothing of a text; empty where it does."""
+        if not self.strict or is_strict(text):
+            return ""
+        return f"{self.strict} reads nothing of a file with comments or trailing commas; take them out of it first"
+
+    def stands(self, text: str) -> bool:
+        if self.is_hollow(text):
+            return not self.wanted
+        root = self.root(text)
+        return all(side.stands(root) for side in self.sides)
+
+    def added(self, text: str) -> list[Segment]:
+        root = self.root(text)
+        segments: list[Segment] = []
+        missing: dict[int, tuple[Node, dict[str, Any]]] = {}
+        for names, value, is_element in chain.from_iterable(side.wishes(root) for side in self.sides):
+            node, rest = _way(root, names, is_element=is_element)
+            if not rest:
+                segments.append(element_added(text, node, value))
+                continue
+            *outer, last = rest
+            holder = missing.setdefault(node.start, (node, {}))[1]
+            for name in outer:
+                holder = holder.setdefault(name, {})
+            if is_element:
+                holder.setdefault(last, []).append(value)
+            else:
+                holder[last] = value
+        return [*segments, *(members_added(text, node, members) for node, members in missing.values())]
+
+    def removed(self, text: str) -> str:
+        while True:
+            root = self.root(text)
+            place = next(chain.from_iterable(side.ours(root) for side in self.sides), None)
+            if place is None:
+                return text
+            text = without(text, *place)
+
+    def remains(self, text: str, segments: Sequence[Segment]) -> str:
+        root = self.root(text)
+        return ", ".join(filter(None, (side.remains(root, segments) for side in self.sides)))
+
+    def hooks(self, text: str) -> list[Hook]:
+        if self.is_hollow(text):
+            return []
+        root = self.root(text)
+        return [hook for side in self.sides if isinstance(side, Hooks) for hook in side.led(root)]
+
+    def server(self, text: str) -> list[str]:
+        if self.is_hollow(text):
+            return []
+        root = self.root(text)
+        places = [place for side in self.sides if isinstance(side, Servers) for place in side.ours(root)]
+        return [argv for _, item in places for argv in argv_of(item.value.value)]
+
+
+def _way(root: Node, names: Sequence[str], *, is_element: bool) -> tuple[Node, Sequence[str]]:
+    """The innermost node that is there on a way, and the names that are missing below it."""
+    node, walked = root, 0
+    for name in names:
+        if (item := node.member(name)) is None:
+            break
+        node, walked = item.value, walked + 1
+        kind = "array" if is_element and walked == len(names) else "object"
+        if node.kind != kind:
+            of = f'its "{names[0]}" have a "{name}" that' if walked > 1 else f'its "{name}"'
+            raise ValueError(f"{of} is not an {kind}")
+    if walked == len(names) and not is_element:
+        raise ValueError(f'its "{names[0]}" have a "{names[-1]}" that was not written by this command')
+    return node, names[walked:]
 
 
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-class Hooks(JsonPart):
-    """Hooks of one agent in one file: an array of entries below `hooks`, for each event.
+class Hooks(Side):
+    """Hooks of one agent: an array of entries below `hooks`, for each event.
 
-    :entries: what is to stand there, by event
-    :shape:   the entry for a hook of ours, by which ours are told from what somebody changed
+    :wanted: the hooks that are to be there, by event as the agent calls it
+    :shape:  the entry for a hook of ours and its event, by which ours are told from what somebody changed
+    :former: the same, as earlier versions wrote it
     """
 
-    def __init__(self, path: str, entries: Mapping[str, Any], shape: Callable[[Hook], Any], *, version: bool) -> None:
-        super().__init__(path, wanted=bool(entries))
-        self.entries, self.shape, self.version = entries, shape, version
+    def __init__(
+        self,
+        hooks: Mapping[str, Hook],
+        shape: Callable[[str, Hook], Any],
+        former: Callable[[str, Hook], Any] | None = None,
+        *,
+        version: bool = False,
+    ) -> None:
+        self.wanted = bool(hooks)
+        self._entries = {event: shape(event, hook) for event, hook in hooks.items()}
+        self._shape, self._former, self._version = shape, former or shape, version
 
-    def stands(self, text: str) -> bool:
-        if self.is_hollow(text):
-            return not self.entries
-        found = [(event, entry.value.value) for event, _, entry in self._ours(self.root(text))]
-        return sorted(found, key=str) == sorted(self.entries.items(), key=str)
+    def stands(self, root: Node) -> bool:
+        found = [(event, entry.value.value) for event, _, entry in self._exact(root)]
+        return sorted(found, key=str) == sorted(self._entries.items(), key=str)
 
-    def added(self, text: str) -> list[Segment]:
-        root = self.root(text)
-        hooks = root.member("hooks")
-        if hooks is None:
-            version = {"version": 1} if self.version and root.member("version") is None else {}
-            everything = {event: [entry] for event, entry in self.entries.items()}
-            return [members_added(text, root, {**version, "hooks": everything})]
-        if hooks.value.kind != "object":
-            raise ValueError('its "hooks" is not an object')
-        present = {event: item.value for event in self.entries if (item := hooks.value.member(event)) is not None}
-        for event, array in present.items():
-            if array.kind != "array":
-                raise ValueError(f'its "hooks" have a "{event}" that is not an array')
-        segments = [element_added(text, array, self.entries[event]) for event, array in present.items()]
-        missing = {event: [entry] for event, entry in self.entries.items() if event not in present}
-        return [*segments, members_added(text, hooks.value, missing)] if missing else segments
+    def wishes(self, root: Node) -> list[Wish]:
+        is_new = self.wanted and self._version and root.member("hooks") is None and root.member("version") is None
+        version: list[Wish] = [(("version",), 1, False)] if is_new else []
+        return [*version, *((("hooks", event), entry, True) for event, entry in self._entries.items())]
 
-    def removed(self, text: str) -> str:
-        while True:
-            root = self.root(text)
-            entry = next(self._ours(root), None)
-            if entry is not None:
-                _, path, item = entry
-            elif (beside := next(self._ours_beside_others(root), None)) is not None:
-                path, item = beside
-            else:
-                return text
-            text = without(text, path, item)
+    def ours(self, root: Node) -> Iterator[Place]:
+        yield from ((way, item) for _, way, item in self._exact(root))
+        yield from self._beside_others(root)
 
-    def remains(self, text: str, segments: Sequence[Segment]) -> str:
-        events = sorted({event for event, _, _ in self._marked(self.root(text))})
+    def remains(self, root: Node, segments: Sequence[Segment]) -> str:
+        events = sorted({event for event, _, _ in _marked(root)})
         return f"a hook of livememfs that was changed since ({', '.join(events)})" if events else ""
 
-    def spaces(self, text: str) -> set[str]:
-        """The paths of the spaces that hooks of ours lead to."""
-        if self.is_hollow(text):
-            return set()
-        hooks = (command.read(_commands(item)) for _, _, item in self._marked(self.root(text)))
-        return {hook.space for hook in hooks if hook is not None}
+    def led(self, root: Node) -> Iterator[Hook]:
+        """Where hooks of ours lead."""
+        yield from (hook for _, _, item in _marked(root) if (hook := command.read(_commands(item))) is not None)
 
-    def _ours(self, root: Node) -> Iterator[tuple[str, list[Node], Item]]:
+    def _as_written(self, event: str, hook: Hook) -> Any:
+        return (self._former if hook.former else self._shape)(event, hook)
+
+    def _exact(self, root: Node) -> Iterator[tuple[str, list[Node], Item]]:
         """Entries exactly as we write them: event, the way to them, the entry."""
-        for event, path, item in self._marked(root):
+        for event, way, item in _marked(root):
             hook = command.read(_commands(item))
-            if hook is not None and hook.event == event and item.value.value == self.shape(hook):
-                yield event, path, item
+            if (
+                hook is not None
+                and hook.event.rpartition(".")[2] == event
+                and item.value.value == self._as_written(event, hook)
+            ):
+                yield event, way, item
 
-    def _ours_beside_others(self, root: Node) -> Iterator[tuple[list[Node], Item]]:
+    def _beside_others(self, root: Node) -> Iterator[Place]:
         """Hooks of ours in an entry to which somebody added others."""
-        for _, path, entry in self._marked(root):
+        for event, way, entry in _marked(root):
             array = entry.value.member("hooks") if entry.value.kind == "object" else None
             if array is None or len(array.value.items) < 2:
                 continue
             for item in array.value.items:
                 hook = command.read(_command(item.value))
-                if hook is not None and self.shape(hook).get("hooks") == [item.value.value]:
-                    yield [*path, entry.value, array.value], item
+                if hook is not None and self._as_written(event, hook).get("hooks") == [item.value.value]:
+                    yield [*way, entry.value, array.value], item
 
-    def _marked(self, root: Node) -> Iterator[tuple[str, list[Node], Item]]:
-        """Entries with a command that says it is of livememfs: event, the way to them, the entry."""
-        hooks = root.member("hooks")
-        if hooks is None or hooks.value.kind != "object":
-            return
-        for event in hooks.value.items:
-            for item in event.value.items if event.value.kind == "array" else ():
-                if command.is_marked(_commands(item)):
-                    yield event.key or "", [root, hooks.value, event.value], item
+
+def _marked(root: Node) -> Iterator[tuple[str, list[Node], Item]]:
+    """Entries with a command that says it is of livememfs: event, the way to them, the entry."""
+    hooks = root.member("hooks")
+    if hooks is None or hooks.value.kind != "object":
+        return
+    for event in hooks.value.items:
+        for item in event.value.items if event.value.kind == "array" else ():
+            if command.is_marked(_commands(item)):
+                yield event.key or "", [root, hooks.value, event.value], item
 
 
 def _commands(entry: Item) -> object:
@@ -182,60 +291,74 @@ def _commands(entry: Item) -> object:
 
 
 def _command(node: Node) -> object:
-    item = node.member("command") if node.kind == "object" else None
+    item = (node.member("command") or node.member("bash")) if node.kind == "object" else None
     return item.value.scalar if item is not None else None
 
 
 # --- MCP servers -------------------------------------------------------------------------------------------------
 
 
-class Servers(JsonPart):
-    """Our server among the MCP servers of one file; `space` is None when it is not wanted."""
+class Servers(Side):
+    """Our server among the MCP servers of one file.
 
-    def __init__(self, path: str, space: str | None) -> None:
-        super().__init__(path, wanted=space is not None)
-        self.space = space
+    :argv:  how it is started; None when it is not wanted
+    :named: what the servers are called in the file
+    :more:  what an entry has besides
+    """
 
-    def stands(self, text: str) -> bool:
-        if self.is_hollow(text):
-            return self.space is None
-        entry = self._entry(self.root(text))
-        return entry is not None and self.space is not None and entry[1].value.value == server(self.space)
+    def __init__(
+        self, argv: Sequence[str] | None, named: str = "mcpServers", more: Mapping[str, Any] | None = None
+    ) -> None:
+        self.wanted = argv is not None
+        self._argv, self._named, self._more = argv, named, dict(more or {})
 
-    def added(self, text: str) -> list[Segment]:
-        if self.space is None:
-            return []
-        root = self.root(text)
-        servers = root.member("mcpServers")
-        if servers is None:
-            return [members_added(text, root, {"mcpServers": {SERVER: server(self.space)}})]
-        if servers.value.kind != "object":
-            raise ValueError('its "mcpServers" is not an object')
-        if servers.value.member(SERVER) is not None:
-            raise ValueError(f'its "mcpServers" have a "{SERVER}" that was not written by this command')
-        return [members_added(text, servers.value, {SERVER: server(self.space)})]
+    def stands(self, root: Node) -> bool:
+        place = self._there(root)
+        if self._argv is None:
+            return place is None or not self._is_ours(place[1])
+        return place is not None and place[1].value.value == server(self._argv) | self._more
 
-    def removed(self, text: str) -> str:
-        entry = self._entry(self.root(text))
-        return without(text, *entry) if entry is not None and is_server(entry[1].value.value) else text
+    def wishes(self, root: Node) -> list[Wish]:
+        return [] if self._argv is None else [((self._named, SERVER), server(self._argv) | self._more, False)]
 
-    def remains(self, text: str, segments: Sequence[Segment]) -> str:
-        there = segments and self._entry(self.root(text)) is not None
-        return f'the MCP server "{SERVER}", which was changed since' if there else ""
+    def ours(self, root: Node) -> Iterator[Place]:
+        if (place := self._there(root)) is not None and self._is_ours(place[1]):
+            yield place
 
-    def _entry(self, root: Node) -> tuple[list[Node], Item] | None:
+    def remains(self, root: Node, segments: Sequence[Segment]) -> str:
+        inserted = any(f'"{SERVER}": {{' in segment.text for segment in segments)
+        return f'the MCP server "{SERVER}", which was changed since' if inserted and self._there(root) else ""
+
+    def _is_ours(self, item: Item) -> bool:
+        value = item.value.value
+        if not isinstance(value, dict) or any(value.get(name) != one for name, one in self._more.items()):
+            return False
+        return is_server({name: one for name, one in value.items() if name not in self._more})
+
+    def _there(self, root: Node) -> Place | None:
         """The way to our server and its member."""
-        servers = root.member("mcpServers")
+        servers = root.member(self._named)
         item = servers.value.member(SERVER) if servers is not None and servers.value.kind == "object" else None
         return ([root, servers.value], item) if servers is not None and item is not None else None
 
 
-def server(space: str) -> dict[str, Any]:
-    """How our MCP server is started."""
-    return {"command": "livememfs", "args": ["mcp", "--space", space]}
+def argv_of(value: Mapping[str, Any]) -> list[str]:
+    """How a server of ours is started."""
+    return [value["command"], *value["args"]]
+
+
+def server(argv: Sequence[str]) -> dict[str, Any]:
+    """How our MCP server is started, in the form most agents take."""
+    return {"command": argv[0], "args": list(argv[1:])}
 
 
 def is_server(value: Any) -> bool:
-    """Whether a server is started exactly as we write it, for whichever space."""
+    """Whether a server is started as we write it, or wrote it, for whichever space and installation."""
     arguments = value.get("args") if isinstance(value, dict) else None
-    return isinstance(arguments, list) and len(arguments) == 3 and value == server(arguments[2])
+    if not isinstance(arguments, list) or not all(isinstance(one, str) for one in [value.get("command"), *arguments]):
+        return False
+    argv = [value["command"], *arguments]
+    start = argv[:-3]
+    is_program = len(start) == 1 and PurePath(start[0]).name == SERVER
+    is_known = (is_program or start[1:] == ["-m", SERVER]) and argv[-3:-1] in (["mcp", "--space"], ["mcp", "--mount"])
+    return is_known and value == server(argv)

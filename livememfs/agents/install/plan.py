@@ -8,17 +8,17 @@ the planning. Blocking; any thread.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from livememfs.agents.install import command, disk, record, tools
+from livememfs.agents.install.command import Hook
 from livememfs.agents.install.disk import Change
 from livememfs.agents.install.jsontext import BOM
-from livememfs.agents.install.parts import Hooks, Part
+from livememfs.agents.install.parts import Part, Settings
 from livememfs.agents.install.record import FileRecord, Record
 from livememfs.agents.install.segments import decoded, digest, encoded, found_and_taken_out, inserted, taken_out
-from livememfs.agents.install.textparts import context_of
 from livememfs.agents.install.tools import Tool, Wanted
 from livememfs.errors import CannotInstall, UsageError
 
@@ -80,8 +80,8 @@ def installation(tool: Tool, project: Path, mount: Path, wanted: Wanted) -> Plan
         raise UsageError(f"the path {wanted.space!r} has characters that a hook's command cannot hold")
     old = record.find(tool, project)
     if wanted.context is None and old is not None and f"{old.mount}/{old.space}" == wanted.space:
-        wanted = replace(wanted, context=_context_there(project))
-    parts = tools.parts(tool, wanted, _spaces(tool, project, old))
+        wanted = replace(wanted, context=_context_there(tool, project))
+    parts = tools.parts(tool, wanted, _spaces(tool, project, old), home=wanted.user)
     planned = _all_planned(project, parts, old)
     changes = tuple(one.change for one in planned.values() if one.change is not None)
     made = [missing for change in changes for missing in disk.missing_directories(project, change.path)]
@@ -98,13 +98,14 @@ def installation(tool: Tool, project: Path, mount: Path, wanted: Wanted) -> Plan
     return Plan(project=project, changes=changes, filed=filed, left=_left(planned))
 
 
-def removal(tool: Tool, project: Path) -> Plan:
+def removal(tool: Tool, project: Path, *, home: bool = False) -> Plan:
     """What uninstalling changes: to the byte by the record, and by what can be recognised without one.
 
-    `project` is free of links. Raises CannotInstall.
+    `project` is free of links; `home`: it is the user's home, and what holds for all projects goes. Raises
+    CannotInstall.
     """
     old = record.find(tool, project)
-    planned = _all_planned(project, tools.parts(tool, None, _spaces(tool, project, old)), old)
+    planned = _all_planned(project, tools.parts(tool, None, _spaces(tool, project, old), home=home), old)
     files = tuple(one.filed for one in planned.values() if one.filed is not None)
     kept = replace(old, files=files) if old is not None and files else None
     return Plan(
@@ -116,9 +117,37 @@ def removal(tool: Tool, project: Path) -> Plan:
     )
 
 
-def spaces(tool: Tool, project: Path) -> set[str]:
-    """The paths of the spaces that an agent uses in a project, by the record and by the hooks there are."""
-    return _spaces(tool, project, record.find(tool, project))
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What of ours stands in an agent's files.
+
+    :hooks:  by their commands
+    :server: how its MCP server is started; empty without one
+    :unread: a file of which the agent reads nothing, and why; empty where it reads all
+    """
+
+    hooks: dict[str, Hook]
+    server: list[str]
+    unread: str
+
+
+def standing(tool: Tool, project: Path, *, home: bool = False) -> Standing:
+    """What of ours stands in an agent's files. A file that cannot be read has nothing."""
+    hooks: dict[str, Hook] = {}
+    server: list[str] = []
+    unread = ""
+    for part in tools.parts(tool, None, home=home):
+        try:
+            text = decoded(disk.read(disk.real_path(project, part.path)) or b"")
+            mine = {hook.command: hook for hook in part.hooks(text)}
+            started = part.server(text)
+            if (mine or started) and isinstance(part, Settings) and (why := part.unread(text)):
+                unread = f"{project / part.path}: {why}"
+        except (CannotInstall, ValueError):
+            continue  # whoever plans this file says so
+        hooks |= mine
+        server = started or server
+    return Standing(hooks=hooks, server=server, unread=unread)
 
 
 # --- one file ----------------------------------------------------------------------------------------------------
@@ -204,24 +233,14 @@ def _whole(part: Part, text: str) -> FileRecord:
 def _spaces(tool: Tool, project: Path, old: Record | None) -> set[str]:
     """The spaces that were installed for, by the record and by the hooks there are."""
     found = {f"{old.mount}/{old.space}"} if old is not None else set()
-    for part in tools.parts(tool, None):
-        if isinstance(part, Hooks):
-            found.update(_hooked(part, project))
-    return found
+    return found | {hook.space for hook in standing(tool, project).hooks.values()}
 
 
-def _hooked(part: Hooks, project: Path) -> Iterator[str]:
-    try:
-        data = disk.read(disk.real_path(project, part.path))
-        yield from part.spaces(decoded(data or b""))
-    except (CannotInstall, ValueError):
-        return  # whoever plans this file says so
-
-
-def _context_there(project: Path) -> str | None:
+def _context_there(tool: Tool, project: Path) -> str | None:
     """What the rule says that is there."""
-    data = disk.read(disk.real_path(project, tools.RULE))
-    return context_of(decoded(data)) if data is not None else None
+    rule = tools.AGENTS[tool].rule
+    data = disk.read(disk.real_path(project, rule.path)) if rule is not None else None
+    return decoded(data).removeprefix(rule.head) if rule is not None and data is not None else None
 
 
 # --- what comes of it --------------------------------------------------------------------------------------------

@@ -17,10 +17,7 @@ from typing import Any, Self
 import platformdirs
 
 from livememfs.agents.install.segments import Segment
-from livememfs.agents.install.textparts import rule_text
-from livememfs.agents.install.tools import RULE, Tool
-
-__all__ = ["FileRecord", "Record", "RuleFile", "find", "path_of", "rule_files", "rule_text"]
+from livememfs.agents.install.tools import AGENTS, Tool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,16 +83,22 @@ class Record:
 
 
 @dataclass(frozen=True)
-class RuleFile:
-    """A rule of Cursor that shows a space's context: the project it is in, and the space's name."""
+class ContextFile:
+    """A file in a project that shows a space's context to an agent.
+
+    :part: its path below the project
+    :head: what it begins with
+    """
 
     project: Path
     space: str
+    part: str
+    head: str
 
     @property
     def path(self) -> Path:
         """Where it was installed; a link may stand there by now."""
-        return self.project / RULE
+        return self.project / self.part
 
 
 def folder() -> Path:
@@ -114,18 +117,20 @@ def find(tool: Tool, project: Path) -> Record | None:
     return _read(path_of(tool, project))
 
 
-def rule_files(mountpoint: Path) -> list[RuleFile]:
-    """The rules that show spaces of this mount and are still there, by path.
+def context_files(mountpoint: Path) -> list[ContextFile]:
+    """The files that show spaces of this mount and are still there, by path.
 
-    Their text is `rule_text(context)`. One that its user removed is not listed, so that nobody writes it again; one
-    that cannot be looked at is, for whoever opens it hears why.
+    One that its user removed is not listed, so that nobody writes it again; one that cannot be looked at is, for
+    whoever opens it hears why.
     """
     found = [
-        RuleFile(Path(record.project), record.space)
-        for record in _all()
-        if record.tool == Tool.CURSOR and record.mount == str(mountpoint) and record.file(RULE) is not None
+        ContextFile(Path(record.project), record.space, rule.path, rule.head)
+        for record in records()
+        if record.mount == str(mountpoint)
+        and (rule := AGENTS[Tool(record.tool)].rule) is not None
+        and record.file(rule.path) is not None
     ]
-    return sorted((rule for rule in found if _may_be_there(rule.path)), key=lambda rule: rule.path)
+    return sorted((file for file in found if _may_be_there(file.path)), key=lambda file: file.path)
 
 
 def _may_be_there(path: Path) -> bool:
@@ -136,9 +141,10 @@ def _may_be_there(path: Path) -> bool:
         return True
 
 
-def _all() -> Iterator[Record]:
+def records() -> Iterator[Record]:
+    """All there are of agents that are known."""
     for path in sorted(folder().glob("*.json")):
-        if (record := _read(path)) is not None:
+        if (record := _read(path)) is not None and record.tool in list(Tool):
             yield record
 
 

@@ -1,25 +1,22 @@
-"""The parts that are no JSON: one line of a Markdown file, a table of a TOML file, and the rule that is all ours.
+"""The parts that are no JSON: a line of a Markdown file, a server in a TOML or YAML file, and files that are all ours.
 
 Pure.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
+
+from livememfs.agents.install.command import Hook, read
+from livememfs.agents.install.jsontext import scan
 from livememfs.agents.install.parts import SERVER, Part, is_server, server
 from livememfs.agents.install.segments import Segment, newline_of
-
-RULE_HEAD = """\
----
-description: What livememfs remembers about this project
-alwaysApply: true
----
-"""
-"""What each rule of ours begins with, and is told from others by."""
 
 
 class Line(Part):
@@ -62,43 +59,35 @@ class Line(Part):
         return line == self.line or self.known.fullmatch(line) is not None
 
 
-class Table(Part):
-    """Our server among the MCP servers of a TOML file; `space` is None when it is not wanted."""
+class Block(Part):
+    """Our server among the servers of a file that is not JSON.
 
-    _OURS = re.compile(
-        rf'(?:(?<=\n)\r?\n)?(?:(?<=\n)|\A)\[mcp_servers\.{SERVER}\]\r?\ncommand = "livememfs"\r?\n'
-        r'args = \["mcp", "--space", "[^"\n]*"\](?:\r?\n|\Z)'
-    )
+    :argv: how it is started; None when it is not wanted
+    """
 
-    def __init__(self, path: str, space: str | None) -> None:
-        super().__init__(path, wanted=space is not None)
-        self.space = space
+    _OURS: re.Pattern[str]
+
+    def __init__(self, path: str, argv: Sequence[str] | None) -> None:
+        super().__init__(path, wanted=argv is not None)
+        self.argv = argv
 
     def may_cut(self, before: str, after: str) -> bool:
         try:
-            return is_server(_entry(before)) and _entry(after) is None
+            return self.is_ours(self.entry(before)) and self.entry(after) is None
         except ValueError:
             return False
 
     def stands(self, text: str) -> bool:
-        return self.space is not None and _entry(text) == server(self.space)
+        return self.argv is not None and self.entry(text) == self.value(self.argv)
 
     def added(self, text: str) -> list[Segment]:
-        if self.space is None:
+        if self.argv is None:
             return []
-        if _entry(text) is not None:
-            raise ValueError(f"its mcp_servers have a {SERVER} that was not written by this command")
-        newline = newline_of(text)
-        lines = [f"[mcp_servers.{SERVER}]", 'command = "livememfs"', f'args = ["mcp", "--space", "{self.space}"]']
-        block = newline.join(lines)
-        if not text:
-            segment = Segment(0, ((True, block + newline),))
-        elif text.endswith("\n"):
-            segment = Segment(len(text), ((True, newline + block + newline),))
-        else:
-            segment = Segment(len(text), ((True, newline + newline + block),))
-        if not self.may_cut(text + segment.text, text):
-            raise ValueError("its mcp_servers are written in one line, to which no table can be added")
+        if self.entry(text) is not None:
+            raise ValueError(f"it has a server {SERVER} that was not written by this command")
+        segment = self.segment(text, self.argv)
+        if not self.may_cut(text[: segment.at] + segment.text + text[segment.at :], text):
+            raise ValueError(f"its servers are written in one line, or indented so that {SERVER} cannot be added")
         return [segment]
 
     def removed(self, text: str) -> str:
@@ -106,45 +95,140 @@ class Table(Part):
         return without if self.may_cut(text, without) else text
 
     def remains(self, text: str, segments: Sequence[Segment]) -> str:
-        there = segments and _entry(text) is not None
+        there = segments and self.entry(text) is not None
         return f"the MCP server {SERVER}, which was changed since" if there else ""
+
+    def server(self, text: str) -> list[str]:
+        value = self.entry(text) if text else None
+        return [value.get("command") or value["cmd"], *value["args"]] if value and self.is_ours(value) else []
+
+    def entry(self, text: str) -> Any:
+        """Our server as the file has it, None when it has none."""
+        raise NotImplementedError  # each kind of file has its own
+
+    def value(self, argv: Sequence[str]) -> dict[str, Any]:
+        """How the file is to have it."""
+        raise NotImplementedError
+
+    def is_ours(self, value: Any) -> bool:
+        """Whether it is as we write it, or wrote it."""
+        raise NotImplementedError
+
+    def segment(self, text: str, argv: Sequence[str]) -> Segment:
+        """The insertion that adds it."""
+        raise NotImplementedError
+
+
+class Table(Block):
+    """Our server in the TOML of Codex."""
+
+    _OURS = re.compile(
+        rf'(?:(?<=\n)\r?\n)?(?:(?<=\n)|\A)\[mcp_servers\.{SERVER}\]\r?\ncommand = "[^\n]*"\r?\n'
+        r"args = \[[^\n]*\](?:\r?\n|\Z)"
+    )
+
+    def entry(self, text: str) -> Any:
+        servers = _toml(text).get("mcp_servers")
+        if servers is not None and not isinstance(servers, dict):
+            raise ValueError("its mcp_servers are not a table")
+        return (servers or {}).get(SERVER)
+
+    def value(self, argv: Sequence[str]) -> dict[str, Any]:
+        return server(argv)
+
+    def is_ours(self, value: Any) -> bool:
+        return is_server(value)
+
+    def segment(self, text: str, argv: Sequence[str]) -> Segment:
+        newline, wanted = newline_of(text), server(argv)
+        lines = [f"[mcp_servers.{SERVER}]", *(f"{name} = {_quoted(value)}" for name, value in wanted.items())]
+        block = newline.join(lines)
+        if not text:
+            return Segment(0, ((True, block + newline),))
+        if text.endswith("\n"):
+            return Segment(len(text), ((True, newline + block + newline),))
+        return Segment(len(text), ((True, newline + newline + block),))
+
+
+class Extension(Block):
+    """Our server in the YAML of Goose, which calls such things extensions."""
+
+    _OURS = re.compile(rf"(?:(?<=\n)|\A)  {SERVER}:\r?\n(?:    [^\n]*(?:\n|\Z))+")
+    _TOP = re.compile(r"^extensions:[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+
+    def entry(self, text: str) -> Any:
+        try:
+            value = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as error:
+            raise ValueError(f"it is not YAML: {error}") from None
+        extensions = (value or {}).get("extensions") if isinstance(value, dict) or value is None else value
+        if extensions is not None and not isinstance(extensions, dict):
+            raise ValueError("it has no extensions by name")
+        return (extensions or {}).get(SERVER)
+
+    def value(self, argv: Sequence[str]) -> dict[str, Any]:
+        more = {"enabled": True, "type": "stdio", "name": SERVER, "timeout": 60}
+        return {**more, "cmd": argv[0], "args": list(argv[1:])}
+
+    def is_ours(self, value: Any) -> bool:
+        if not isinstance(value, dict) or not is_server({"command": value.get("cmd"), "args": value.get("args")}):
+            return False
+        return value == self.value([value["cmd"], *value["args"]])
+
+    def segment(self, text: str, argv: Sequence[str]) -> Segment:
+        newline = newline_of(text)
+        lines = [f"  {SERVER}:", *(f"    {name}: {_quoted(value)}" for name, value in self.value(argv).items())]
+        block = newline.join(lines) + newline
+        if (top := self._TOP.search(text)) is not None:
+            return Segment(top.end(), ((True, block),))
+        if re.search(r"^\S*extensions\S*[ \t]*:", text, re.MULTILINE):
+            raise ValueError("its extensions are written in one line, to which none can be added")
+        start = "" if not text or text.endswith("\n") else newline
+        return Segment(len(text), ((True, f"{start}extensions:{newline}{block}"),))
 
 
 class Rule(Part):
-    """A rule of Cursor that is all ours, whatever it says by now.
+    """A file that is all ours, whatever it says by now: what `context.md` says, kept by the mount.
 
-    :text: what it is to say; None when it is not wanted
+    :head: what it begins with, and is told from others by
+    :text: what it is to say behind that; None when it is not wanted
     """
 
     is_whole = True
 
-    def __init__(self, path: str, text: str | None) -> None:
+    def __init__(self, path: str, head: str, text: str | None) -> None:
         super().__init__(path, wanted=text is not None)
-        self.text = text
+        self.head, self.text = head, text
 
     def stands(self, text: str) -> bool:
-        return text == self.text
+        return self.text is not None and text == self.head + self.text
 
     def added(self, text: str) -> list[Segment]:
         if text:
-            raise ValueError("a rule of that name is there that was not written by this command")
-        return [] if self.text is None else [Segment(0, ((True, self.text),))]
+            raise ValueError("a file of that name is there that was not written by this command")
+        return [] if self.text is None else [Segment(0, ((True, self.head + self.text),))]
 
     def removed(self, text: str) -> str:
-        return "" if context_of(text) is not None else text
+        return "" if text.startswith(self.head) else text
 
     def remains(self, text: str, segments: Sequence[Segment]) -> str:
         return ""
 
 
-def rule_text(context: str) -> str:
-    """The rule that puts `context` before the model in each conversation."""
-    return RULE_HEAD + context
+class Plugin(Rule):
+    """A program that is all ours: its hooks and its server stand in it as JSON, each on lines of its own."""
+
+    def hooks(self, text: str) -> list[Hook]:
+        return [hook for line in _values(text, "HOOKS").values() if (hook := read(line)) is not None]
+
+    def server(self, text: str) -> list[str]:
+        return list(_values(text, "SERVER"))
 
 
-def context_of(rule: str) -> str | None:
-    """What a rule of ours puts before the model; None for one that is not ours."""
-    return rule.removeprefix(RULE_HEAD) if rule.startswith(RULE_HEAD) else None
+def _values(text: str, name: str) -> Any:
+    """What a constant of a program of ours holds; nothing for one that cannot be told."""
+    found = re.search(rf"^const {name} = (.+?)\n(?=const |\n)", text, re.MULTILINE | re.DOTALL)
+    return (scan(found[1]).value if found is not None else None) or {}
 
 
 def _lines(text: str) -> list[str]:
@@ -159,9 +243,6 @@ def _toml(text: str) -> dict[str, Any]:
         raise ValueError(f"it is not TOML: {error}") from None
 
 
-def _entry(text: str) -> Any:
-    """Our server as the file has it, None when it has none."""
-    servers = _toml(text).get("mcp_servers")
-    if servers is not None and not isinstance(servers, dict):
-        raise ValueError("its mcp_servers are not a table")
-    return (servers or {}).get(SERVER)
+def _quoted(value: Any) -> str:
+    """A value as TOML and YAML take it on one line."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,47 +1,41 @@
-"""The three agents: which files of a project each reads, and what is put there.
+"""From the table of agents to the files of one: what is to stand in each, and what of ours is taken out of it.
 
-Owns the tables. Event names are each agent's own; the files below `.hooks` are called the same. Pure.
+Owns what an installation is to do, and what earlier versions put where. Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
-from livememfs.agents.install.command import Hook
-from livememfs.agents.install.parts import Hooks, Part, Servers
-from livememfs.agents.install.textparts import Line, Rule, Table, rule_text
+from livememfs.agents.install.command import MACHINE, Hook, memory_off
+from livememfs.agents.install.parts import Hooks, Part, Servers, Settings
+from livememfs.agents.install.plugin import PLUGIN_HEAD, plugin_text
+from livememfs.agents.install.table import AGENTS, Agent, Event, Tool
+from livememfs.agents.install.textparts import Line, Plugin, Rule
+from livememfs.errors import UsageError
 
-TIMEOUT = 10
-"""Seconds after which Claude Code and Codex end a hook."""
-RULE = ".cursor/rules/livememfs-context.mdc"
+__all__ = ["AGENTS", "Tool", "Wanted", "parts"]
 
-
-class Tool(StrEnum):
-    """The agents there are hooks for."""
-
-    CLAUDE_CODE = "claude-code"
-    CURSOR = "cursor"
-    CODEX = "codex"
+FORMER_TIMEOUT = 10
+NOTHING_YET = "Nothing yet: no mount has written this file.\n"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What an installation is to do.
 
-    :space:   the absolute path of the space in its mount
+    :space:   the absolute path of the space in its mount; of `.livememfs` there: the space of whichever project
     :shared:  hooks of Claude Code go into the settings that are committed
-    :mcp:     the MCP server as well
+    :server:  how the MCP server is started, up to `mcp`; None: without it
     :context: what `context.md` says; None when it cannot be read
     """
 
     space: str
     shared: bool = False
-    mcp: bool = False
+    server: Sequence[str] | None = None
     context: str | None = None
 
     @property
@@ -49,93 +43,124 @@ class Wanted:
         """The space's name."""
         return self.space.rpartition("/")[2]
 
+    @property
+    def user(self) -> bool:
+        """Whether it is for all projects of the user."""
+        return self.name == MACHINE
 
-CLAUDE_MATCHERS: Mapping[str, str | None] = MappingProxyType(
-    {"SessionStart": None, "UserPromptSubmit": None, "PreToolUse": "Read", "PostToolUse": "*", "Stop": None}
-)
-CODEX_MATCHERS: Mapping[str, str | None] = MappingProxyType(
-    {"SessionStart": None, "UserPromptSubmit": None, "PostToolUse": None, "Stop": None}
-)
-CURSOR_EVENTS = ("beforeSubmitPrompt", "afterShellExecution", "afterMCPExecution", "afterFileEdit", "stop")
+    @property
+    def argv(self) -> list[str] | None:
+        """How the MCP server is started."""
+        if self.server is None:
+            return None
+        where = ["--mount", self.space.removesuffix(f"/{MACHINE}")] if self.user else ["--space", self.space]
+        return [*self.server, "mcp", *where]
 
 
-def parts(tool: Tool, wanted: Wanted | None, spaces: Collection[str] = ()) -> list[Part]:
+# --- the parts ---------------------------------------------------------------------------------------------------
+
+
+def parts(tool: Tool, wanted: Wanted | None, spaces: Collection[str] = (), *, home: bool = False) -> list[Part]:
     """What each file of a project is to hold, the wanted ones first; without `wanted`, nothing of ours.
 
+    UsageError for what an agent has no place for.
+
     :spaces: further spaces, as absolute paths, whose lines in CLAUDE.md count as ours
+    :home:   it is the user's home, and all their projects are meant
     """
-    if tool is Tool.CLAUDE_CODE:
-        found = _claude_code(wanted, spaces)
-    else:
-        found = _cursor(wanted) if tool is Tool.CURSOR else _codex(wanted)
+    agent = AGENTS[tool]
+    if wanted is not None:
+        _check(tool, agent, wanted, home=home)
+    found = [*_settings(tool, agent, wanted, home=home), *_texts(agent, wanted, home=home)]
+    if not home:
+        found += _formerly(tool, spaces, {part.path for part in found})
     return sorted(found, key=lambda part: not part.wanted)
 
 
-def _claude_code(wanted: Wanted | None, spaces: Collection[str]) -> list[Part]:
-    local = wanted if wanted is not None and not wanted.shared else None
-    shared = wanted if wanted is not None and wanted.shared else None
-    known = "|".join(re.escape(_import(space)) for space in spaces) or "(?!)"
-    return [
-        _hooks(".claude/settings.local.json", local, CLAUDE_MATCHERS, _nested(CLAUDE_MATCHERS)),
-        _hooks(".claude/settings.json", shared, CLAUDE_MATCHERS, _nested(CLAUDE_MATCHERS)),
-        Line("CLAUDE.md", _import(wanted.space) if wanted else None, re.compile(known), _TOLD),
-        Servers(".mcp.json", _served(wanted)),
-    ]
+def _check(tool: Tool, agent: Agent, wanted: Wanted, *, home: bool) -> None:
+    place = agent.servers.home if home else agent.servers.path
+    if wanted.server is not None and agent.plugin is None and not place:
+        raise UsageError(f"{tool} has MCP servers for all projects alone: livememfs install {tool} --user --mcp")
+    if home and wanted.server is None and agent.hooks is None and agent.plugin is None:
+        raise UsageError(f"{tool} takes an MCP server for all projects and nothing else: add --mcp")
 
 
-def _cursor(wanted: Wanted | None) -> list[Part]:
-    text = rule_text(f"{_told(wanted.space)}\n" if wanted.context is None else wanted.context) if wanted else None
-    return [
-        _hooks(".cursor/hooks.json", wanted, CURSOR_EVENTS, lambda hook: {"command": hook.command}, version=True),
-        Rule(RULE, text),
-        Servers(".cursor/mcp.json", _served(wanted)),
-    ]
+def _settings(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
+    """The JSON files, each with all that is ours in it."""
+    sides: dict[str, list[Hooks | Servers]] = {}
+    if agent.hooks is not None:
+        shared = wanted is not None and wanted.shared
+        for path in (agent.hooks.home,) if home else (agent.hooks.path, *_shared(tool)):
+            is_place = home or (path != agent.hooks.path) == shared
+            sides.setdefault(path, []).append(_hooks(tool, agent, wanted if is_place else None, home=home))
+    servers, place = agent.servers, agent.servers.home if home else agent.servers.path
+    argv = wanted.argv if wanted is not None else None
+    if place and servers.kind is None:
+        sides.setdefault(place, []).append(Servers(argv, servers.named, servers.more))
+    found: list[Part] = [Settings(path, *ours, strict=agent.strict) for path, ours in sides.items()]
+    return [*found, servers.kind(place, argv)] if place and servers.kind is not None else found
 
 
-def _codex(wanted: Wanted | None) -> list[Part]:
-    return [
-        _hooks(".codex/hooks.json", wanted, CODEX_MATCHERS, _nested(CODEX_MATCHERS)),
-        Line("AGENTS.md", _told(wanted.space) if wanted else None, _TOLD, _IMPORTED),
-        Table(".codex/config.toml", _served(wanted)),
-    ]
+def _shared(tool: Tool) -> tuple[str, ...]:
+    """The settings of Claude Code that are committed."""
+    return (".claude/settings.json",) if tool is Tool.CLAUDE_CODE else ()
 
 
-def _hooks(
-    path: str, wanted: Wanted | None, events: Collection[str], shape: Callable[[Hook], Any], *, version: bool = False
-) -> Hooks:
-    entries = {event: shape(Hook(wanted.space, event)) for event in events} if wanted is not None else {}
-    return Hooks(path, entries, shape, version=version)
+def _hooks(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> Hooks:
+    assert agent.hooks is not None  # whoever asks has looked
+    file = agent.hooks
+    tells = file.tells and (home or agent.rule is None)
+    hooks: dict[str, Hook] = {}
+    for name, event in file.events.items() if wanted is not None else ():
+        if wanted is not None and (tells or not event.starts):
+            off = memory_off(wanted.space) if event.starts and file.warns else ""
+            hooks[name] = Hook(wanted.space, f"{tool.short}.{name}", off)
+    return Hooks(
+        hooks,
+        lambda name, hook: file.shape(file.events.get(name, Event()), hook.command),
+        lambda name, hook: _former_shape(tool, name, hook.command),
+        version=file.version,
+    )
 
 
-def _nested(matchers: Mapping[str, str | None]) -> Callable[[Hook], Any]:
-    """How Claude Code and Codex write a hook."""
-
-    def shape(hook: Hook) -> dict[str, Any]:
-        matcher = matchers.get(hook.event)
-        run = {"type": "command", "command": hook.command, "timeout": TIMEOUT}
-        return {**({} if matcher is None else {"matcher": matcher}), "hooks": [run]}
-
-    return shape
+def _former_shape(tool: Tool, name: str, command: str) -> dict[str, Any]:
+    """As version 0.1 wrote it."""
+    if tool is Tool.CURSOR:
+        return {"command": command}
+    matcher = {"PreToolUse": "Read", "PostToolUse": "*"}.get(name) if tool is Tool.CLAUDE_CODE else None
+    run = {"type": "command", "command": command, "timeout": FORMER_TIMEOUT}
+    return {**({} if matcher is None else {"matcher": matcher}), "hooks": [run]}
 
 
-def _served(wanted: Wanted | None) -> str | None:
-    return wanted.name if wanted is not None and wanted.mcp else None
+def _texts(agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
+    """Files and lines that are no settings."""
+    found: list[Part] = []
+    if agent.rule is not None and not home:
+        text = None if wanted is None else wanted.context or NOTHING_YET
+        found.append(Rule(agent.rule.path, agent.rule.head, text))
+        if agent.rule.line is not None:
+            path, line = agent.rule.line
+            found.append(Line(path, line if wanted else None, re.compile(re.escape(line)), re.compile("(?!)")))
+    if agent.plugin is not None:
+        plugin = plugin_text(wanted.space, wanted.argv) if wanted is not None else None
+        found.append(Plugin(agent.plugin[home], PLUGIN_HEAD, plugin))
+    return found
+
+
+def _formerly(tool: Tool, spaces: Collection[str], taken: Collection[str]) -> list[Part]:
+    """Lines that version 0.1 wrote, and that are taken out now: what is known came twice."""
+    imports = "|".join(re.escape(_import(space)) for space in spaces) or "(?!)"
+    lines = {
+        Tool.CLAUDE_CODE: Line("CLAUDE.md", None, re.compile(imports), _TOLD),
+        Tool.CODEX: Line("AGENTS.md", None, _TOLD, _IMPORTED),
+    }
+    return [line for agent, line in lines.items() if agent is tool and line.path not in taken]
 
 
 def _import(space: str) -> str:
-    """A line that Claude Code replaces by the file; a blank in the path needs a backslash there."""
+    """A line that Claude Code replaces by the file; a blank in the path has a backslash there."""
     return "@" + f"{space}/context.md".replace(" ", "\\ ")
 
 
-def _told(space: str) -> str:
-    """A line for agents that have no imports."""
-    return f"What is known about this project: read {space}/context.md before you start."
-
-
-def _like(line: str) -> re.Pattern[str]:
-    """Such lines for whichever space; `|` stands in its place."""
-    before, after = (re.escape(part) for part in line.split("|"))
-    return re.compile(f"{before}/.+{after}")
-
-
-_TOLD, _IMPORTED = _like(_told("|")), _like(_import("|"))
+_TOLD = re.compile(r"What is known about this project: read /.+/context\.md before you start\.")
+_IMPORTED = re.compile(r"@/.+/context\.md")

@@ -1,4 +1,4 @@
-"""What is around: mounts that no daemon answers for, and agents whose hooks lead to nothing.
+"""What is around: mounts that no daemon answers for, and what agents have of them.
 
 Owns what is made of the answers; nobody waits for a mount long, since a daemon may hang. Refuses the network. Trio
 thread only.
@@ -11,12 +11,9 @@ from pathlib import Path
 
 import trio
 
-from livememfs.agents.install import plan
-from livememfs.agents.install.tools import Tool
 from livememfs.cli import mounts
-from livememfs.cli.checks import Check
+from livememfs.cli.checks import Check, agents
 from livememfs.fuse.mounted import ask
-from livememfs.records import keys
 
 
 async def checks(project: Path) -> list[Check]:
@@ -25,7 +22,7 @@ async def checks(project: Path) -> list[Check]:
     # The user's own first: others' are for others to clear away.
     known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
     state = {path: await _state(path) for path in known}
-    return [_mounts(state), await _hooks(project, [path for path, one in state.items() if not one])]
+    return [_mounts(state), *await agents.checks(project, [path for path, one in state.items() if not one])]
 
 
 # --- mounts ------------------------------------------------------------------------------------------------------
@@ -56,32 +53,3 @@ def _mounts(state: dict[str, str]) -> Check:
 
 def _reason(record: mounts.Record) -> str:
     return f": {record.problem}" if record.problem else ""
-
-
-# --- agents ------------------------------------------------------------------------------------------------------
-
-
-async def _hooks(project: Path, answering: list[str]) -> Check:
-    """Whether the spaces are there that the agents of this project write to."""
-    used = {tool: spaces for tool in Tool if (spaces := plan.spaces(tool, project))}
-    if not used:
-        return Check("hooks", "ok", f"none in {project}")
-    for tool, spaces in used.items():
-        for space in sorted(spaces):
-            found = await _space(tool, Path(space), answering)
-            if found is not None:
-                return found
-    return Check("hooks", "ok", "; ".join(f"{tool} uses {', '.join(sorted(spaces))}" for tool, spaces in used.items()))
-
-
-async def _space(tool: Tool, space: Path, answering: list[str]) -> Check | None:
-    """What keeps the hooks of an agent from a space; None when nothing does."""
-    mount, undo = space.parent, f"take the hooks out: livememfs uninstall {tool}"
-    if str(mount) not in answering:
-        advice = f"mount there (livememfs mount {mount}), or {undo}"
-        return Check("hooks", "warn", f"{tool} writes to {space}, where nothing is mounted", advice)
-    answer = await trio.to_thread.run_sync(ask, mount, space / keys.META)
-    if answer is not None and answer.errno == 0:
-        return None
-    advice = f"make it (mkdir {space}), or name another one (livememfs install {tool} --space SPACE), or {undo}"
-    return Check("hooks", "warn", f"{tool} writes to {space}, and there is no such space", advice)

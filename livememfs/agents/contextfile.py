@@ -1,9 +1,9 @@
-"""The rule files of Cursor, which cannot import: a mount writes what `context.md` says into those that are installed.
+"""The files in which agents without hooks find what is known: a mount writes what `context.md` says into them.
 
-Owns when that is done: a while after something changed in a space, and once when a mount begins. Only files that
-`livememfs install cursor` has made are touched, only below their project, and only while they are there and begin as
-rules of ours do. A file on a disk that does not answer must not end the mount. Trio thread only; files are written in
-a thread.
+They are real files of a project, so that no agent and no editor waits for a mount that hangs. Owns when they are
+written: a while after something changed in a space, and once when a mount begins. Only files that `livememfs install`
+has made are touched, only below their project, and only while they are there and begin as ours do. A file on a disk
+that does not answer must not end the mount. Trio thread only; files are written in a thread.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs.agents.install import disk
-from livememfs.agents.install.record import RuleFile, rule_files, rule_text
-from livememfs.agents.install.segments import decoded
-from livememfs.agents.install.textparts import context_of
-from livememfs.agents.install.tools import RULE
+from livememfs.agents.install.record import ContextFile, context_files
+from livememfs.agents.install.segments import encoded
 from livememfs.errors import CannotInstall, LiveMemError
 from livememfs.records import keys
 
@@ -30,8 +28,8 @@ LATER_SECONDS = 2.0
 _TOLD = frozenset({"observation", "session", "memory"})
 
 
-class RuleFiles:
-    """The rule files that show spaces of one mount. `page(space)` is `context.md`; `failed(path, error)` hears why one
+class ContextFiles:
+    """The files that show spaces of one mount. `page(space)` is `context.md`; `failed(path, error)` hears why one
     could not be written, once until it can be or the reason is another.
     """
 
@@ -41,7 +39,7 @@ class RuleFiles:
         page: Callable[[str], Awaitable[str]],
         failed: Callable[[str, LiveMemError], None] = lambda *_: None,
         *,
-        installed: Callable[[Path], list[RuleFile]] = rule_files,
+        installed: Callable[[Path], list[ContextFile]] = context_files,
     ) -> None:
         self._mountpoint, self._page, self._failed, self._installed = mountpoint, page, failed, installed
         self._changed: set[str] = set()
@@ -70,7 +68,7 @@ class RuleFiles:
         for file in await trio.to_thread.run_sync(self._installed, self._mountpoint):
             if spaces is not None and file.space not in spaces:
                 continue
-            text = rule_text(await self._page(file.space)).encode()
+            text = encoded(file.head + await self._page(file.space))
             try:
                 self._counts["written"] += await trio.to_thread.run_sync(_written, file, text)
             except CannotInstall as error:
@@ -90,17 +88,17 @@ class RuleFiles:
         return dict(self._counts)
 
 
-def _written(file: RuleFile, text: bytes) -> bool:
+def _written(file: ContextFile, text: bytes) -> bool:
     """Have a file say this, if it is there; whether it said something else.
 
     CannotInstall, also for what is no rule of ours: a link that came with a commit may lead to any file of the user's.
     """
-    path = disk.real_path(file.project, RULE)
+    path = disk.real_path(file.project, file.part)
     before = disk.read(path)
     if before is None or before == text:
         return False
-    if context_of(decoded(before)) is None:
-        raise CannotInstall(path=file.path, detail="it is not the rule that was installed", advice="install it again")
+    if not before.startswith(encoded(file.head)):
+        raise CannotInstall(path=file.path, detail="it is not the file that was installed", advice="install it again")
     try:
         disk.carry_out([disk.Change(path=path, before=before, after=text)])
     except OSError as error:  # a disk that went away meanwhile

@@ -1,4 +1,4 @@
-"""Cursor's rule files: kept up to date by the mount, touched only where they were installed and still are."""
+"""Files that show a space's context: kept up to date by the mount, and only where they were installed and still are."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from livememfs.agents.install.record import RuleFile, rule_text
-from livememfs.agents.install.tools import RULE
-from livememfs.agents.rulefile import RuleFiles
+from livememfs.agents.contextfile import ContextFiles
+from livememfs.agents.install.record import ContextFile
+from livememfs.agents.install.table import CURSOR_HEAD
 from livememfs.cache.changes import Change
 from livememfs.errors import LiveMemError
 from livememfs.testing import virtual
 
+RULE = ".cursor/rules/livememfs-context.mdc"
 OBSERVED = Change("alpha/observations/20260101T000000_change_00000001.md", "put", "e", "local")
 
 
@@ -23,11 +24,11 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.file = folder / RULE
         self.file.parent.mkdir(parents=True)
-        self.installed = [RuleFile(folder, "alpha")]
+        self.installed = [ContextFile(folder, "alpha", RULE, CURSOR_HEAD)]
         self.text = "the first"
         self.failures: list[tuple[str, LiveMemError]] = []
         self.asked: list[str] = []
-        self.rules = RuleFiles(
+        self.rules = ContextFiles(
             Path("/mnt"),
             self.page,
             lambda path, error: self.failures.append((path, error)),
@@ -51,16 +52,16 @@ class World:
 
 def test_a_rule_is_brought_up_to_date_when_the_mount_begins_and_a_while_after_a_change(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.file.write_text(rule_text("old"))
+    world.file.write_text(CURSOR_HEAD + "old")
     world.file.chmod(0o600)
 
     async def main() -> None:
-        assert world.file.read_text() == rule_text("the first")
+        assert world.file.read_text() == (CURSOR_HEAD + "the first")
         world.text = "the second"
         world.rules.heard(OBSERVED)
         world.rules.heard(OBSERVED)
         await trio.sleep(10)
-        assert world.file.read_text() == rule_text("the second")
+        assert world.file.read_text() == (CURSOR_HEAD + "the second")
 
     world.run(main)
     assert world.asked == ["alpha", "alpha"]  # changes that come together are one
@@ -70,7 +71,7 @@ def test_a_rule_is_brought_up_to_date_when_the_mount_begins_and_a_while_after_a_
 
 def test_what_concerns_no_context_asks_nobody(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.file.write_text(rule_text("old"))
+    world.file.write_text(CURSOR_HEAD + "old")
 
     async def main() -> None:
         world.rules.heard(Change("alpha/bank/progress.md", "put", "e", "local"))
@@ -94,7 +95,7 @@ def test_a_file_that_its_user_removed_is_not_made_again(tmp_path: Path) -> None:
 
 def test_the_same_bytes_are_not_written_again(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.file.write_text(rule_text("the first"))
+    world.file.write_text(CURSOR_HEAD + "the first")
 
     async def main() -> None:
         world.rules.heard(OBSERVED)
@@ -106,7 +107,7 @@ def test_the_same_bytes_are_not_written_again(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
     world = World(tmp_path)
-    world.file.write_text(rule_text("old"))
+    world.file.write_text(CURSOR_HEAD + "old")
     world.file.chmod(0o400)
 
     async def main() -> None:
@@ -116,16 +117,16 @@ def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path)
 
     world.run(main)
     assert [path for path, _ in world.failures] == [str(world.file)]
-    assert world.file.read_text() == rule_text("the first")
+    assert world.file.read_text() == (CURSOR_HEAD + "the first")
 
 
 def test_a_project_on_a_dead_disk_is_told_once_and_holds_up_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path / "alive")
-    world.file.write_text(rule_text("old"))
+    world.file.write_text(CURSOR_HEAD + "old")
     dead = tmp_path / "dead"
-    world.installed.insert(0, RuleFile(dead, "alpha"))
+    world.installed.insert(0, ContextFile(dead, "alpha", RULE, CURSOR_HEAD))
     stat = Path.stat
 
     def lost(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -139,7 +140,7 @@ def test_a_project_on_a_dead_disk_is_told_once_and_holds_up_no_other(
         world.text = "the second"
         world.rules.heard(OBSERVED)
         await trio.sleep(10)
-        assert world.file.read_text() == rule_text("the second")
+        assert world.file.read_text() == (CURSOR_HEAD + "the second")
 
     world.run(main)
     assert [path for path, _ in world.failures] == [str(dead / RULE)]
@@ -150,7 +151,7 @@ def test_a_disk_that_dies_while_a_file_is_written_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path)
-    world.file.write_text(rule_text("old"))
+    world.file.write_text(CURSOR_HEAD + "old")
 
     def lost(_: Path) -> bool:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
@@ -170,7 +171,7 @@ def test_a_link_in_place_of_the_rule_leads_to_no_file_of_somebody_elses(tmp_path
     """As a commit may bring one, into the home directory or to another file of the project."""
     world = World(tmp_path / "project")
     outside, inside = tmp_path / "precious.conf", tmp_path / "project/README.md"
-    outside.write_text(rule_text("like a rule, and outside"))
+    outside.write_text(CURSOR_HEAD + "like a rule, and outside")
     inside.write_text("Host work")
     world.file.symlink_to(outside)
 
@@ -181,7 +182,7 @@ def test_a_link_in_place_of_the_rule_leads_to_no_file_of_somebody_elses(tmp_path
         await trio.sleep(10)
 
     world.run(main)
-    assert outside.read_text() == rule_text("like a rule, and outside")
+    assert outside.read_text() == (CURSOR_HEAD + "like a rule, and outside")
     assert inside.read_text() == "Host work"
     assert [str(error).partition(": ")[2][:9] for _, error in world.failures] == ["a link le", "it is not"]
 

@@ -1,0 +1,83 @@
+"""The plugin of opencode, which has no files of settings for hooks: what it tells, and what it is told.
+
+Owns the JavaScript. It speaks as Claude Code's hooks do and runs the same line of shell, so that it waits no longer
+than a hook does; what is known comes behind the system prompt. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from livememfs.agents.install.command import Hook
+
+PLUGIN_HEAD = "// livememfs: memory for opencode, written by `livememfs install opencode`\n"
+"""What the plugin begins with, and is told from others by."""
+EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
+_BODY = """\
+import { spawn } from "node:child_process"
+
+const HOOKS = %(hooks)s
+const SERVER = %(server)s
+const TOOLS = { bash: "Bash", edit: "Edit", read: "Read", write: "Write" }
+
+const run = (event, session_id, cwd, fields) =>
+  new Promise((resolve) => {
+    const hook = spawn("sh", ["-c", HOOKS[event]], { stdio: ["pipe", "pipe", "ignore"] })
+    let said = ""
+    hook.stdout.on("data", (part) => (said += part))
+    hook.stdin.on("error", () => {})
+    hook.on("error", () => resolve(""))
+    hook.on("exit", () => setTimeout(resolve, 20, ""))
+    hook.stdout.on("end", () => {
+      try {
+        resolve(JSON.parse(said).hookSpecificOutput?.additionalContext ?? "")
+      } catch {
+        resolve("")
+      }
+    })
+    hook.stdin.end(JSON.stringify({ session_id, cwd, hook_event_name: event, ...fields }))
+  })
+
+export const Livememfs = async ({ client, directory }) => {
+  const begun = new Map()
+  const told = new Map()
+  const lastWords = async (id) => {
+    const found = await client.session.messages({ path: { id } }).catch(() => undefined)
+    const last = found?.data?.findLast((one) => one.info.role === "assistant")
+    return last?.parts.filter((one) => one.type === "text").map((one) => one.text).join("\\n") ?? ""
+  }
+  return {
+    config: async (config) => {
+      if (SERVER) config.mcp = { livememfs: { type: "local", command: SERVER, enabled: true }, ...config.mcp }
+    },
+    "chat.message": async ({ sessionID }, { parts }) => {
+      const prompt = parts.filter((one) => one.type === "text" && !one.synthetic).map((one) => one.text).join("\\n")
+      if (!begun.has(sessionID))
+        begun.set(sessionID, await run("SessionStart", sessionID, directory, { source: "startup" }))
+      told.set(sessionID, await run("UserPromptSubmit", sessionID, directory, { prompt }))
+    },
+    "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
+      for (const text of [begun.get(sessionID), told.get(sessionID)]) if (text) system.push(text)
+    },
+    "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
+      const tool_input = args?.filePath ? { file_path: args.filePath, ...args } : args
+      const fields = { tool_name: TOOLS[tool] ?? tool, tool_use_id: callID, tool_input, tool_response: output?.output }
+      run("PostToolUse", sessionID, directory, fields)
+    },
+    event: async ({ event }) => {
+      const id = event.properties?.sessionID ?? event.properties?.info?.id
+      if (event.type === "session.idle" && begun.has(id))
+        await run("Stop", id, directory, { last_assistant_message: await lastWords(id) })
+      if (event.type === "session.deleted" && begun.has(id)) await run("SessionEnd", id, directory, {})
+    },
+  }
+}
+"""
+
+
+def plugin_text(space: str, argv: Sequence[str] | None) -> str:
+    """What the plugin says behind its head, for a space, and with an MCP server that is started like this."""
+    hooks = {event: Hook(space, f"opencode.{event}").command for event in EVENTS}
+    server = list(argv) if argv is not None else None
+    return _BODY % {"hooks": json.dumps(hooks, indent=2), "server": json.dumps(server)}

@@ -1,0 +1,177 @@
+"""The agents that memory was put before: each hook and each server is run as the agent runs it.
+
+Owns what is made of that, one line for the hooks of an agent and one for its server. A hook is asked a question of ours
+that leaves nothing in a space, and a server only what it can do. All are run at once, in threads, with limits of their
+own. Refuses to start a server that is not exactly as `install` writes it. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from livememfs.agents.install import plan, record
+from livememfs.agents.install.command import MACHINE, SECONDS, Hook
+from livememfs.agents.install.plan import Standing
+from livememfs.agents.install.tools import Tool
+from livememfs.cli.checks import Check
+from livememfs.fuse.mounted import ask
+from livememfs.records import keys
+from livememfs.tree.exchange import PROBE
+
+SERVER_SECONDS = 20.0
+"""Starting an interpreter on a busy machine takes long; an agent waits longer."""
+_ASKED = (
+    {
+        "method": "initialize",
+        "id": 1,
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "livememfs-doctor", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+    {"method": "tools/list", "id": 2},
+)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One agent in one project, or in all."""
+
+    tool: Tool
+    folder: Path
+    home: bool
+
+    @property
+    def where(self) -> str:
+        """For people."""
+        return f"{self.tool} in {'all projects' if self.home else self.folder}"
+
+    @property
+    def undo(self) -> str:
+        """How it is taken out again."""
+        return f"livememfs uninstall {self.tool}" + (" --user" if self.home else f" --project {self.folder}")
+
+
+async def checks(project: Path, answering: list[str]) -> list[Check]:
+    """The agents of this project and of all that are on record; `answering`: the mounts that do."""
+    found: dict[int, list[Check]] = {}
+
+    async def look(number: int, one: Installed) -> None:
+        standing = await trio.to_thread.run_sync(partial(plan.standing, one.tool, one.folder, home=one.home))
+        found[number] = await _agent(one, standing, answering)
+
+    async with trio.open_nursery() as nursery:
+        for number, one in enumerate(_all(project)):
+            nursery.start_soon(look, number, one)
+    lines = [check for _, some in sorted(found.items()) for check in some]
+    return lines or [Check("hooks", "ok", f"none in {project}")]
+
+
+def _all(project: Path) -> Iterable[Installed]:
+    here = [Installed(tool, project, False) for tool in Tool]
+    filed = [Installed(Tool(one.tool), Path(one.project), one.space == MACHINE) for one in record.records()]
+    return dict.fromkeys([*here, *filed])
+
+
+async def _agent(one: Installed, standing: Standing, answering: list[str]) -> list[Check]:
+    found: list[Check] = []
+    if standing.unread:
+        found.append(Check("hooks", "fail", f"{one.where}: {standing.unread}", "take out comments and trailing commas"))
+    if standing.hooks:
+        found.append(await _hooks(one, standing, answering))
+    if standing.server:
+        found.append(await trio.to_thread.run_sync(_server, one, standing.server))
+    return found
+
+
+# --- hooks -------------------------------------------------------------------------------------------------------
+
+
+async def _hooks(one: Installed, standing: Standing, answering: list[str]) -> Check:
+    for space in sorted({hook.space for hook in standing.hooks.values()}):
+        if (missing := await _space(one, Path(space), answering)) is not None:
+            return missing
+    took: dict[str, float] = {}
+
+    async def run(hook: Hook) -> None:
+        took[hook.event] = await trio.to_thread.run_sync(_run, hook)
+
+    async with trio.open_nursery() as nursery:
+        for hook in standing.hooks.values():
+            nursery.start_soon(run, hook)
+    silent = sorted(event for event, seconds in took.items() if seconds < 0)
+    if silent:
+        advice = f"install it again (livememfs install {one.tool}{' --user' if one.home else ''}), or {one.undo}"
+        return Check("hooks", "fail", f"{one.where}: nothing answers {', '.join(silent)}", advice)
+    spaces = ", ".join(sorted({hook.space for hook in standing.hooks.values()}))
+    return Check("hooks", "ok", f"{one.where}: {len(took)} answer, within {max(took.values()):.2f} s, from {spaces}")
+
+
+def _run(hook: Hook) -> float:
+    """How many seconds a hook took; less than none when it did not answer."""
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["sh", "-c", hook.command], input=PROBE, capture_output=True, cwd="/", timeout=2 * SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return -1.0
+    return time.monotonic() - began if (done.returncode, done.stdout) == (0, PROBE) else -1.0
+
+
+async def _space(one: Installed, space: Path, answering: list[str]) -> Check | None:
+    """What keeps the hooks of an agent from a space; None when nothing does."""
+    mount, undo = space.parent, f"take the hooks out: {one.undo}"
+    if str(mount) not in answering:
+        advice = f"mount there (livememfs mount {mount}), or {undo}"
+        return Check("hooks", "warn", f"{one.where} writes to {space}, where nothing is mounted", advice)
+    answer = await trio.to_thread.run_sync(ask, mount, space / keys.META if space.name != MACHINE else None)
+    if answer is None or answer.errno != errno.ENOENT:
+        return None
+    advice = f"make it (mkdir {space}), or name another one (livememfs install {one.tool} --space SPACE), or {undo}"
+    return Check("hooks", "warn", f"{one.where} writes to {space}, and there is no such space", advice)
+
+
+# --- servers -----------------------------------------------------------------------------------------------------
+
+
+def _server(one: Installed, argv: list[str]) -> Check:
+    """Whether an MCP server says which tools it has."""
+    asked = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
+    advice = f"livememfs install {one.tool} --mcp, or {one.undo}"
+    try:
+        done = subprocess.run(
+            argv, input=asked, capture_output=True, cwd=one.folder, timeout=SERVER_SECONDS, text=True, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = f"{argv[0]} cannot be started" if isinstance(error, OSError) else "it does not answer"
+        return Check("MCP server", "fail", f"{one.where}: {reason}", advice)
+    tools = _tools(done.stdout)
+    if tools is None:
+        reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        return Check("MCP server", "fail", f"{one.where}: {reason}", advice)
+    return Check("MCP server", "ok", f"{one.where}: {tools} tools")
+
+
+def _tools(said: str) -> int | None:
+    """How many tools a server has said that it has."""
+    for line in said.splitlines():
+        try:
+            message: Any = json.loads(line)
+            if message.get("id") == 2:
+                return len(message["result"]["tools"])
+        except (ValueError, AttributeError, KeyError, TypeError):
+            continue
+    return None
