@@ -132,6 +132,8 @@ class McpServer:
         self._root, self._tokens = root, tokens
         self._tools = {one.name: one for one in tools}
         self._prompts = {one.name: one for one in PROMPTS}
+        self._described: dict[str, types.Tool] = {}
+        """Made once: some clients ask for the list before each turn."""
         self._local, self._agent, self._space, self._timeout = local, agent, space, timeout
         self._news = News(root.context.replica)
         self._calls = self._failed = 0
@@ -212,7 +214,10 @@ class McpServer:
             offered = self._offered(context)
         except LiveMemError as error:
             raise MCPError(types.INVALID_PARAMS, _said(error)) from None
-        return types.ListToolsResult(tools=[described.tool(one, self._space) for one in offered.values()])
+        for one in offered.values():
+            if one.name not in self._described:
+                self._described[one.name] = described.tool(one, self._space)
+        return types.ListToolsResult(tools=[self._described[name] for name in offered])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}
