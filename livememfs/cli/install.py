@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from livememfs.agents import projects
-from livememfs.agents.install import plan, tools
+from livememfs.agents.install import plan, record, tools
 from livememfs.agents.install.command import MACHINE
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import Tool
@@ -82,6 +82,7 @@ def install(
         raise UsageError(f"with --user each project has a space of its own; `{projects.FILE}` in one names another")
     where = resolve(mount) if mount is not None else _the_mount()
     there = _project(project, user=user)
+    _check_once(tool, user=user)
     space = MACHINE if user else check_space_name(space or _space_of(there))
     path = where / space
     _look_for(where, None if user else path)
@@ -122,6 +123,24 @@ def uninstall(
 
 
 # --- what is meant -----------------------------------------------------------------------------------------------
+
+
+def _check_once(tool: Tool, *, user: bool) -> None:
+    """An agent runs the hooks of all projects and those of one: then it would be told everything twice. UsageError."""
+    agent, home = tools.AGENTS[tool], Path.home().resolve()
+    if agent.plugin is None and (agent.hooks is None or not agent.hooks.tells):
+        return
+    if user:
+        others = [one.project for one in record.records() if one.tool == tool and one.project != str(home)]
+        for place in others:
+            output.note(
+                f"it is in {place} as well, and tells twice there: livememfs uninstall {tool} --project {place}"
+            )
+    elif record.find(tool, home) is not None:
+        raise UsageError(
+            f"{tool} has memory in all projects already; `{projects.FILE}` names another space for this one,"
+            f" and `livememfs uninstall {tool} --user` takes it out of all"
+        )
 
 
 def program() -> list[str]:

@@ -40,7 +40,7 @@ An agent's hook writes the JSON of its event here, and reads what to answer:
 
     {{ cat >&3; cat <&3; }} 3<>{event}
 
-`livememfs install claude-code|cursor|codex` sets that up.
+`livememfs install AGENT` sets that up.
 """
 
 

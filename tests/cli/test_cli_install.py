@@ -335,6 +335,13 @@ def test_for_all_projects_the_users_own_settings_are_written(
     assert server["args"] == ["mcp", "--mount", str(mount)]
     assert Path(server["command"]).is_absolute()
     assert cli("install", "claude-code", "--user", "--space", "x", "--yes").code == 2
+    (mount / "there").mkdir()
+    (mount / "there" / "_meta.json").write_text("{}")
+    again = cli("install", "claude-code", "--space", "there", "--yes")
+    assert (again.code, "has memory in all projects already" in again.err) == (2, True)
+    assert cli("install", "codex", "--space", "there", "--yes").code == 0
+    assert f"is in {there} as well" in cli("install", "codex", "--user", "--dry-run").err
+    assert cli("uninstall", "codex", "--yes").code == 0
     assert cli("uninstall", "claude-code", "--user", "--yes").code == 0
     assert files(home) == {".claude.json": b'{"numStartups": 3}'}
     assert list(there.iterdir()) == []

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from livememfs.agents.install.command import Hook
+from livememfs.agents.install.command import Hook, memory_off
 
 PLUGIN_HEAD = "// livememfs: memory for opencode, written by `livememfs install opencode`\n"
 """What the plugin begins with, and is told from others by."""
-EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
+EVENTS = (
+    "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "PreCompact", "SessionEnd",
+)  # fmt: skip
 _BODY = """\
 import { spawn } from "node:child_process"
 
@@ -21,7 +23,7 @@ const HOOKS = %(hooks)s
 const SERVER = %(server)s
 const TOOLS = { bash: "Bash", edit: "Edit", read: "Read", write: "Write" }
 
-const run = (event, session_id, cwd, fields) =>
+const run = (event, session_id, cwd, fields, warn) =>
   new Promise((resolve) => {
     const hook = spawn("sh", ["-c", HOOKS[event]], { stdio: ["pipe", "pipe", "ignore"] })
     let said = ""
@@ -30,11 +32,12 @@ const run = (event, session_id, cwd, fields) =>
     hook.on("error", () => resolve(""))
     hook.on("exit", () => setTimeout(resolve, 20, ""))
     hook.stdout.on("end", () => {
+      let answer = {}
       try {
-        resolve(JSON.parse(said).hookSpecificOutput?.additionalContext ?? "")
-      } catch {
-        resolve("")
-      }
+        answer = JSON.parse(said)
+      } catch {}
+      if (answer.systemMessage) warn?.(answer.systemMessage)
+      resolve(answer.hookSpecificOutput?.additionalContext ?? "")
     })
     hook.stdin.end(JSON.stringify({ session_id, cwd, hook_event_name: event, ...fields }))
   })
@@ -42,6 +45,7 @@ const run = (event, session_id, cwd, fields) =>
 export const Livememfs = async ({ client, directory }) => {
   const begun = new Map()
   const told = new Map()
+  const warn = (message) => client.tui.showToast({ body: { message, variant: "warning" } }).catch(() => {})
   const lastWords = async (id) => {
     const found = await client.session.messages({ path: { id } }).catch(() => undefined)
     const last = found?.data?.findLast((one) => one.info.role === "assistant")
@@ -54,7 +58,7 @@ export const Livememfs = async ({ client, directory }) => {
     "chat.message": async ({ sessionID }, { parts }) => {
       const prompt = parts.filter((one) => one.type === "text" && !one.synthetic).map((one) => one.text).join("\\n")
       if (!begun.has(sessionID))
-        begun.set(sessionID, await run("SessionStart", sessionID, directory, { source: "startup" }))
+        begun.set(sessionID, await run("SessionStart", sessionID, directory, { source: "startup" }, warn))
       told.set(sessionID, await run("UserPromptSubmit", sessionID, directory, { prompt }))
     },
     "experimental.chat.system.transform": async ({ sessionID }, { system }) => {
@@ -63,12 +67,14 @@ export const Livememfs = async ({ client, directory }) => {
     "tool.execute.after": async ({ tool, sessionID, callID, args }, output) => {
       const tool_input = args?.filePath ? { file_path: args.filePath, ...args } : args
       const fields = { tool_name: TOOLS[tool] ?? tool, tool_use_id: callID, tool_input, tool_response: output?.output }
-      run("PostToolUse", sessionID, directory, fields)
+      const failed = output?.metadata?.exit > 0
+      run(failed ? "PostToolUseFailure" : "PostToolUse", sessionID, directory, { ...fields, error: output?.output })
     },
     event: async ({ event }) => {
       const id = event.properties?.sessionID ?? event.properties?.info?.id
       if (event.type === "session.idle" && begun.has(id))
         await run("Stop", id, directory, { last_assistant_message: await lastWords(id) })
+      if (event.type === "session.compacted") await run("PreCompact", id, directory, {})
       if (event.type === "session.deleted" && begun.has(id)) await run("SessionEnd", id, directory, {})
     },
   }
@@ -78,6 +84,7 @@ export const Livememfs = async ({ client, directory }) => {
 
 def plugin_text(space: str, argv: Sequence[str] | None) -> str:
     """What the plugin says behind its head, for a space, and with an MCP server that is started like this."""
-    hooks = {event: Hook(space, f"opencode.{event}").command for event in EVENTS}
+    off = {"SessionStart": memory_off(space)}
+    hooks = {event: Hook(space, f"opencode.{event}", off.get(event, "")).command for event in EVENTS}
     server = list(argv) if argv is not None else None
     return _BODY % {"hooks": json.dumps(hooks, indent=2), "server": json.dumps(server)}

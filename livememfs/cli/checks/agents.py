@@ -80,7 +80,7 @@ async def checks(project: Path, answering: list[str]) -> list[Check]:
 
 
 def _all(project: Path) -> Iterable[Installed]:
-    here = [Installed(tool, project, False) for tool in Tool]
+    here = [Installed(tool, project, False) for tool in Tool] if project != Path.home() else []
     filed = [Installed(Tool(one.tool), Path(one.project), one.space == MACHINE) for one in record.records()]
     return dict.fromkeys([*here, *filed])
 
