@@ -466,7 +466,6 @@ async def _drain(app: App) -> list[str]:
         refused = await app.tree.drain()
         await app.merging.stop()
         await app.tokens.write_uses()
-        await app.prehook.flush()
         if app.keeps_state:
             await app.agents.observer.stop()
         with suppress(LiveMemError):  # named afterwards, with everything else that waits
@@ -474,6 +473,7 @@ async def _drain(app: App) -> list[str]:
             if app.keeps_state:
                 app.agents.observer.leave()
                 await app.replica.uploaded()
+        await app.prehook.flush()
         await app.replica.beacon.flush()
         await app.recall.drain()
         if app.scheduler is not None:

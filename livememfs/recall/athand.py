@@ -65,8 +65,12 @@ async def read_newest(replica: Replica, space: str, wanted: Sequence[str] | None
             for folder in _FOLDERS:
                 nursery.start_soon(read, f"{space}/{folder}/")
         into.whole = not any(left)
-    except* LiveMemError as group:
-        log.info("what is new cannot be read", space=space, reason=str(the_one(group)))
+    except Exception as failure:  # what the index has must do then
+        error = the_one(failure) if isinstance(failure, ExceptionGroup) else failure
+        if isinstance(error, LiveMemError):
+            log.info("what is new cannot be read", space=space, reason=str(error))
+        else:
+            log.error("reading what is new failed", space=space, exc_info=failure)
     into.some.set()
 
 

@@ -33,6 +33,8 @@ WORTH = 0.35
 costs tokens and attention.
 """
 IDENTITY = "identity"
+ONE_FACT = 300
+"""Characters up to which a section of the bank is compared by its meaning with what others say."""
 _SECTIONS: tuple[tuple[Section, tuple[str, ...]], ...] = (
     ("relevant", keys.COLLECTIONS), ("bank", (keys.BANK,)), ("live", (keys.LIVE,)),
 )  # fmt: skip
@@ -139,22 +141,28 @@ class Choosing:
         """What fits the message, best first; of all that is far behind the best nothing."""
         if not self._asks:
             return {section: [] for section, _ in _SECTIONS}
-        direct = fitting(self._turn.message, self._lacking)
+        most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
+        scored = [(0, one, score) for one, score in fitting(self._turn.message, self._lacking)]
+        scored += [one for one in self._indexed(most) if self._is_there(one[1])]
+        scored.sort(key=lambda one: -one[2])
         found: dict[Section, list[tuple[int, Record, float]]] = {}
         for section, kinds in _SECTIONS:
-            most = getattr(self._settings, section)
-            scored = [(0, one, score) for one, score in direct if one.kind in kinds]
-            scored += [one for one in self._indexed(kinds, most) if self._is_there(one[1])]
-            found[section] = sorted(scored, key=lambda one: -one[2])[:most]
+            found[section] = [one for one in scored if one[1].kind in kinds][: most[section]]
         least = WORTH * max((score for hits in found.values() for _, _, score in hits), default=0.0)
         return {section: [(n, one) for n, one, score in hits if score >= least] for section, hits in found.items()}
 
-    def _indexed(self, kinds: tuple[str, ...], most: int) -> list[tuple[int, Record, float]]:
-        if self._index is None or not most:
+    def _indexed(self, most: dict[Section, int]) -> list[tuple[int, Record, float]]:
+        if self._index is None:
             return []
         from livememfs.recall.search import fitting_best
 
-        return fitting_best(self._index, self._turn.message, self._question, (self._space,), kinds, most)
+        found: list[tuple[int, Record, float]] = []
+        memories = dict.fromkeys(keys.COLLECTIONS, most["relevant"])
+        for kinds in (memories, {keys.BANK: most["bank"], keys.LIVE: most["live"]}):
+            if any(kinds.values()):
+                asked = self._turn.message, self._question, (self._space,)
+                found += fitting_best(self._index, *asked, kinds)
+        return found
 
     def _is_there(self, record: Record) -> bool:
         """Whether this is what the bucket has, as far as is known."""
@@ -194,7 +202,8 @@ def candidate(record: Record, section: Section, vector: Floats | None, message: 
         file, heading = record.key.partition(f"/{keys.BANK}/")[2], record.ref.partition("#")[2]
         about = f"{file}, {heading}" if heading else file
         text = excerpt(text.removeprefix(f"{record.title}\n"), message, SHOWN_CHARACTERS)
-        vector = None if "\n" in text else vector  # what says the same and more is not the same: lines are compared
+        if "\n" in text or len(text) > ONE_FACT:
+            vector = None  # what says the same and more is not the same: lines are compared
     elif record.kind == keys.OBSERVATIONS:
         about = f"{record.type}, {made}"
     return Candidate(id_of(record), section, text, about, vector)

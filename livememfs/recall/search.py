@@ -29,8 +29,10 @@ T = TypeVar("T")
 Strategy = Literal["strict", "words", "semantic", "hybrid"]
 
 DEFAULT_LIMIT = 10
-CANDIDATES, CANDIDATES_UNASKED = 400, 100
-"""Pieces taken of each list; for a message that nobody chose to search by, of which few are told."""
+CANDIDATES, CANDIDATES_UNASKED, CANDIDATES_EACH = 400, 100, 5
+"""Pieces taken of each list; for a message that nobody chose to search by, of which few are told, at most so many, and
+so many for each that may be told.
+"""
 READ, READ_UNASKED = 50, 10
 """Records whose text is looked at before they get their place; for a message, beside as many as may be told."""
 SITTING_BEST = 3
@@ -162,15 +164,22 @@ def search(
 
 
 def fitting_best(
-    index: Engine, text: str, question: Floats | None, spaces: Sequence[str], kinds: tuple[str, ...], limit: int
+    index: Engine, text: str, question: Floats | None, spaces: Sequence[str], most: Mapping[str, int]
 ) -> list[tuple[int, Record, float]]:
-    """The records of some kinds that fit a message best, with their numbers and scores, best first. Scores of several
-    kinds can be compared.
+    """The records that fit a message best, of each kind at `most` so many, with their numbers and scores, best first.
+    Scores of several calls can be compared. Kinds share the pieces that are looked at, so one that is much larger than
+    the others has a call of its own.
     """
-    where = Restriction(fields=(("space", tuple(spaces)), ("kind", kinds)))
-    ranking = replace(UNASKED, read=min(READ, limit + READ_UNASKED))
-    found = _ranked(index, Query(text=text), question, where, spaces, ranking)
-    best = found[:limit]
+    where = Restriction(fields=(("space", tuple(spaces)), ("kind", tuple(most))))
+    left = dict(most)
+    likely = max(left.values())
+    candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
+    ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
+    best: list[_Candidate] = []
+    for one in _ranked(index, Query(text=text), question, where, spaces, ranking):
+        if left[one.brief.kind] > 0:
+            left[one.brief.kind] -= 1
+            best.append(one)
     _read(index, best)
     return [(one.brief.id, one.record, one.score) for one in best if one.record is not None]
 

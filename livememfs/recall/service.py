@@ -267,7 +267,8 @@ class Recall:
                 if reason:
                     notes.append(f"{space} may have more than was found: {reason}")
         if waiting.cancelled_caught or not await feeder.settled(patience if first else fresh):
-            notes.append(f"{feeder.waiting:,} objects are still being indexed")
+            left = f"{feeder.waiting:,} objects are" if feeder.waiting else "the space is"
+            notes.append(f"{left} still being indexed")
         elif first:
             with trio.move_on_after(patience):
                 await self._loaded.wait()

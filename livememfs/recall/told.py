@@ -26,6 +26,7 @@ FRESH = 2.0
 """For so many seconds what was read counts; a session in use is asked for that often at most."""
 PAUSE, RETRY = 5.0, 60.0
 """Seconds between two writes of one session, and after one that failed."""
+FLUSHED_WITHIN = 5.0
 OPEN_SESSIONS = 256
 ATTEMPTS = 5
 """To write what somebody else writes at the same moment."""
@@ -128,9 +129,10 @@ class Sessions:
                 self.changed(kept)
 
     async def flush(self) -> None:
-        """Write what waits, before the end."""
-        for kept in [one for one in self._sessions.values() if one.changed]:
-            await self._write(kept)
+        """Write what waits, before the end; not for long."""
+        with trio.move_on_after(FLUSHED_WITHIN):
+            for kept in [one for one in self._sessions.values() if one.changed]:
+                await self._write(kept)
 
     # --- the bucket ---------------------------------------------------------------------------------------------
 

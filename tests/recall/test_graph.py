@@ -154,7 +154,7 @@ def test_where_nothing_is_linked_scores_are_what_they_were(index: Index, meaning
 def test_scores_that_are_compared_stay_scores(index: Index) -> None:
     remember(index, {"seed": [("part_of", "linked")]}, {"seed": "queue kafka"})
 
-    found = fitting_best(index, "queue kafka", None, ["s"], ("memories",), 9)
+    found = fitting_best(index, "queue kafka", None, ["s"], {"memories": 9})
     assert [record.title for _, record, _ in found] == ["seed"]
     assert found[0][2] > 0.1
 

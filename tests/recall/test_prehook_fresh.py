@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from livememfs.config import Settings
 from livememfs.pipelines import spaces
 from livememfs.pipelines.notes import write_note
 from livememfs.recall.athand import MOST, AtHand, excerpt, fitting, read_newest
-from livememfs.recall.prehook import PATIENCE, Answer, Prehook
+from livememfs.recall.prehook import LATEST, PATIENCE, Answer, Prehook
 from livememfs.recall.reader import records_in
 from livememfs.recall.service import Patience
 from livememfs.recall.told import Sessions
@@ -29,7 +30,8 @@ from livememfs.records.turn import Turn
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 ZEBRA = "The zebra of the director lives in the garage."
-ANSWERED_WITHIN = 1.0
+ANSWERED_WITHIN = 2.0
+"""Seconds, on a machine that is busy; what is waited for ends after LATEST."""
 
 
 def settings(tmp_path: Path, store: Path | None = None) -> Settings:
@@ -120,7 +122,7 @@ async def test_of_a_large_space_that_is_new_here_the_newest_are_looked_at_and_it
         answer, seconds = await asked(app, f"s-{slow}")
 
         assert ZEBRA in answer.block
-        assert any(f"the newest {MOST}" in note for note in answer.notes), answer.notes
+        assert any(re.search("the newest [1-9][0-9]* objects", note) for note in answer.notes), answer.notes
         assert seconds < ANSWERED_WITHIN
 
 
@@ -142,6 +144,7 @@ async def test_the_newest_are_read_with_few_requests(bucket: Bucket, autojump_cl
 async def test_a_bucket_that_is_away_costs_what_it_has_and_no_more(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert PATIENCE < LATEST < 1.0
     bucket.store.blackhole = True
     async with bucket.mount() as mount:
         began = time.monotonic()
