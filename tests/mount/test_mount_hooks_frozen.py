@@ -18,7 +18,6 @@ import pytest
 from machine import SPACE, Mount
 
 from livememfs.agents.install.command import Hook
-from livememfs.agents.install.parts import Settings
 from livememfs.agents.install.tools import AGENTS, Tool, Wanted, parts
 
 WITHIN = 2.5
@@ -37,7 +36,7 @@ def hooks(space: Path) -> list[Hook]:
                 text = part.skeleton("")
                 for segment in part.added(text):
                     text = text[: segment.at] + segment.text + text[segment.at :]
-                if part.wanted and (isinstance(part, Settings) or "livememfs.js" in part.path):
+                if part.wanted:
                     found += part.hooks(text)
     return found
 
@@ -73,7 +72,7 @@ def all_end(chosen: Sequence[Hook], meanwhile: Callable[[], None] = lambda: None
 def test_every_hook_of_every_agent_ends_while_the_daemon_is_stopped(folder_mounted: Mount) -> None:
     chosen = hooks(folder_mounted / SPACE)
     assert {hook.event.partition(".")[0] for hook in chosen} == {
-        "claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen", "windsurf",
+        "claude", "cline", "codex", "copilot", "cursor", "gemini", "opencode", "qwen", "windsurf",
     }  # fmt: skip
     os.kill(folder_mounted.pid, signal.SIGSTOP)
     try:

@@ -74,7 +74,7 @@ def _flat(name: str, **more: Any) -> Shape:
 class HookFile:
     """Where an agent has its hooks.
 
-    :path:    below a project
+    :path:    below a project; one that ends with a slash is a folder with a program for each event
     :home:    below the user's home, for all projects
     :tells:   whether a hook can tell the agent what is known, and so a session's begin is one of the events
     :warns:   whether a hook can tell the user something
@@ -195,6 +195,18 @@ _COPILOT_EVENTS = {
     "preCompact": Event(),
     "sessionEnd": Event(),
 }
+_CLINE_EVENTS = {
+    "TaskStart": Event(starts=True),
+    "TaskResume": Event(starts=True),
+    "UserPromptSubmit": Event(),
+    "PreToolUse": Event(),
+    "PostToolUse": Event(),
+    "TaskComplete": Event(),
+    "TaskCancel": Event(),
+    "TaskError": Event(),
+    "PreCompact": Event(),
+    "SessionShutdown": Event(),
+}
 _WINDSURF_EVENTS = {
     "pre_user_prompt": Event(),
     "post_write_code": Event(),
@@ -296,10 +308,13 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             hint="Windsurf reads rules and hooks when it opens the project",
         ),
         Tool.CLINE: Agent(
+            hooks=HookFile(
+                path=".clinerules/hooks/", home=".cline/hooks/", events=_CLINE_EVENTS, shape=_flat("command")
+            ),
             rule=RuleFile(path=".clinerules/livememfs-context.md", head=_HEAD),
             servers=ServerFile(home=".cline/data/settings/cline_mcp_settings.json"),
             strict="Cline",
-            hint="Cline reads the rule with each task",
+            hint="Cline reads the rule with each task; its extension runs hooks when they are enabled in its settings",
         ),
         Tool.GOOSE: Agent(
             rule=RuleFile(
