@@ -81,6 +81,26 @@ def test_every_hook_of_every_agent_ends_while_the_daemon_is_stopped(folder_mount
         os.kill(folder_mounted.pid, signal.SIGCONT)
 
 
+def test_a_server_of_a_daemon_that_is_stopped_ends_with_a_sentence(folder_mounted: Mount) -> None:
+    os.kill(folder_mounted.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["livememfs", "mcp", "--space", str(folder_mounted / SPACE)],
+            env=folder_mounted.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=40,
+            check=False,
+        )
+    finally:
+        os.kill(folder_mounted.pid, signal.SIGCONT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"the daemon of {folder_mounted.path} does not answer" in done.stderr
+    assert time.monotonic() - began < 20
+
+
 def test_hooks_end_that_the_daemon_was_stopped_amid(folder_mounted: Mount) -> None:
     """Some of their requests were read, and those who wait for these cannot be killed."""
     chosen = [hook for hook in hooks(folder_mounted / SPACE) if hook.event == "claude.PostToolUse"] * 10

@@ -45,11 +45,14 @@ class Tool(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One event: for which tools, whether a session begins with it, and whether nobody need wait for it."""
+    """One event: for which tools, whether a session begins with it, whether nobody need wait for it, and for how many
+    seconds the agent lets it go on.
+    """
 
     matcher: str | None = None
     starts: bool = False
     aside: bool = False
+    seconds: int = TIMEOUT
 
 
 Shape = Callable[[Event, str], dict[str, Any]]
@@ -59,7 +62,7 @@ def _nested(unit: int) -> Shape:
     """Claude Code and those that follow it; `unit`: what a second is in their timeouts."""
 
     def shape(event: Event, command: str) -> dict[str, Any]:
-        run: dict[str, Any] = {"type": "command", "command": command, "timeout": TIMEOUT * unit}
+        run: dict[str, Any] = {"type": "command", "command": command, "timeout": event.seconds * unit}
         aside = {"async": True} if event.aside else {}
         return {**({} if event.matcher is None else {"matcher": event.matcher}), "hooks": [run | aside]}
 
@@ -155,7 +158,7 @@ _CODEX_EVENTS = {
     "PreCompact": Event(),
     "SubagentStop": Event(),
     "Stop": Event(),
-    "SessionEnd": Event(),
+    "SessionEnd": Event(seconds=3),  # Codex warns of more in each session
 }
 _GEMINI_EVENTS = {
     "SessionStart": Event(starts=True),
