@@ -34,6 +34,10 @@ PATIENCE, PAGE_PATIENCE = 2.0, 1.5
 """Seconds that an answer may take, as an agent that begins waits for it; and the page in it, of which there is an older
 one, or a shorter one.
 """
+KEEPING = (claude.CLAUDE, claude.CODEX)
+"""Agents whose sessions go on with what they were told at their beginning."""
+REMEMBERED = 256
+"""Sessions of which it is known what they began with; any other is told again."""
 
 
 class Hooks:
@@ -56,6 +60,7 @@ class Hooks:
     ) -> None:
         self._capture, self._prehook, self._context = capture, prehook, context
         self._trouble, self._failed = trouble, failed
+        self._begun: dict[tuple[str, str], int] = {}
         self._counts = {"requests": 0, "failed": 0, "late": 0}
 
     async def answer(self, space: str, event: str, request: bytes) -> bytes:
@@ -65,9 +70,9 @@ class Hooks:
         try:
             given = await aside(len(request), lambda: payload(request, path=path))
             said = await self._capture.take(space, await self._whole(given, contract.said(given)))
-            if contract.forgets(given):
-                await self._prehook.forget(space, said.session)
             with trio.move_on_after(PATIENCE) as waiting:
+                if contract.forgets(given):
+                    await self._prehook.forget(space, said.session)
                 return contract.answer(await self._told(space, contract, given, said)).encode()
             self._counts["late"] += waiting.cancelled_caught
         except LiveMemError as error:
@@ -89,12 +94,21 @@ class Hooks:
         if contract.wants == "context":
             trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
             warning = f"Warning from livememfs: {basic(without_marks(trouble))}\n\n" if trouble else ""
-            return page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1)
+            return self._once(space, said, page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1))
         if contract.wants == "recall" and not said.skipped:
             return (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
         if contract.wants == "file" and (path := contract.path(given)):
             return await self._prehook.file(space, said.session, path, said.project)
         return ""
+
+    def _once(self, space: str, said: Said, page: str) -> str:
+        """A page, unless the session goes on with just that in its conversation."""
+        place, number = (space, said.session), hash(page)
+        known = self._begun.pop(place, None) == number and said.text == "resume" and said.agent in KEEPING
+        self._begun[place] = number
+        while len(self._begun) > REMEMBERED:
+            del self._begun[next(iter(self._begun))]
+        return "" if known else page
 
     def _went_wrong(self, space: str, path: str, error: LiveMemError) -> None:
         self._counts["failed"] += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from livememfs.pipelines.observe_reply import Draft, Reply
 from livememfs.records.event import EDITS, Event, as_text
@@ -76,7 +77,8 @@ def observed(events: Sequence[Event]) -> Reply:
         if draft is None:
             skipped[number] = CHANGED_NOTHING
         else:
-            drafts.append(draft)
+            by = ("A subagent did it",) if event.subagent and event.kind == "tool" else ()
+            drafts.append(replace(draft, facts=(*draft.facts, *by)))
     return Reply("ok", tuple(drafts), skipped)
 
 
@@ -101,7 +103,7 @@ def _words(number: int, event: Event) -> Draft | None:
 def _failure(number: int, event: Event) -> Draft | None:
     """A command or an edit that failed, with what it said; a command that found nothing says nothing but its status."""
     what = event.command() or (", ".join(event.files()[1]) if event.tool.lower() in EDITS else "")
-    error = [line.strip() for line in _error(event.output).splitlines() if line.strip()]
+    error = [line.strip() for line in event.error().splitlines() if line.strip()]
     if not event.failed or not what or not [line for line in error if not _STATUS.fullmatch(line)]:
         return None
     return Draft(
@@ -110,10 +112,6 @@ def _failure(number: int, event: Event) -> Draft | None:
         _cut(f"Failed: {what}", MAX_TITLE),
         facts=(_cut(f"{event.tool}: {what}", MAX_ITEM), _cut(f"Error: {' '.join(error)}", MAX_ITEM)),
     )
-
-
-def _error(output: object) -> str:
-    return as_text(output.get("error", output)) if isinstance(output, Mapping) else as_text(output)
 
 
 def _edit(number: int, event: Event) -> Draft | None:

@@ -15,7 +15,7 @@ import trio
 
 from livememfs.errors import LiveMemError
 from livememfs.records import keys
-from livememfs.records.event import EDITS, Event, as_text
+from livememfs.records.event import EDITS, Event
 from livememfs.records.foreign import Unreadable
 from livememfs.records.session import last_prompts
 from livememfs.records.size import tokens
@@ -95,7 +95,7 @@ def _done(events: Sequence[Event]) -> list[str]:
         files = one.files()[1]
         what = one.command() or (f"{one.tool} {', '.join(files)}" if one.failed and one.tool.lower() in EDITS else "")
         if what:
-            failed = f" (failed: {_short(_error(one), SHORT)})" if one.failed else ""
+            failed = f" (failed: {_short(one.error(), SHORT)})" if one.failed else ""
             ran.append(f"`{_short(what, SHORT)}`{failed}")
         elif not one.failed:
             changed += files
@@ -104,11 +104,6 @@ def _done(events: Sequence[Event]) -> list[str]:
     told = [f"- Changed: {', '.join(_short(name, SHORT) for name in names[-FILES:])}{more}"] if names else []
     ran = list(dict.fromkeys(ran))
     return told + ([f"- Ran: {'; '.join(ran[-COMMANDS:])}"] if ran else [])
-
-
-def _error(event: Event) -> str:
-    output = event.output
-    return as_text(output.get("error", output)) if isinstance(output, dict) else as_text(output)
 
 
 def _short(text: str, most: int) -> str:

@@ -103,6 +103,10 @@ class Event:
             return (), found
         return (found, ()) if self.tool.lower() in READS else ((), ())
 
+    def error(self) -> str:
+        """What a tool that failed said of it."""
+        return as_text(self.output.get("error", self.output) if isinstance(self.output, Mapping) else self.output)
+
     def command(self) -> str:
         """The command that it ran; empty for any other tool."""
         return command_of(self.tool, self.input)

@@ -253,6 +253,20 @@ async def test_other_agents_forget_too(
     assert doubles.forgotten == forgotten
 
 
+async def test_a_session_that_goes_on_is_not_told_again_what_it_began_with(doubles: Doubles) -> None:
+    """Claude Code and Codex keep it in the conversation; after a compaction it is gone."""
+    start, go_on = {**HERE, "source": "startup"}, {**HERE, "source": "resume"}
+    assert await doubles.ask("claude.SessionStart", start) == answered("SessionStart", CONTEXT)
+    assert await doubles.ask("claude.SessionStart", go_on) == b"{}"
+    assert await doubles.ask("claude.SessionStart", {**go_on, "source": "compact"}) != b"{}"
+    assert await doubles.ask("claude.SessionStart", {**go_on, "session_id": "another"}) != b"{}"
+    assert await doubles.ask("gemini.SessionStart", go_on) != b"{}"
+
+    doubles.context = CONTEXT.replace("alpha", "alpha, with something new")
+    assert await doubles.ask("claude.SessionStart", go_on) != b"{}"
+    assert await doubles.ask("claude.SessionStart", go_on) == b"{}"
+
+
 async def test_only_before_a_file_is_read_or_edited_it_is_asked_what_is_known_of_it(doubles: Doubles) -> None:
     uses: list[tuple[str, dict[str, str]]] = [
         ("Read", {"file_path": "/p/a.py"}),

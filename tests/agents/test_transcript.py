@@ -78,10 +78,12 @@ async def test_nothing_in_the_mount_is_read_and_no_link_leads_there(tmp_path: Pa
     (tmp_path / "mount").mkdir()
     inside = written(tmp_path / "mount" / "t.jsonl", FORMS["claude"])
     (tmp_path / "link.jsonl").symlink_to(inside)
+    (tmp_path / "folder").symlink_to(tmp_path / "mount")
 
     assert await last_words(inside) == WORDS
     assert await last_words(inside, str(tmp_path / "mount")) == ""
-    assert await last_words(str(tmp_path / "link.jsonl"), str(tmp_path / "mount")) == ""
+    for path in ("link.jsonl", "folder/t.jsonl"):
+        assert await last_words(str(tmp_path / path), str(tmp_path / "mount")) == ""
 
 
 async def test_a_file_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

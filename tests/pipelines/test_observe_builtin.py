@@ -244,6 +244,12 @@ def test_an_edit_is_a_change_of_the_files_it_was_given(
     assert said(tool, given_) == Draft((1,), "change", title, facts=facts)
 
 
+def test_what_a_subagent_did_says_so() -> None:
+    (draft,) = observed([replace(event("Write", {"file_path": "/p/a.py"}), subagent="a1")]).observations
+
+    assert draft.facts == ("Write changed a.py", "A subagent did it")
+
+
 def test_a_name_outside_of_the_basic_plane_is_replaced_everywhere() -> None:
     found = said("Edit", {"file_path": "/p/\U0001f41b.py", "old_string": "a", "new_string": "b"})
 

@@ -254,7 +254,7 @@ def test_a_session_that_begins_a_second_after_a_stop_knows_what_the_last_was_abo
         await trio.sleep(1)
         assert len(llm.requests) == 1
         if hangs:
-            assert await pages.page(SPACE) == page
+            assert await ContextPages(world.replica, world.clock).page(SPACE) == page
             llm.release()
         await world.settled()
         page = await pages.page(SPACE)
