@@ -19,6 +19,7 @@ from livememfs.cli.mount import resolve
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import MountError, UsageError
+from livememfs.fuse.mounted import ask
 from livememfs.pipelines import spaces
 from livememfs.serve import sock
 
@@ -66,8 +67,8 @@ def mcp(
             raise UsageError("--mount and --space exclude each other: a space of a mount is named by its path")
         _through_mount(resolve(mount), {"folder": _here()}, tools, agent, settings.token)
     elif "/" in space:
-        place = resolve(Path(space))
-        _through_mount(place.parent, {"space": place.name}, tools, agent, settings.token)
+        place = Path(space)  # its mount is resolved alone: whatever looks at the space waits for a daemon that hangs
+        _through_mount(resolve(place.parent), {"space": place.name}, tools, agent, settings.token)
     else:
         run(_stdio, settings, space, tools, agent)
 
@@ -95,5 +96,7 @@ def _through_mount(mount: Path, which: Mapping[str, str], tools: str, agent: str
     record = mounts.find(mount)
     if record is None or not record.is_alive:
         raise MountError(f"nothing is mounted on {mount}; mount it, or name the space without a path")
+    if ask(mount) is None:  # an agent that begins waits for its servers
+        raise MountError(f"the daemon of {mount} does not answer")
     wanted = {**which, "tools": tools, "agent": agent}
     sock.relay(sock.connect(record.socket, wanted | ({"token": token} if token else {})))

@@ -18,7 +18,11 @@ from livememfs.agents.install.tools import AGENTS, Tool, Wanted
 
 MOUNT = Path("/mnt/mem")
 SERVER = ("/opt/bin/livememfs",)
-HOOKS = {tool: agent.hooks.path for tool, agent in AGENTS.items() if agent.hooks is not None}
+HOOKS = {
+    tool: agent.hooks.path
+    for tool, agent in AGENTS.items()
+    if agent.hooks is not None and not agent.hooks.path.endswith("/")
+}
 EVENTS = {
     tool: [name for name, event in agent.hooks.events.items() if not event.starts or agent.rule is None]
     for tool, agent in AGENTS.items()

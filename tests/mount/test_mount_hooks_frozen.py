@@ -18,7 +18,6 @@ import pytest
 from machine import SPACE, Mount
 
 from livememfs.agents.install.command import Hook
-from livememfs.agents.install.parts import Settings
 from livememfs.agents.install.tools import AGENTS, Tool, Wanted, parts
 
 WITHIN = 2.5
@@ -37,7 +36,7 @@ def hooks(space: Path) -> list[Hook]:
                 text = part.skeleton("")
                 for segment in part.added(text):
                     text = text[: segment.at] + segment.text + text[segment.at :]
-                if part.wanted and (isinstance(part, Settings) or "livememfs.js" in part.path):
+                if part.wanted:
                     found += part.hooks(text)
     return found
 
@@ -73,13 +72,33 @@ def all_end(chosen: Sequence[Hook], meanwhile: Callable[[], None] = lambda: None
 def test_every_hook_of_every_agent_ends_while_the_daemon_is_stopped(folder_mounted: Mount) -> None:
     chosen = hooks(folder_mounted / SPACE)
     assert {hook.event.partition(".")[0] for hook in chosen} == {
-        "claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen", "windsurf",
+        "claude", "cline", "codex", "copilot", "cursor", "gemini", "opencode", "qwen", "windsurf",
     }  # fmt: skip
     os.kill(folder_mounted.pid, signal.SIGSTOP)
     try:
         all_end(chosen)
     finally:
         os.kill(folder_mounted.pid, signal.SIGCONT)
+
+
+def test_a_server_of_a_daemon_that_is_stopped_ends_with_a_sentence(folder_mounted: Mount) -> None:
+    os.kill(folder_mounted.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            ["livememfs", "mcp", "--space", str(folder_mounted / SPACE)],
+            env=folder_mounted.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=40,
+            check=False,
+        )
+    finally:
+        os.kill(folder_mounted.pid, signal.SIGCONT)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"the daemon of {folder_mounted.path} does not answer" in done.stderr
+    assert time.monotonic() - began < 20
 
 
 def test_hooks_end_that_the_daemon_was_stopped_amid(folder_mounted: Mount) -> None:

@@ -62,7 +62,7 @@ async def walk(directory: Directory, prefix: str = "") -> Met:
 
 
 class _Hooks:
-    events = ("PostToolUse", "stop")
+    events = ("PostToolUse", "claude.Stop", "stop")
 
     async def answer(self, space: str, event: str, request: bytes) -> bytes:
         return b"{}"

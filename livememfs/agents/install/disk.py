@@ -28,12 +28,14 @@ class Change:
     :before:  its bytes now, None when there is none
     :after:   its bytes then, None when it is to go
     :private: only its owner may read it, should it be made
+    :runs:    it may be run, should it be made
     """
 
     path: Path
     before: bytes | None
     after: bytes | None
     private: bool = False
+    runs: bool = False
 
 
 def real_path(project: Path, part: str) -> Path:
@@ -120,7 +122,9 @@ def _put(change: Change, data: bytes | None, status: os.stat_result | None) -> N
         path.unlink(missing_ok=True)
         return
     draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")
-    mode = private.FILE if change.private else 0o666  # the umask takes its part from a new file
+    mode = (
+        private.FILE if change.private else 0o777 if change.runs else 0o666
+    )  # the umask takes its part from a new file
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             if status is not None:

@@ -33,6 +33,8 @@ class Part(ABC):
 
     is_whole = False
     """Whether all of the file is ours."""
+    runs = False
+    """Whether it is a program."""
 
     def __init__(self, path: str, *, wanted: bool) -> None:
         self.path, self.wanted = path, wanted

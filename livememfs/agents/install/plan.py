@@ -182,7 +182,7 @@ def _planned(part: Part, path: Path, filed: FileRecord | None) -> _Planned:
         is_ours = text is not None and (filed is not None or command.MARK in text)
         return _Planned(filed=filed, left=f"what is of livememfs there, since {error}" if is_ours else "")
     data = encoded(after) if after is not None else None
-    change = Change(path=path, before=before, after=data) if data != before else None
+    change = Change(path=path, before=before, after=data, runs=part.runs) if data != before else None
     return _Planned(change=change, filed=new, left=left)
 
 
@@ -264,7 +264,9 @@ def _diff(name: str, change: Change) -> str:
         "/dev/null" if change.before is None else f"a/{name}",
         "/dev/null" if change.after is None else f"b/{name}",
     )
-    return "".join(line if line.endswith("\n") else line + _UNENDED for line in lines)
+    is_program = change.before is None and change.runs
+    mode = f"diff --git a/{name} b/{name}\nnew file mode 100755\n" if is_program else ""
+    return mode + "".join(line if line.endswith("\n") else line + _UNENDED for line in lines)
 
 
 def _lines(text: str) -> list[str]:

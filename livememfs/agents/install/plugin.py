@@ -45,7 +45,10 @@ const run = (event, session_id, cwd, fields, warn) =>
 export const Livememfs = async ({ client, directory }) => {
   const begun = new Map()
   const told = new Map()
-  const warn = (message) => client.tui.showToast({ body: { message, variant: "warning" } }).catch(() => {})
+  const warn = (message) => {
+    if (!process.stdout.isTTY) console.error(message)
+    client.tui.showToast({ body: { message, variant: "warning" } }).catch(() => {})
+  }
   const lastWords = async (id) => {
     const found = await client.session.messages({ path: { id } }).catch(() => undefined)
     const last = found?.data?.findLast((one) => one.info.role === "assistant")

@@ -45,11 +45,14 @@ class Tool(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One event: for which tools, whether a session begins with it, and whether nobody need wait for it."""
+    """One event: for which tools, whether a session begins with it, whether nobody need wait for it, and for how many
+    seconds the agent lets it go on.
+    """
 
     matcher: str | None = None
     starts: bool = False
     aside: bool = False
+    seconds: int = TIMEOUT
 
 
 Shape = Callable[[Event, str], dict[str, Any]]
@@ -59,7 +62,7 @@ def _nested(unit: int) -> Shape:
     """Claude Code and those that follow it; `unit`: what a second is in their timeouts."""
 
     def shape(event: Event, command: str) -> dict[str, Any]:
-        run: dict[str, Any] = {"type": "command", "command": command, "timeout": TIMEOUT * unit}
+        run: dict[str, Any] = {"type": "command", "command": command, "timeout": event.seconds * unit}
         aside = {"async": True} if event.aside else {}
         return {**({} if event.matcher is None else {"matcher": event.matcher}), "hooks": [run | aside]}
 
@@ -74,7 +77,7 @@ def _flat(name: str, **more: Any) -> Shape:
 class HookFile:
     """Where an agent has its hooks.
 
-    :path:    below a project
+    :path:    below a project; one that ends with a slash is a folder with a program for each event
     :home:    below the user's home, for all projects
     :tells:   whether a hook can tell the agent what is known, and so a session's begin is one of the events
     :warns:   whether a hook can tell the user something
@@ -155,7 +158,7 @@ _CODEX_EVENTS = {
     "PreCompact": Event(),
     "SubagentStop": Event(),
     "Stop": Event(),
-    "SessionEnd": Event(),
+    "SessionEnd": Event(seconds=3),  # Codex warns of more in each session
 }
 _GEMINI_EVENTS = {
     "SessionStart": Event(starts=True),
@@ -194,6 +197,18 @@ _COPILOT_EVENTS = {
     "agentStop": Event(),
     "preCompact": Event(),
     "sessionEnd": Event(),
+}
+_CLINE_EVENTS = {
+    "TaskStart": Event(starts=True),
+    "TaskResume": Event(starts=True),
+    "UserPromptSubmit": Event(),
+    "PreToolUse": Event(),
+    "PostToolUse": Event(),
+    "TaskComplete": Event(),
+    "TaskCancel": Event(),
+    "TaskError": Event(),
+    "PreCompact": Event(),
+    "SessionShutdown": Event(),
 }
 _WINDSURF_EVENTS = {
     "pre_user_prompt": Event(),
@@ -296,10 +311,13 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             hint="Windsurf reads rules and hooks when it opens the project",
         ),
         Tool.CLINE: Agent(
+            hooks=HookFile(
+                path=".clinerules/hooks/", home=".cline/hooks/", events=_CLINE_EVENTS, shape=_flat("command")
+            ),
             rule=RuleFile(path=".clinerules/livememfs-context.md", head=_HEAD),
             servers=ServerFile(home=".cline/data/settings/cline_mcp_settings.json"),
             strict="Cline",
-            hint="Cline reads the rule with each task",
+            hint="Cline reads the rule with each task; its extension runs hooks when they are enabled in its settings",
         ),
         Tool.GOOSE: Agent(
             rule=RuleFile(

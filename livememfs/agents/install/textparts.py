@@ -215,6 +215,15 @@ class Rule(Part):
         return ""
 
 
+class Script(Rule):
+    """A program that is all ours and is one hook."""
+
+    runs = True
+
+    def hooks(self, text: str) -> list[Hook]:
+        return [hook for line in _lines(text) if (hook := read(line)) is not None]
+
+
 class Plugin(Rule):
     """A program that is all ours: its hooks and its server stand in it as JSON, each on lines of its own."""
 

@@ -14,12 +14,13 @@ from livememfs.agents.install.command import MACHINE, Hook, memory_off
 from livememfs.agents.install.parts import Hooks, Part, Servers, Settings
 from livememfs.agents.install.plugin import PLUGIN_HEAD, plugin_text
 from livememfs.agents.install.table import AGENTS, Agent, Event, Tool
-from livememfs.agents.install.textparts import Line, Plugin, Rule
+from livememfs.agents.install.textparts import Line, Plugin, Rule, Script
 from livememfs.errors import UsageError
 
 __all__ = ["AGENTS", "Tool", "Wanted", "parts"]
 
 FORMER_TIMEOUT = 10
+SCRIPT_HEAD = "#!/bin/sh\n# A hook of livememfs, written by `livememfs install`\n"
 NOTHING_YET = "Nothing yet: no mount has written this file.\n"
 
 
@@ -71,7 +72,11 @@ def parts(tool: Tool, wanted: Wanted | None, spaces: Collection[str] = (), *, ho
     agent = AGENTS[tool]
     if wanted is not None:
         _check(tool, agent, wanted, home=home)
-    found = [*_settings(tool, agent, wanted, home=home), *_texts(agent, wanted, home=home)]
+    found = [
+        *_settings(tool, agent, wanted, home=home),
+        *_scripts(tool, agent, wanted, home=home),
+        *_texts(agent, wanted, home=home),
+    ]
     if not home:
         found += _formerly(tool, spaces, {part.path for part in found})
     return sorted(found, key=lambda part: not part.wanted)
@@ -88,7 +93,7 @@ def _check(tool: Tool, agent: Agent, wanted: Wanted, *, home: bool) -> None:
 def _settings(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
     """The JSON files, each with all that is ours in it."""
     sides: dict[str, list[Hooks | Servers]] = {}
-    if agent.hooks is not None:
+    if agent.hooks is not None and not agent.hooks.path.endswith("/"):
         shared = wanted is not None and wanted.shared
         for path in (agent.hooks.home,) if home else (agent.hooks.path, *_shared(tool)):
             is_place = home or (path != agent.hooks.path) == shared
@@ -106,17 +111,23 @@ def _shared(tool: Tool) -> tuple[str, ...]:
     return (".claude/settings.json",) if tool is Tool.CLAUDE_CODE else ()
 
 
+def _wanted_hooks(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> dict[str, Hook]:
+    """The hooks that are to be there, by event."""
+    hooks: dict[str, Hook] = {}
+    if wanted is not None and (file := agent.hooks) is not None:
+        tells = file.tells and (home or agent.rule is None)
+        for name, event in file.events.items():
+            if tells or not event.starts:
+                off = memory_off(wanted.space) if event.starts and file.warns else ""
+                hooks[name] = Hook(wanted.space, f"{tool.short}.{name}", off)
+    return hooks
+
+
 def _hooks(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> Hooks:
     assert agent.hooks is not None  # whoever asks has looked
     file = agent.hooks
-    tells = file.tells and (home or agent.rule is None)
-    hooks: dict[str, Hook] = {}
-    for name, event in file.events.items() if wanted is not None else ():
-        if wanted is not None and (tells or not event.starts):
-            off = memory_off(wanted.space) if event.starts and file.warns else ""
-            hooks[name] = Hook(wanted.space, f"{tool.short}.{name}", off)
     return Hooks(
-        hooks,
+        _wanted_hooks(tool, agent, wanted, home=home),
         lambda name, hook: file.shape(file.events.get(name, Event()), hook.command),
         lambda name, hook: _former_shape(tool, name, hook.command),
         version=file.version,
@@ -130,6 +141,16 @@ def _former_shape(tool: Tool, name: str, command: str) -> dict[str, Any]:
     matcher = {"PreToolUse": "Read", "PostToolUse": "*"}.get(name) if tool is Tool.CLAUDE_CODE else None
     run = {"type": "command", "command": command, "timeout": FORMER_TIMEOUT}
     return {**({} if matcher is None else {"matcher": matcher}), "hooks": [run]}
+
+
+def _scripts(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
+    """Hooks that are programs."""
+    if (file := agent.hooks) is None or not file.path.endswith("/"):
+        return []
+    hooks = _wanted_hooks(tool, agent, wanted, home=home)
+    folder = file.home if home else file.path
+    lines = {name: f"{hooks[name].command}\n" if name in hooks else None for name in file.events}
+    return [Script(f"{folder}{name}", SCRIPT_HEAD, line) for name, line in lines.items()]
 
 
 def _texts(agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
