@@ -51,12 +51,12 @@ def main() -> int:
         if not given.keep:
             shutil.rmtree(folder, ignore_errors=True)
     print(table(rows))
-    ran = [row.program.name for row in rows if row.checks]
+    ran = [row.program.name for row in rows if not row.missing]
     short = [] if given.agent else [name for name in NEEDED if name not in ran]
     if short or (not given.agent and len(ran) < LEAST):
         print(f"scripts/try-agents: too few programs ran here: {', '.join(ran) or 'none'}", file=sys.stderr)
         return 1
-    return 1 if any(row.failed for row in rows if row.checks) else 0
+    return 1 if any(row.failed for row in rows) else 0
 
 
 def play(name: str, programs: Path, folder: Path) -> Row:
@@ -66,7 +66,7 @@ def play(name: str, programs: Path, folder: Path) -> Row:
     try:
         binary = program.install(programs)
     except Missing as error:
-        return Row(program, stopped=str(error))
+        return Row(program, missing=str(error))
     return Day(program, binary, folder, Path(sys.executable).with_name("livememfs")).play()
 
 
@@ -96,7 +96,7 @@ def table(rows: list[Row]) -> str:
 
 
 def _heading(program: Program) -> str:
-    return f"{program.name} {program.version}"
+    return f"{program.name} {program.package.rpartition('@')[2]}"
 
 
 def _cell(row: Row, name: str) -> str:

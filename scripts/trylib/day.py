@@ -9,11 +9,11 @@ import json
 import re
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from livememfs.records.own import END, HEAD
-from trylib.endpoint import Asked, Endpoint, Turn
+from trylib.endpoint import SUMMARY, Asked, Endpoint, Turn
 from trylib.memory import SPACE, Memory
 from trylib.programs import Program, Ran
 
@@ -61,6 +61,7 @@ class Row:
     :skipped: columns that do not apply, and why
     :costs:   figures, by heading
     :stopped: why the day ended early, if it did
+    :missing: why the program does not run here, if it does not
     """
 
     program: Program
@@ -68,6 +69,7 @@ class Row:
     skipped: dict[str, str] = field(default_factory=dict)
     costs: dict[str, str] = field(default_factory=dict)
     stopped: str = ""
+    missing: str = ""
 
     @property
     def failed(self) -> dict[str, str]:
@@ -96,7 +98,7 @@ class Day:
         self.program, self.binary, self.folder = program, binary, folder
         self.home, self.project = folder / "home", folder / "project"
         self.memory = Memory(livememfs, folder, KEY)
-        self.row = Row(program, skipped=dict(program.hides))
+        self.row = Row(program, skipped=dict(program.lacks))
         self._given: list[str] = []
         self._number = 0
 
@@ -175,7 +177,7 @@ class Day:
             Turn(f"We decide for {KEY}."),
         )
         asked = self._session(ASK_NOTE, Turn("I see."), again=True)
-        self._found("note", asked.turns[-1], NOTE, "told with the message")
+        self._found("note", asked.turns[0], NOTE, "told with the message")
         if "again" not in self.row.skipped:
             self._compact()
         time.sleep(1)
@@ -190,18 +192,18 @@ class Day:
         self.row.costs["tokens told at the start"] = str(sum(len(block) for block in _blocks(first)) // 4)
 
     def _compact(self) -> None:
-        full = Turn("There is more to do.", used=self.program.full)
+        more = Turn("There is more to do.", used=60_000)
         if self.program.compact:
-            self._session("Go on.", Turn("There is more to do.", used=60_000), again=True)
-            done = self._session(self.program.compact, again=True, given=False)
+            self._session("Go on.", more, again=True)
+            self._session(self.program.compact, again=True, given=False)
         else:
-            again = self._tool("shell", command="echo more")
-            done = self._session("Go on.", Turn("", again.tool, again.arguments, used=full.used), full, again=True)
+            full = replace(self._tool("shell", command="echo more"), used=self.program.full)
+            self._session("Go on.", full, replace(more, used=1000), again=True)
         after = self._session(ASK_NOTE, Turn("I see."), again=True)
-        if not any(one.kind == "compact" for one in (*done.asked, *after.asked)):
+        if SUMMARY not in after.turns[0]:
             self.row.checks["again"] = "it did not compact"
         else:
-            self._found("again", after.turns[-1], NOTE, "told with the message after it")
+            self._found("again", after.turns[0], NOTE, "told with the message after it")
 
     def _noon(self) -> None:
         """Once all is observed: a file that was changed is read, and the memory itself is used."""
@@ -221,12 +223,13 @@ class Day:
 
     def _evening(self) -> None:
         """The daemon stands still, and is gone."""
+        most = self._bare + HOOKS * BOUND + SLACK
         self.memory.freeze()
         try:
-            stuck = self._session(STUCK, *self._greeting(), given=False, limit=120)
+            stuck = self._session(STUCK, *self._greeting(), given=False, limit=most + 15)
         finally:
             self.memory.thaw()
-        seconds, most = stuck.ran.seconds, self._bare + HOOKS * BOUND + SLACK
+        seconds = stuck.ran.seconds
         self.row.costs["s while frozen"] = f"{seconds:.1f}"
         fine = stuck.ran.status == 0 and seconds <= most
         self.row.checks["frozen"] = "" if fine else f"status {stuck.ran.status} after {seconds:.1f} s of {most:.1f}"
@@ -236,7 +239,7 @@ class Day:
         if "off" not in self.row.skipped:
             self.row.checks["off"] = "" if len(lines) == 1 else f"said {len(lines)} times"
         if gone.ran.status != 0:
-            self.row.checks["off"] = f"status {gone.ran.status}"
+            self.row.checks["frozen"] += f" without a mount: status {gone.ran.status}"
 
     # --- what came of it ------------------------------------------------------------------------------------------
 
@@ -279,7 +282,7 @@ class Day:
             path = next(iter(notes))
             self.row.checks["server"] = "" if f"_{self.program.agent}_" in path else f"by another name: {path}"
         back = [name for name in (OWN, NOTE, HEAD) if any(name in one for one in told)]
-        self.row.checks["own"] = "" if not back else f"observed: {back}"
+        self.row.checks["own"] = f"observed: {back}" if back else "" if told else "nothing was observed"
 
     def _uninstall(self, before: dict[str, bytes]) -> None:
         done = self.memory.run("uninstall", self.program.name, "--yes", cwd=self.project)

@@ -59,7 +59,7 @@ COMPACT = re.compile(
 )
 SEARCHES = frozenset({"tool_search", "ToolSearch"})
 """Tools that look for tools which a program does not name at once."""
-SUMMARY = "<summary>The work goes on. What was said before is left out here.</summary>"
+SUMMARY = "The work goes on. What was said before is left out here."
 
 
 class Endpoint:
@@ -95,7 +95,7 @@ class Endpoint:
             asked = Asked(time.time(), "", body)
             said = _last_texts(body)
             if COMPACT.search(said) or path.endswith("/responses/compact"):
-                asked.kind, turn = "compact", Turn(SUMMARY)
+                asked.kind, turn = "compact", Turn(SUMMARY, used=30_000)
             elif not asked.tools:
                 asked.kind, turn = "side", Turn('{"title": "A day", "isNewTopic": false}', used=50)
             else:
