@@ -10,7 +10,9 @@ import re
 import subprocess
 import time
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 from livememfs.records.own import END, HEAD
 from trylib.endpoint import SUMMARY, Asked, Endpoint, Turn
@@ -51,7 +53,7 @@ COLUMNS = {
 }
 HOOKS, BOUND = 6, 2.0
 """The most hooks of a session with one prompt and one tool, and the seconds each may take."""
-SLACK, SOON = 3.0, 20.0
+SLACK, SOON, MANY = 3.0, 20.0, 6
 
 
 @dataclass
@@ -84,11 +86,18 @@ class Session:
 
     ran: Ran
     asked: list[Asked]
+    began: float = 0.0
 
     @property
     def turns(self) -> list[str]:
         """The texts of the requests that go on with the conversation; an empty one when there is none."""
         return [one.text for one in self.asked if one.kind == "turn"] or [""]
+
+    def waits(self) -> tuple[float, float]:
+        """Milliseconds to the first request, and between two with a command between them, the median."""
+        at = [one.at for one in self.asked if one.kind == "turn"]
+        gaps = [later - earlier for earlier, later in pairwise(at)]
+        return 1000 * (at[0] - self.began), 1000 * median(gaps)
 
 
 class Day:
@@ -108,7 +117,7 @@ class Day:
         with Endpoint(self.program.call) as self.model:
             self.program.settle(self.home, self.project, self.model.url)
             try:
-                bare = self._session(HELLO, *self._greeting(), given=False)
+                bare = self._session(HELLO, *self._greeting(MANY), given=False)
                 if bare.ran.status != 0:
                     raise RuntimeError(f"it does not run: {bare.ran.output.strip()[-300:]}")
                 before = _tree(self.project)
@@ -150,21 +159,21 @@ class Day:
         self, prompt: str, *script: Turn, again: bool = False, given: bool = True, limit: float = 90
     ) -> Session:
         """One run of the program with this script; `given` when the memory is to have its prompt."""
-        first, self.model.script = len(self.model.asked), list(script)
+        first, self.model.script, began = len(self.model.asked), list(script), time.time()
         ran = self.program.run(
             self.binary, prompt, home=self.home, project=self.project, url=self.model.url, again=again, limit=limit
         )
         self._given += [prompt] if given else []
         self._number += 1
         (self.folder / f"run-{self._number}.txt").write_text(f"{prompt}\n{ran.status} {ran.seconds:.2f}\n{ran.output}")
-        return Session(ran, self.model.asked[first:])
+        return Session(ran, self.model.asked[first:], began)
 
     def _tool(self, tool: str, **arguments: str) -> Turn:
         path = str(self.project / "app.py")
         return Turn(tool=tool, arguments={"path": path, "name": "app.py", **arguments})
 
-    def _greeting(self) -> tuple[Turn, ...]:
-        return self._tool("shell", command="echo hello"), Turn("Hello.")
+    def _greeting(self, commands: int = 1) -> tuple[Turn, ...]:
+        return *[self._tool("shell", command="echo hello")] * commands, Turn("Hello.")
 
     def _morning(self) -> None:
         """A session that decides, is gone on with, compacts; and the next one, a second later."""
@@ -217,7 +226,7 @@ class Day:
             Turn("The port is two."),
         )
         if "file" not in self.row.skipped:
-            before, after = _blocks(done.turns[0]), [block for turn in done.turns for block in _blocks(turn)]
+            before, after = _blocks(done.turns[0]), _blocks(done.turns[min(1, len(done.turns) - 1)])
             told = [block for block in after if block not in before and "app.py" in block]
             self.row.checks["file"] = "" if told else "nothing was told of app.py when it was read"
 
@@ -248,10 +257,11 @@ class Day:
 
     def _costs(self, bare: Session) -> None:
         self._bare = bare.ran.seconds
-        same = self._session(HELLO, *self._greeting())
+        same = self._session(HELLO, *self._greeting(MANY))
         self.memory.observed(SOON)
         now, events = self.memory.sessions(), self.memory.sessions()["events"]
-        self.row.costs["ms more for a prompt and a command"] = str(round((same.ran.seconds - self._bare) * 1000))
+        for name, before, after in zip(("to begin", "for a command"), bare.waits(), same.waits(), strict=True):
+            self.row.costs[f"ms {name}"] = f"{after:.0f} ({before:.0f} without)"
         self.row.costs["observer's calls"] = str(now["calls"])
         self.row.costs["observer's tokens"] = str(now["today"]["prompt_tokens"] + now["today"]["completion_tokens"])
         self.row.costs["events"] = str(events["events"])

@@ -119,9 +119,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _last_texts(body: Json) -> str:
-    """The last message, and the system's, in any of the protocols."""
+    """The last two messages, as hooks' context may follow what is asked, and the system's, in any of the protocols."""
     messages = body.get("messages") or body.get("input") or body.get("contents") or []
-    last = messages[-1:] if isinstance(messages, list) else messages
+    last = messages[-2:] if isinstance(messages, list) else messages
     system = [one for one in messages[:1] if isinstance(one, dict) and one.get("role") == "system"]
     return "\n".join(_texts([last, system, body.get("systemInstruction") or ""]))
 
