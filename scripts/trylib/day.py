@@ -19,6 +19,7 @@ from trylib.endpoint import SUMMARY, Asked, Endpoint, Turn
 from trylib.memory import SPACE, Memory
 from trylib.programs import Program, Ran
 
+SET = "Set the port in app.py to two."
 DECIDE = "Decide which database the marmot service uses."
 KEY = "Postgres because the marmot service needs JSONB"
 NOTE = "Staging deploys are allowed on Tuesdays only; ask Ottoline first."
@@ -27,7 +28,7 @@ BANK = "Migrations are named by the Perpetua scheme."
 ASK_BANK = "How are migrations named here?"
 LOOK = "Look at the port in app.py."
 OWN = "The vole budget is forty."
-FAILED = "kestrel-failed"
+FAILS, FAILED = "echo kestrel-$((40 + 2)) >&2; exit 3", "kestrel-42"
 HELLO = "Say hello."
 STUCK = "Go on while nothing answers."
 GONE = "Go on without a memory."
@@ -117,6 +118,7 @@ class Day:
         with Endpoint(self.program.call) as self.model:
             self.program.settle(self.home, self.project, self.model.url)
             try:
+                self._session(HELLO, *self._greeting(), given=False)  # the first start is slower than any other
                 bare = self._session(HELLO, *self._greeting(MANY), given=False)
                 if bare.ran.status != 0:
                     raise RuntimeError(f"it does not run: {bare.ran.output.strip()[-300:]}")
@@ -176,19 +178,20 @@ class Day:
         return *[self._tool("shell", command="echo hello")] * commands, Turn("Hello.")
 
     def _morning(self) -> None:
-        """A session that decides, is gone on with, compacts; and the next one, a second later."""
+        """A session that works, is gone on with, compacts and decides; and the next one, a second later."""
         self._session(
-            DECIDE,
+            SET,
             self._tool("shell", command="echo works"),
-            self._tool("shell", command=f"echo {FAILED} >&2; exit 3"),
+            self._tool("shell", command=FAILS),
             self._tool("read"),
             self._tool("edit", old="PORT = 1", new="PORT = 2"),
-            Turn(f"We decide for {KEY}."),
+            Turn("The port is set."),
         )
         asked = self._session(ASK_NOTE, Turn("I see."), again=True)
         self._found("note", asked.turns[0], NOTE, "told with the message")
         if "again" not in self.row.skipped:
             self._compact()
+        self._session(DECIDE, Turn(f"We decide for {KEY}."), again=True)
         time.sleep(1)
         begun = self._session(ASK_BANK, Turn("I see."))
         first = begun.turns[0]
@@ -270,7 +273,9 @@ class Day:
         """What was kept: by whom, what was asked, what was observed."""
         events, told = self.memory.events(), self.memory.told()
         self.row.costs["observations"] = str(len(self.memory.texts("observations/*.md")))
-        self.row.checks["failure"] = "" if any(FAILED in one for one in events) else "not observed"
+        known = [one for one in events if FAILED in one]
+        failed = [one for one in known if 'failed="yes"' in one]
+        self.row.checks["failure"] = "" if failed else "observed, and not as a failure" if known else "not observed"
         self.row.checks["words"] = "" if any(KEY in one for one in told) else "not observed"
         lines = [line for text in self.memory.texts("sessions/*/prompts.ndjson").values() for line in text.splitlines()]
         prompts = sorted(json.loads(line)["prompt"].strip().strip('"') for line in lines)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from livememfs.testing.llm import LLMRequest, ScriptedLLM
-from livememfs.testing.observer import events_in, observing
+from livememfs.testing.observer import observing
 
 SPACE = "project"
 
@@ -116,12 +117,12 @@ class Memory:
         return {str(path.relative_to(root)): path.read_text(errors="replace") for path in sorted(root.glob(pattern))}
 
     def told(self) -> list[str]:
-        """What the observer was sent of each event, and what else stood in each of its requests."""
+        """What the observer was sent, by request."""
         return [request.text for request in self.model.requests]
 
     def events(self) -> list[str]:
-        """The quoted data of each event that the observer was sent."""
-        return [f"{tool}\n{data}" for request in self.model.requests for _, tool, data in events_in(request)]
+        """Each event as the observer was sent it."""
+        return [event for text in self.told() for event in re.findall(r"<event number.*?</event>", text, re.DOTALL)]
 
 
 def until(ready: Any, seconds: float, otherwise: str) -> None:
