@@ -122,7 +122,7 @@ class Day:
                 bare = self._session(HELLO, *self._greeting(MANY), given=False)
                 if bare.ran.status != 0:
                     raise RuntimeError(f"it does not run: {bare.ran.output.strip()[-300:]}")
-                before = _tree(self.project)
+                before = _tree(self.project, self.program.keeps)
                 with self.memory.mounted():
                     self._install()
                     self._morning()
@@ -301,10 +301,10 @@ class Day:
 
     def _uninstall(self, before: dict[str, bytes]) -> None:
         done = self.memory.run("uninstall", self.program.name, "--yes", cwd=self.project)
-        after, edited = _tree(self.project), b"PORT = 2\n"
+        after, edited = _tree(self.project, self.program.keeps), b"PORT = 2\n"
         expected = {**before, "app.py": edited}
         left = sorted(path for path in {*after, *expected} if after.get(path) != expected.get(path))
-        self.row.checks["gone"] = "" if not left and done.returncode == 0 else f"status {done.returncode}, {left}"
+        self.row.checks["gone"] = "" if not left and done.returncode == 0 else f"status {done.returncode}, {left[:9]}"
 
 
 def _blocks(text: str) -> list[str]:
@@ -312,12 +312,8 @@ def _blocks(text: str) -> list[str]:
     return re.findall(rf"{re.escape(HEAD)}.*?(?:{re.escape(END)}|\Z)", text, re.DOTALL)
 
 
-def _tree(root: Path) -> dict[str, bytes]:
-    """Every file of a project with its bytes, and every directory; what git keeps for itself is left out."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        name = str(path.relative_to(root))
-        if name.startswith(".git/") and not name.startswith(".git/info"):
-            continue
-        found[name] = path.read_bytes() if path.is_file() else b"/"
-    return found
+def _tree(root: Path, keeps: str) -> dict[str, bytes]:
+    """Every file of a project with its bytes, and every directory; without what git and the program keep there."""
+    paths = {str(path.relative_to(root)): path for path in sorted(root.rglob("*"))}
+    kept = re.compile(rf"\.git(?!/info|ignore)|{keeps or '(?!)'}")
+    return {name: path.read_bytes() if path.is_file() else b"/" for name, path in paths.items() if not kept.match(name)}

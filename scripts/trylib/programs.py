@@ -51,6 +51,7 @@ class Program:
     lacks: Mapping[str, str] = field(default_factory=dict)
     compact: str = ""
     full: int = 0
+    keeps: str = ""
 
     def install(self, folder: Path) -> Path:
         """The program's file, had from npm if it is not below `folder` yet. Missing when that fails."""
