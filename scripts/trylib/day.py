@@ -230,7 +230,7 @@ class Day:
         )
         if "file" not in self.row.skipped:
             before, after = _blocks(done.turns[0]), _blocks(done.turns[min(1, len(done.turns) - 1)])
-            told = [block for block in after if block not in before and "app.py" in block]
+            told = [block for block in after if block not in before]
             self.row.checks["file"] = "" if told else "nothing was told of app.py when it was read"
 
     def _evening(self) -> None:
