@@ -248,8 +248,10 @@ class Day:
         self.memory.unmount()
         gone = self._session(GONE, *self._greeting(), given=False)
         lines = [line for line in gone.ran.output.splitlines() if OFF.search(line)]
+        again = [line for line in lines if line.startswith("Hook system message")]  # Gemini's second way to show one
+        times = max(len(again), len(lines) - len(again))
         if "off" not in self.row.skipped:
-            self.row.checks["off"] = "" if len(lines) == 1 else f"said {len(lines)} times"
+            self.row.checks["off"] = "" if times == 1 else f"said {times} times"
         if gone.ran.status != 0:
             self.row.checks["frozen"] += f" without a mount: status {gone.ran.status}"
 
