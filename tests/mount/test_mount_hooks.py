@@ -17,7 +17,7 @@ from machine import SPACE, Mount, StartMount, sh
 from recorded import FAILED, KEPT, PRIVATE, PUBLIC, REPEATED, SESSION, Call, fates, recorded
 
 from livememfs.agents.hooks import CONTRACTS
-from livememfs.agents.install.command import Hook
+from livememfs.agents.install.command import Hook, memory_off
 from livememfs.pipelines.observe import NOTHING_NEW
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.observer import LOOKED
@@ -275,6 +275,7 @@ def test_the_commands_that_install_writes_are_those_that_are_tried_here(observed
         event: [one["command"] for group in groups for one in group["hooks"]] for event, groups in settings.items()
     }
 
-    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= set(found)
-    assert found == {event: [Hook(str(space), event).command] for event in found}
-    assert f"@{space}/context.md" in (project / "CLAUDE.md").read_text()
+    off = {"SessionStart": memory_off(str(space))}
+    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"} <= set(found)
+    assert found == {event: [Hook(str(space), f"claude.{event}", off.get(event, "")).command] for event in found}
+    assert not (project / "CLAUDE.md").exists()
