@@ -70,6 +70,12 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
     logging.basicConfig(
         level=logging.WARNING, stream=cast("TextIO", _Public(lossy)), format="%(asctime)s %(name)s: %(message)s"
     )
+    logging.getLogger("pyfuse3").addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of pyfuse3 says more than that whoever asked was killed before the answer came."""
+    return "fuse_reply_* failed with No such file or directory" not in record.getMessage()
 
 
 class _Public:

@@ -49,6 +49,7 @@ class Contract:
     :plain:   the answer when there is nothing to tell
     :agent:   whose it is, in the name of its file; empty where the payload alone tells
     :path:    the file that a tool is about to read or edit
+    :begins:  whether a session may begin with it, and is told then what one begins with
     :forgets: whether the session no longer has before it what it was told
     :shape:   the JSON of an answer, by event and context
     """
@@ -59,6 +60,7 @@ class Contract:
     plain: str = "{}"
     agent: str = ""
     path: Callable[[Payload], str] = no_file
+    begins: bool = False
     forgets: Callable[[Payload], bool] = never
     shape: Callable[[str, str], dict[str, Any]] = nested
 

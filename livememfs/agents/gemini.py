@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from livememfs.agents.contract import Contract, Payload, always, occasion, session_id, text, unobserved
+from livememfs.agents.contract import Contract, Payload, occasion, session_id, text, unobserved
 from livememfs.pipelines.capture import Said
 from livememfs.records.event import SHELLS, Kind
 
@@ -63,13 +63,18 @@ def _forgets(given: Payload) -> bool:
     return text(given, "source") == "clear"
 
 
+def _compressed(given: Payload) -> bool:
+    """Whether the user has it compress: it tells of every request to its model as if it might compress by itself."""
+    return text(given, "trigger") == "manual"
+
+
 CONTRACTS = (
     Contract("SessionStart", _started, "context", agent=GEMINI, forgets=_forgets),
     Contract("BeforeAgent", _asked, "recall", agent=GEMINI),
     Contract("BeforeTool", _unobserved, agent=GEMINI),
     Contract("AfterTool", _used, agent=GEMINI),
     Contract("AfterAgent", _stopped, agent=GEMINI),
-    Contract("PreCompress", _unobserved, agent=GEMINI, forgets=always),
+    Contract("PreCompress", _unobserved, agent=GEMINI, forgets=_compressed),
     Contract("SessionEnd", _ended, agent=GEMINI),
     Contract("Notification", _unobserved, agent=GEMINI),
 )

@@ -92,14 +92,20 @@ class Hooks:
     async def _told(self, space: str, contract: Contract, given: Payload, said: Said) -> str:
         """What is put into the answer."""
         if contract.wants == "context":
-            trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
-            warning = f"Warning from livememfs: {basic(without_marks(trouble))}\n\n" if trouble else ""
-            return self._once(space, said, page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1))
+            return await self._page(space, said)
         if contract.wants == "recall" and not said.skipped:
-            return (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
+            begins = contract.begins and (space, said.session) not in self._begun
+            page = await self._page(space, said) if begins else ""
+            return page + (await self._prehook.turn(space, Turn(said.text, session=said.session))).block
         if contract.wants == "file" and (path := contract.path(given)):
             return await self._prehook.file(space, said.session, path, said.project)
         return ""
+
+    async def _page(self, space: str, said: Said) -> str:
+        """What a session begins with."""
+        trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
+        warning = f"Warning from livememfs: {basic(without_marks(trouble))}\n\n" if trouble else ""
+        return self._once(space, said, page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1))
 
     def _once(self, space: str, said: Said, page: str) -> str:
         """A page, unless the session goes on with just that in its conversation."""

@@ -21,4 +21,7 @@ def _used(agent: str, given: Payload) -> Said:
     return replace(found, output=output, failed=failed)
 
 
-CONTRACTS = family(QWEN, use=_used)
+CONTRACTS = tuple(
+    replace(one, begins=one.event == "UserPromptSubmit")  # without a terminal it has no SessionStart
+    for one in family(QWEN, use=_used)
+)

@@ -16,6 +16,7 @@ _NAMES = (
     r"ide_(?:opened_file|selection|diagnostics)",
     r"(?:task|system)[-_]notification",
     r"environment_(?:context|details)|user_instructions|user-prompt-submit-hook|turn_aborted",
+    r"hook_context",  # Gemini CLI puts there what hooks told
 )
 _TAG = re.compile(rf"<(/?)\s*({'|'.join(_NAMES)})\b[^>]*(/?)>?", re.IGNORECASE)
 _AGENTS_FILE = re.compile(r"^# AGENTS\.md instructions for [^\n]*\n+<INSTRUCTIONS>.*?(?:</INSTRUCTIONS>|\Z)", re.DOTALL)

@@ -135,6 +135,7 @@ ANSWERS = {
     "copilot.userPromptSubmitted": flat(additionalContext=BLOCK),
     "cline.TaskStart": flat(cancel=False, contextModification=CONTEXT),
     "cline.TaskResume": flat(cancel=False, contextModification=CONTEXT),
+    "qwen.UserPromptSubmit": answered("UserPromptSubmit", CONTEXT + BLOCK),
     "cline.PreToolUse": flat(cancel=False, contextModification=ABOUT),
     "cline.UserPromptSubmit": flat(cancel=False, contextModification=BLOCK),
     "beforeSubmitPrompt": b'{"continue": true}',
@@ -237,7 +238,8 @@ async def test_what_was_told_is_forgotten_before_a_compaction_and_when_a_session
 @pytest.mark.parametrize(
     ("event", "given_", "forgotten"),
     [
-        ("gemini.PreCompress", {"session_id": "g"}, ["g"]),
+        ("gemini.PreCompress", {"session_id": "g", "trigger": "manual"}, ["g"]),
+        ("gemini.PreCompress", {"session_id": "g", "trigger": "auto"}, []),  # before each request to its model
         ("gemini.SessionStart", {"session_id": "g", "source": "clear"}, ["g"]),
         ("gemini.SessionStart", {"session_id": "g", "source": "resume"}, []),
         ("copilot.preCompact", {"sessionId": "g"}, ["g"]),
@@ -265,6 +267,18 @@ async def test_a_session_that_goes_on_is_not_told_again_what_it_began_with(doubl
     doubles.context = CONTEXT.replace("alpha", "alpha, with something new")
     assert await doubles.ask("claude.SessionStart", go_on) != b"{}"
     assert await doubles.ask("claude.SessionStart", go_on) == b"{}"
+
+
+async def test_qwen_code_begins_with_a_prompt_where_it_tells_of_no_session(doubles: Doubles) -> None:
+    asked = {**HERE, "prompt": "Which database?"}
+    told = [(await doubles.ask("qwen.UserPromptSubmit", asked)).count(CONTEXT.splitlines()[1].encode()) for _ in "ab"]
+    assert told == [1, 0]
+
+    begun = {**HERE, "session_id": "begun"}
+    await doubles.ask("qwen.SessionStart", {**begun, "source": "startup"})
+    for agent, session in (("qwen", "begun"), ("claude", "new")):
+        answer = await doubles.ask(f"{agent}.UserPromptSubmit", {**asked, "session_id": session})
+        assert CONTEXT.splitlines()[1].encode() not in answer
 
 
 async def test_only_before_a_file_is_read_or_edited_it_is_asked_what_is_known_of_it(doubles: Doubles) -> None:

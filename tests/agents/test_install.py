@@ -164,8 +164,9 @@ def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: T
     value = json.loads(made.read(HOOKS[tool]))
     last = value["hooks"][EVENTS[tool][-1]]
     assert value.get("version") == (1 if tool in (Tool.CURSOR, Tool.COPILOT) else None)
+    assert value.get("$version") == (4 if tool is Tool.QWEN else None)
     if tool not in FLAT_TOOLS:
-        seconds = 5_000 if tool in (Tool.GEMINI, Tool.QWEN) else 5
+        seconds = 5_000 if tool in (Tool.GEMINI, Tool.QWEN) else 3 if tool is Tool.CODEX else 5  # of the end
         assert [(one["type"], one["timeout"]) for one in last[0]["hooks"]] == [("command", seconds)]
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 

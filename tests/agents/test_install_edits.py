@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -84,6 +85,7 @@ def test_a_file_written_anew_by_the_agent_itself_loses_ours_alone(project: Make,
     assert after.pop("first") == 1
     assert after.pop("permissions") == {"allow": ["Bash(ls)"]}
     assert after.pop("version", 1) == 1
+    assert after.pop("$version", 4) == 4
     assert {name: array for name, array in after.pop("hooks", {}).items() if array} == {
         name: array for name, array in before.pop("hooks", {}).items() if array
     }
@@ -110,7 +112,7 @@ def test_members_around_ours_leave_no_comma_behind(
 
     assert made.uninstall(tool).left == ()
 
-    version = {"version": 1} if tool in (Tool.CURSOR, Tool.COPILOT) else {}
+    version = {"version": 1} if tool in (Tool.CURSOR, Tool.COPILOT) else {"$version": 4} if tool is Tool.QWEN else {}
     assert json.loads(made.read(HOOKS[tool])) in (expected, expected | version)
 
 
@@ -160,7 +162,7 @@ def test_what_was_altered_stays_and_is_told_until_it_is_gone(project: Make, edit
 def test_an_altered_hook_is_told_when_installing_too(project: Make) -> None:
     made = project()
     made.install(Tool.CODEX)
-    made.write(HOOKS[Tool.CODEX], made.read(HOOKS[Tool.CODEX]).replace(b'"timeout": 5', b'"timeout": 60'))
+    made.write(HOOKS[Tool.CODEX], re.sub(rb'"timeout": \d', b'"timeout": 60', made.read(HOOKS[Tool.CODEX])))
 
     plan = made.install(Tool.CODEX)
 

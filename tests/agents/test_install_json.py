@@ -128,7 +128,7 @@ hooked = documents(st.fixed_dictionaries({}, optional={"a": values, "hooks": oth
 def test_hooks_for_events_there_are_and_are_not_come_and_go_together(document: tuple[Any, str]) -> None:
     """Several insertions into one text, none of which moves another's place."""
     value, text = document
-    part = next(part for part in parts(Tool.QWEN, Wanted(space="/mnt/project")) if isinstance(part, Settings))
+    part = next(part for part in parts(Tool.GEMINI, Wanted(space="/mnt/project")) if isinstance(part, Settings))
 
     after, segments = inserted(text, part.added(text))
 

@@ -29,6 +29,7 @@ CASES = {
     "codex: where it works": ("<environment_context>\n<cwd>/p</cwd>\n</environment_context>", ""),
     "codex: what users want": ("<user_instructions>Be brief</user_instructions>\nMend it", "Mend it"),
     "codex: AGENTS.md": ("# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>\nx\n</INSTRUCTIONS>\n\nMend it", "Mend it"),
+    "gemini: what hooks told": ("<hook_context>[left out]\n</hook_context>\n\nMend it", "Mend it"),
     "cursor: a query": ("<user_query>\nMend it\n</user_query>", "Mend it"),
     "never closed": ("Mend it <system-reminder>and so on", "Mend it"),
     "closed by half": ("Mend it <system-reminder>and so on</system-remin", "Mend it"),

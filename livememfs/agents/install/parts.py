@@ -115,7 +115,7 @@ class Settings(Part):
         return blank + "{}\n"
 
     def is_hollow(self, text: str) -> bool:
-        return re.sub(r"[\s\ufeff]", "", text) in ("", "{}", '{"version":1}')
+        return re.sub(r"[\s\ufeff]", "", text) in ("", "{}", '{"version":1}', '{"$version":4}')
 
     def may_cut(self, before: str, after: str) -> bool:
         return no_new_trailing_comma(before, after)
@@ -211,6 +211,7 @@ class Hooks(Side):
     :wanted: the hooks that are to be there, by event as the agent calls it
     :shape:  the entry for a hook of ours and its event, by which ours are told from what somebody changed
     :former: the same, as earlier versions wrote it
+    :version: what a new file says of its form
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class Hooks(Side):
         shape: Callable[[str, Hook], Any],
         former: Callable[[str, Hook], Any] | None = None,
         *,
-        version: bool = False,
+        version: tuple[str, int] | None = None,
     ) -> None:
         self.wanted = bool(hooks)
         self._entries = {event: shape(event, hook) for event, hook in hooks.items()}
@@ -230,8 +231,12 @@ class Hooks(Side):
         return sorted(found, key=str) == sorted(self._entries.items(), key=str)
 
     def wishes(self, root: Node) -> list[Wish]:
-        is_new = self.wanted and self._version and root.member("hooks") is None and root.member("version") is None
-        version: list[Wish] = [(("version",), 1, False)] if is_new else []
+        version: list[Wish] = []
+        if self.wanted and self._version is not None and root.member("hooks") is None:
+            name, number = self._version
+            # Of a file that says something the program itself knows the form.
+            if root.member(name) is None and not (name.startswith("$") and root.items):
+                version = [((name,), number, False)]
         return [*version, *((("hooks", event), entry, True) for event, entry in self._entries.items())]
 
     def ours(self, root: Node) -> Iterator[Place]:

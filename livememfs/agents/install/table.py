@@ -81,7 +81,7 @@ class HookFile:
     :home:    below the user's home, for all projects
     :tells:   whether a hook can tell the agent what is known, and so a session's begin is one of the events
     :warns:   whether a hook can tell the user something
-    :version: whether the file says which form it has
+    :version: the member by which a new file says which form it has
     """
 
     path: str
@@ -90,7 +90,7 @@ class HookFile:
     shape: Shape
     tells: bool = True
     warns: bool = False
-    version: bool = False
+    version: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,6 @@ _GEMINI_EVENTS = {
     "BeforeAgent": Event(),
     "AfterTool": Event("*"),
     "AfterAgent": Event(),
-    "PreCompress": Event(),
     "SessionEnd": Event(),
 }
 _QWEN_EVENTS = {
@@ -252,7 +251,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
                 home=".cursor/hooks.json",
                 events=_CURSOR_EVENTS,
                 shape=_flat("command"),
-                version=True,
+                version=("version", 1),
             ),
             rule=RuleFile(path=".cursor/rules/livememfs-context.mdc", head=CURSOR_HEAD),
             servers=ServerFile(path=".cursor/mcp.json", home=".cursor/mcp.json"),
@@ -277,6 +276,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
                 events=_QWEN_EVENTS,
                 shape=_nested(1000),
                 warns=True,
+                version=("$version", 4),  # or Qwen Code writes the file anew, with a copy beside it
             ),
             servers=ServerFile(path=".qwen/settings.json", home=".qwen/settings.json"),
             hint="Qwen Code reads hooks when it starts; `/hooks` lists them",
@@ -291,7 +291,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
                 home=".copilot/hooks/livememfs.json",
                 events=_COPILOT_EVENTS,
                 shape=lambda _, command: {"type": "command", "bash": command, "timeoutSec": TIMEOUT},
-                version=True,
+                version=("version", 1),
             ),
             servers=ServerFile(home=".copilot/mcp-config.json", more={"type": "local", "tools": ["*"]}),
             strict="Copilot CLI",
