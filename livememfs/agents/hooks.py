@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -15,7 +16,7 @@ import trio
 
 from livememfs.agents import claude, cline, codex, copilot, cursor, gemini, opencode, qwen, windsurf
 from livememfs.agents.contract import Contract, Payload, payload, text
-from livememfs.agents.transcript import last_words
+from livememfs.agents.transcript import at_end, last_words
 from livememfs.concurrency import aside
 from livememfs.errors import HookRefused, LiveMemError
 from livememfs.records.own import HEAD, basic, without_marks
@@ -83,11 +84,13 @@ class Hooks:
         return contract.plain.encode()
 
     async def _whole(self, given: Payload, said: Said) -> Said:
-        """With the agent's last words, where its transcript alone has them."""
+        """With the agent's last words, and with how a command ended, where the transcript alone has them."""
+        path, mounted = text(given, "transcript_path", "transcriptPath"), self._capture.settings.mounted
+        if codex.leaves_open(said):
+            return replace(said, failed=await at_end(path, partial(codex.ended_badly, said.id), False, mounted))
         if said.kind != "stop" or said.skipped or said.text:
             return said
-        path = text(given, "transcript_path", "transcriptPath")
-        return replace(said, text=await last_words(path, self._capture.settings.mounted))
+        return replace(said, text=await last_words(path, mounted))
 
     async def _told(self, space: str, contract: Contract, given: Payload, said: Said) -> str:
         """What is put into the answer."""

@@ -1,16 +1,16 @@
-"""The agent's last words, from the transcript that a hook names, where the hook itself does not tell them.
+"""The end of the transcript that a hook names, for what the hook itself does not tell: the agent's last words, say.
 
 Owns what such a file may be: a regular file of this user's, of which the end alone is read, and nothing in a mount of
-ours. Whatever else it is, there are no words. Reads in a thread, within a deadline; trio thread only.
+ours. Whatever else it is, it has no lines. Reads in a thread, within a deadline; trio thread only.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -18,28 +18,37 @@ from livememfs.records.foreign import Unreadable, read_object
 
 TAIL = 256 << 10
 PATIENCE = 0.5
+T = TypeVar("T")
 
 
 async def last_words(path: str, mounted: str = "") -> str:
     """What the agent said last in a transcript of lines of JSON; empty when that cannot be told in a moment."""
+    return await at_end(path, _words, "", mounted)
+
+
+async def at_end(path: str, look: Callable[[list[bytes]], T], otherwise: T, mounted: str = "") -> T:
+    """What `look` sees in the last lines of a transcript, in a thread; `otherwise` when that cannot be told soon."""
     if not path.startswith("/"):
-        return ""
+        return otherwise
     with trio.move_on_after(PATIENCE), suppress(OSError, ValueError):
-        return await trio.to_thread.run_sync(_read, path, mounted, abandon_on_cancel=True)
-    return ""
+        return await trio.to_thread.run_sync(lambda: look(_lines(path, mounted)), abandon_on_cancel=True)
+    return otherwise
 
 
-def _read(path: str, mounted: str) -> str:
+def _lines(path: str, mounted: str) -> list[bytes]:
     whole = os.path.realpath(path)
     if mounted and f"{whole}/".startswith(f"{mounted}/"):
-        return ""
+        return []
     number = os.open(whole, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.getuid():
-            return ""
+            return []
         file.seek(max(about.st_size - TAIL, 0))
-        lines = file.read(TAIL).split(b"\n")
+        return file.read(TAIL).split(b"\n")
+
+
+def _words(lines: list[bytes]) -> str:
     for line in reversed(lines):
         with suppress(Unreadable):
             entry = read_object(line)

@@ -26,6 +26,8 @@ from livememfs.records.turn import Turn
 from livememfs.testing.clock import ManualClock
 
 FAMILY_NAMES = ("", "claude.", "codex.", "qwen.", "opencode.")
+ROLLOUT = (Path(__file__).parent / "golden" / "codex-rollout.jsonl").read_bytes().splitlines(keepends=True)
+"""Two commands of Codex 0.169, codes 0 and 3: the call, how it ended, and what its model is told after the hook."""
 SPACE = "alpha"
 PAGE = f"# Memory of alpha\n{END}\n"
 CONTEXT = f"{HEAD}\n{PAGE}"
@@ -222,6 +224,39 @@ async def test_last_words_that_a_stop_does_not_tell_are_read_from_its_transcript
     await doubles.ask(event, {"session_id": "s-1", "sessionId": "s-1", field: str(path)})
 
     assert [row[:3] for row in doubles.rows()] == [("s-1", "said", "waiting"), ("s-1", "stop", "waiting")]
+
+
+@pytest.mark.parametrize("event", ["PostToolUse", "codex.PostToolUse"])
+@pytest.mark.parametrize(
+    ("call", "lines", "failed"),
+    [("call_10", 2, False), ("call_11", 5, True), ("call_10", 6, False), ("call_11", 4, False), ("call_1", 6, False)],
+)
+async def test_a_command_of_codex_failed_when_its_rollout_says_so_as_the_hook_runs(
+    doubles: Doubles, tmp_path: Path, event: str, call: str, lines: int, failed: bool
+) -> None:
+    """Lines that are not written yet, or of another command, say nothing."""
+    path = tmp_path / "rollout-2026.jsonl"
+    path.write_bytes(b"".join(ROLLOUT[:lines]) + b'{"call_11')
+    used = {"tool_name": "Bash", "tool_input": {"command": "x"}, "tool_response": "kestrel-42", "tool_use_id": call}
+
+    await doubles.ask(event, {**HERE, "turn_id": "t", **used, "transcript_path": str(path)})
+
+    [(line,)] = doubles.database.rows("SELECT line FROM event")
+    assert json.loads(line).get("failed", False) is failed
+
+
+async def test_a_rollout_says_nothing_of_tools_that_are_no_commands_and_of_other_agents(
+    doubles: Doubles, tmp_path: Path
+) -> None:
+    path = tmp_path / "rollout-2026.jsonl"
+    path.write_bytes(b"".join(ROLLOUT))
+    used = {**USED, "tool_use_id": "call_11", "transcript_path": str(path)}
+
+    await doubles.ask("codex.PostToolUse", {**HERE, **used})
+    await doubles.ask("claude.PostToolUse", {**HERE, **used, "session_id": "s-2", "tool_name": "Bash"})
+
+    assert len(doubles.rows()) == 2
+    assert not [line for (line,) in doubles.database.rows("SELECT line FROM event") if json.loads(line).get("failed")]
 
 
 @pytest.mark.parametrize("agent", FAMILY_NAMES)
