@@ -32,7 +32,9 @@ at most: or each short turn of a long conversation would cost a call.
 FREE_SECONDS = 1.0
 """The longest wait for more events where observing them costs nothing."""
 RECORD_SECONDS = 0.5
-"""How long the beginning of a session and its prompts wait for more of them."""
+"""How long the beginning of a session, its prompts and its end wait: for more of them, and for an agent that is being
+answered.
+"""
 OUTAGE_SECONDS, OUTAGE_MOST = 5.0, 3_600.0
 LOOK_SECONDS = 600.0
 """How long a pause lasts without a look at the time of day: the clock may be put right while nothing comes."""
@@ -46,7 +48,8 @@ class Due:
         self._heard: dict[Place, float] = {}
         self._held: dict[Place, float] = {}
         self._asked: dict[Place, int] = {}  # the last event that was a prompt: no stop before it is one any more
-        self._hurried: dict[Place, int] = {}  # the last event that waited when another session began
+        # The last event that waited when another session began, and when that was.
+        self._hurried: dict[Place, tuple[int, float]] = {}
         self._small: dict[Place, int] = {}  # batches after a stop that were not full
         self._outages = 0
         self._closed_until = -math.inf
@@ -116,7 +119,7 @@ class Due:
         self._small.pop(place, None)
         for other, waiting in places.items():
             if other.space == place.space and other != place:
-                self._hurried[other] = max(one.last for one in waiting.values())
+                self._hurried[other] = max(one.last for one in waiting.values()), self._heard.get(place, -math.inf)
 
     def _of(self, place: Place, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
         heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
@@ -125,9 +128,13 @@ class Due:
         if "start" in waiting or "prompt" in waiting:
             return max(heard + RECORD_SECONDS, held)
         events = [waiting[kind] for kind in OBSERVED_KINDS if kind in waiting]
-        hurried = min(one.first for one in waiting.values()) <= self._hurried.get(place, 0)
-        if "end" in waiting or hurried or self._is_full(events, tries):
+        last_hurried, began = self._hurried.get(place, (0, -math.inf))
+        if self._is_full(events, tries):
             due = -math.inf
+        elif "end" in waiting:
+            due = heard + RECORD_SECONDS
+        elif min(one.first for one in waiting.values()) <= last_hurried:
+            due = began + RECORD_SECONDS  # whoever begins is waiting for what it is told: that first
         else:
             last = max([self._asked.get(place, 0), *(one.last for one in events)])
             stopped = "stop" in waiting and waiting["stop"].last > last
