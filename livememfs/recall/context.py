@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import structlog
@@ -156,17 +157,20 @@ class ContextPages:
 
     async def _newest(self, space: str, most: int = OBSERVATIONS_READ) -> list[Observation]:
         """The newest observations, newest first."""
-        return await self._read(space, sorted(await self._names(space), reverse=True)[:most])
+        names = await self._names(space)
+
+        def newest() -> list[str]:
+            good = (name for name in sorted(names, reverse=True) if keys.MemoryName.parse(name) is not None)
+            return list(islice(good, most))  # of ten thousand, few are looked at
+
+        return await self._read(space, await aside(len(names) * A_NAME, newest))
 
     async def _names(self, space: str) -> list[str]:
+        """Names in the folder of observations."""
         top = await self._replica.listing(f"{space}/")
         if keys.OBSERVATIONS not in top.folders:
             return []
-        level = await self._replica.listing(keys.observations_prefix(space))
-        names = list(level.objects)
-        return await aside(
-            len(names) * A_NAME, lambda: [name for name in names if keys.MemoryName.parse(name) is not None]
-        )
+        return list((await self._replica.listing(keys.observations_prefix(space))).objects)
 
     async def _read(self, space: str, names: Sequence[str]) -> list[Observation]:
         prefix = keys.observations_prefix(space)
@@ -205,9 +209,9 @@ class ContextPages:
         for folder in folders:
             if folder not in top.folders:
                 continue
-            prefix = f"{space}/{folder}/"
+            prefix, named = f"{space}/{folder}/", f"_{kind}_" if folder == keys.MEMORIES else ""
             for name in (await self._replica.listing(prefix)).objects:
-                parsed = keys.MemoryName.parse(name)
+                parsed = keys.MemoryName.parse(name) if named in name else None  # of many memories few say who it is
                 fits = parsed is not None and (folder != keys.MEMORIES or parsed.type == kind)
                 if fits and not keys.has_ended(prefix + name, now):
                     found.append(prefix + name)
@@ -247,7 +251,10 @@ class ContextPages:
 
     async def around(self, space: str, observation: str) -> str | None:
         """What was observed before and after an observation, by its id or its name; None when it is not there."""
-        names = sorted(await self._names(space))
+        names = await self._names(space)
+        names = await aside(
+            len(names) * A_NAME, lambda: sorted(name for name in names if keys.MemoryName.parse(name) is not None)
+        )
         at = next((index for index, name in enumerate(names) if _is_called(name, observation)), None)
         if at is None:
             return None
