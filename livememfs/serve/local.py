@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import trio
 from mcp import types
-from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
 from livememfs.serve import shape
@@ -24,25 +23,106 @@ if TYPE_CHECKING:
 
     from livememfs.serve.mcp import McpServer
 
+Send = Callable[[bytes], Awaitable[None]]
 LONGEST_LINE = 4 << 20
 CHUNK = 1 << 16
-LAST_ANSWERS = 0.2
-"""How long what was asked just before the input ended has for its answer: `printf ... | livememfs mcp` wants one."""
+LAST_ANSWERS = 10.0
+"""How long what was asked just before the input ended has for its answer: `printf ... | livememfs mcp` wants one, and a
+note that came last is to be stored.
+"""
+NEVER_ANSWERED = "subscriptions/listen"
 
 
 async def over_stdio(server: McpServer) -> None:
     """Serve whoever started this process, until they close its standard input."""
+    # What the SDK opens by itself is read in a thread that it waits for: no signal would end this process then.
+    await _over(server, _lines_of(sys.stdin.fileno()), _output(sys.stdout.fileno()))
+
+
+async def over_stream(server: McpServer, stream: trio.SocketStream) -> None:
+    """Serve one client, until it goes."""
+    await _over(server, _lines(stream), stream.send_all)
+
+
+async def _over(server: McpServer, lines: AsyncIterator[bytes], send: Send) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.run)
-        # What the SDK opens by itself is read in a thread that it waits for: no signal would end this process then.
-        source = cast("anyio.AsyncFile[str]", _lines_of(sys.stdin.fileno()))
-        target = cast("anyio.AsyncFile[str]", _Output(sys.stdout.fileno()))
-        async with stdio_server(source, target) as (received, sent):
+        async with _messages(lines, send) as (received, sent):
             await server.sdk.run(received, sent, server.sdk.create_initialization_options())
         nursery.cancel_scope.cancel()
 
 
-async def _lines_of(source: int) -> AsyncIterator[str]:
+class _Unanswered:
+    """The requests of one client that wait for an answer."""
+
+    def __init__(self) -> None:
+        self._ids: set[str | int] = set()
+        self._none = trio.Event()
+
+    def asked(self, message: types.JSONRPCMessage) -> None:
+        """A message came."""
+        if isinstance(message, types.JSONRPCRequest) and message.method != NEVER_ANSWERED:
+            self._ids.add(message.id)
+
+    def said(self, message: types.JSONRPCMessage) -> None:
+        """A message has gone out."""
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
+            self._ids.discard(message.id)
+            if not self._ids:
+                self._none.set()
+
+    async def wait(self) -> None:
+        """Until all are answered: the SDK drops each answer that is not written when the input ends."""
+        self._none = trio.Event()
+        if self._ids:
+            with trio.move_on_after(LAST_ANSWERS):
+                await self._none.wait()
+
+
+@asynccontextmanager
+async def _messages(lines: AsyncIterator[bytes], send: Send) -> AsyncIterator[tuple[Any, Any]]:
+    """The streams that the SDK takes, over lines of JSON."""
+    into: MemoryObjectSendStream[SessionMessage | Exception]
+    received: MemoryObjectReceiveStream[SessionMessage | Exception]
+    sent: MemoryObjectSendStream[SessionMessage]
+    out: MemoryObjectReceiveStream[SessionMessage]
+    into, received = anyio.create_memory_object_stream(0)
+    sent, out = anyio.create_memory_object_stream(0)
+    unanswered = _Unanswered()
+
+    async def read() -> None:
+        async with into:
+            async for line in lines:
+                try:
+                    if not await shape.fits(line):
+                        raise ValueError("a message has too many parts, or too deep ones")
+                    message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError as error:
+                    await into.send(error)
+                else:
+                    unanswered.asked(message)
+                    await into.send(SessionMessage(message))
+            await unanswered.wait()
+
+    async def write() -> None:
+        async with out:
+            async for message in out:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await send(text.encode() + b"\n")
+                unanswered.said(message.message)
+
+    async def quietly(work: Any) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError, anyio.ClosedResourceError, BrokenPipeError):
+            await work()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(quietly, read)
+        nursery.start_soon(quietly, write)
+        yield received, sent
+        nursery.cancel_scope.cancel()
+
+
+async def _lines_of(source: int) -> AsyncIterator[bytes]:
     """The lines of a descriptor, the last one also without an end.
 
     Read in a thread that is left behind when cancelled, and past Python's own buffer, whose lock such a thread would
@@ -54,74 +134,21 @@ async def _lines_of(source: int) -> AsyncIterator[str]:
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             waiting += part
-            yield waiting.decode(errors="replace")
+            yield bytes(waiting)
             waiting.clear()
         waiting += rest
     if waiting:
-        yield waiting.decode(errors="replace")
-    await trio.sleep(LAST_ANSWERS)  # the SDK drops every answer that is not written when the input ends
+        yield bytes(waiting)
 
 
-class _Output:
-    """A descriptor as the SDK writes to it. A client that has stopped reading keeps nobody from ending this process."""
+def _output(target: int) -> Send:
+    """Writes to a descriptor. A client that has stopped reading keeps nobody from ending this process."""
 
-    def __init__(self, target: int) -> None:
-        self._target = target
+    async def write(data: bytes) -> None:
+        while data:
+            data = data[await trio.to_thread.run_sync(os.write, target, data, abandon_on_cancel=True) :]
 
-    async def write(self, text: str) -> None:
-        """Write all of it."""
-        left = text.encode()
-        while left:
-            left = left[await trio.to_thread.run_sync(os.write, self._target, left, abandon_on_cancel=True) :]
-
-    async def flush(self) -> None:
-        """Nothing is kept back."""
-
-
-async def over_stream(server: McpServer, stream: trio.SocketStream) -> None:
-    """Serve one client, until it goes."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.run)
-        async with _messages(stream) as (received, sent):
-            await server.sdk.run(received, sent, server.sdk.create_initialization_options())
-        nursery.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _messages(stream: trio.SocketStream) -> AsyncIterator[tuple[Any, Any]]:
-    """The streams that the SDK takes, over one connection."""
-    into: MemoryObjectSendStream[SessionMessage | Exception]
-    received: MemoryObjectReceiveStream[SessionMessage | Exception]
-    sent: MemoryObjectSendStream[SessionMessage]
-    out: MemoryObjectReceiveStream[SessionMessage]
-    into, received = anyio.create_memory_object_stream(0)
-    sent, out = anyio.create_memory_object_stream(0)
-
-    async def read() -> None:
-        async with into:
-            async for line in _lines(stream):
-                try:
-                    if not await shape.fits(line):
-                        raise ValueError("a message has too many parts, or too deep ones")
-                    await into.send(SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False)))
-                except ValueError as error:
-                    await into.send(error)
-
-    async def write() -> None:
-        async with out:
-            async for message in out:
-                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await stream.send_all(text.encode() + b"\n")
-
-    async def quietly(work: Any) -> None:
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError, anyio.ClosedResourceError):
-            await work()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(quietly, read)
-        nursery.start_soon(quietly, write)
-        yield received, sent
-        nursery.cancel_scope.cancel()
+    return write
 
 
 async def _lines(stream: trio.SocketStream) -> AsyncIterator[bytes]:
@@ -135,3 +162,5 @@ async def _lines(stream: trio.SocketStream) -> AsyncIterator[bytes]:
             yield line
         if len(waiting) > LONGEST_LINE:
             return
+    if waiting:
+        yield bytes(waiting)

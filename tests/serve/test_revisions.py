@@ -385,3 +385,20 @@ async def test_a_parameter_that_a_model_was_not_told_of_is_not_named(open_client
         said = await client.refused("live_note", text="x")
     assert "live_note takes content, category, agent, tags" in said
     assert "space_id" not in said
+
+
+async def test_whoever_says_all_and_hangs_up_is_answered_all(app: App) -> None:
+    """`livememfs mcp < requests`: the last answer comes, and what it says is done. A listener is not waited for."""
+    asked = [message for message in recorded("sdk-1.30") if message["method"] != "resources/subscribe"]
+    note = {"name": "live_note", "arguments": {"space_id": SPACE, "content": "said last", "agent": "last"}}
+    asked.append({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": note})
+    ours, theirs = trio.testing.memory_stream_pair()
+    await ours.send_all("\n".join(map(json.dumps, asked)).encode())
+    await ours.send_eof()
+    with trio.fail_after(PATIENCE):
+        await local.over_stream(mcp_server(app), cast(trio.SocketStream, theirs))
+    await theirs.send_eof()
+    line, wanted = Line(ours), {message["id"] for message in asked if "id" in message}
+
+    assert {(await line.hear())["id"] for _ in wanted} == wanted
+    assert "last" in await authors(app)
