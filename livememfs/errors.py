@@ -478,6 +478,14 @@ class HookRefused(LiveMemError):
     what_to_do = "hooks write the agent's JSON to .hooks/EVENT; `livememfs install` sets them up"
 
 
+class ProjectFileOdd(LiveMemError):
+    """A `.livememfs.toml` says something else than the space of its project."""
+
+    errno = _errno.EINVAL
+    message = "{path}: {detail}"
+    what_to_do = 'write this line into it and no other: space = "NAME"'
+
+
 class RunFailed(LiveMemError):
     """A run failed; whoever asked for it may not be waiting to hear it."""
 

@@ -20,7 +20,7 @@ from livememfs.agents.contract import Payload, payload
 from livememfs.agents.hooks import CONTRACTS
 from livememfs.agents.projects import FILE, MARK, Project, find
 from livememfs.concurrency import aside
-from livememfs.errors import AlreadyExists, Forbidden, HookRefused, LiveMemError, StoreError, TimedOut
+from livememfs.errors import AlreadyExists, Forbidden, LiveMemError, ProjectFileOdd, StoreError, TimedOut
 from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.space import Meta
@@ -97,7 +97,7 @@ class Projects:
             return ""
         if project.wrong:
             file = str(project.folder / FILE)
-            self._tell(file, HookRefused(path=file, detail=project.wrong))
+            self._tell(file, ProjectFileOdd(path=file, detail=project.wrong))
         return await self._made(project) if project.space else ""
 
     async def _made(self, project: Project) -> str:

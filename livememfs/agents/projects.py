@@ -92,7 +92,7 @@ def _pinned(folder: Path) -> Project | None:
         space = given.pop("space", None)
         if not isinstance(space, str):
             return Project(folder=folder, space="", wrong='it has no `space = "NAME"`')
-        wrong = f"it says more than `space`: {', '.join(sorted(given))}" if given else ""
+        wrong = f"it says more than `space`, which counts for nothing: {', '.join(sorted(given))}" if given else ""
         return Project(folder=folder, space=check_space_name(space), wrong=wrong)
     except (ValueError, InvalidName) as error:
         return Project(folder=folder, space="", wrong=str(error))

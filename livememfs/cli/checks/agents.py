@@ -23,6 +23,7 @@ from livememfs.agents.install import plan, record
 from livememfs.agents.install.command import MACHINE, SECONDS, Hook
 from livememfs.agents.install.plan import Standing
 from livememfs.agents.install.tools import Tool
+from livememfs.cli import mounts
 from livememfs.cli.checks import Check
 from livememfs.fuse.mounted import ask
 from livememfs.records import keys
@@ -134,6 +135,9 @@ def _run(hook: Hook) -> float:
 async def _space(one: Installed, space: Path, answering: list[str]) -> Check | None:
     """What keeps the hooks of an agent from a space; None when nothing does."""
     mount, undo = space.parent, f"take the hooks out: {one.undo}"
+    if str(mount) not in answering and str(mount) in mounts.kernel_mounts():
+        advice = f"livememfs umount --lazy {mount}, and mount again"
+        return Check("hooks", "warn", f"{one.where} writes to {space}, and the mount does not answer", advice)
     if str(mount) not in answering:
         advice = f"mount there (livememfs mount {mount}), or {undo}"
         return Check("hooks", "warn", f"{one.where} writes to {space}, where nothing is mounted", advice)
@@ -150,7 +154,7 @@ async def _space(one: Installed, space: Path, answering: list[str]) -> Check | N
 def _server(one: Installed, argv: list[str]) -> Check:
     """Whether an MCP server says which tools it has."""
     asked = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
-    advice = f"livememfs install {one.tool} --mcp, or {one.undo}"
+    advice = f"livememfs install {one.tool}{' --user' if one.home else ''} --mcp, or {one.undo}"
     try:
         done = subprocess.run(
             argv, input=asked, capture_output=True, cwd=one.folder, timeout=SERVER_SECONDS, text=True, check=False
