@@ -115,10 +115,13 @@ class Feeder:
         return len(self._dirty) + self._reading.total()
 
     def lacking(self, space: str) -> list[str] | None:
-        """The objects of a space that differ from what the index has; None where that is not known yet."""
+        """Notes, memories and bank files of a space that differ from what the index has; None where that is not known
+        yet.
+        """
         if not self.knows(space):
             return None
-        return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if space_of(key) == space]
+        folders = tuple(f"{space}/{folder}/" for folder in (keys.LIVE, *keys.COLLECTIONS, keys.BANK))
+        return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if key.startswith(folders)]
 
     def _mark(self, found: list[str]) -> None:
         self._dirty.update(dict.fromkeys(found))

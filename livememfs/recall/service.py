@@ -163,7 +163,9 @@ class Recall:
         return key in self._removed
 
     def lacking(self, space: str) -> list[str] | None:
-        """The objects of a space that the index lacks or has in another version; None where nobody can tell yet."""
+        """The objects of a space that may be told unasked, and that the index lacks or has in another version; None
+        where nobody can tell yet.
+        """
         return self._feeder.lacking(space) if self._index is not None and self._feeder is not None else None
 
     async def newest(self, space: str, into: AtHand) -> None:
@@ -253,27 +255,30 @@ class Recall:
             told = (*notes, f"the search failed: {self._last_error}")
             return Answer(query, Found((), "strict"), told, failed=True)
 
-    async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float, fresh: float) -> Engine:
-        """The index, with these spaces in it as far as that can be waited for."""
+    async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float, fresh: float | None) -> Engine:
+        """The index, with these spaces in it as far as that can be waited for; `fresh` None: where the names of
+        a space were compared, what was just written is of no use.
+        """
         async with self._opening:
             if self._index is None or self._feeder is None:
                 await self._open()
         assert self._index is not None
         assert self._feeder is not None
         feeder, first = self._feeder, [space for space in spaces if not self._feeder.knows(space)]
-        with trio.move_on_after(patience) as waiting:
-            for space in first:
-                reason = await self._ensured(feeder, space)
-                if reason:
-                    notes.append(f"{space} may have more than was found: {reason}")
-        if waiting.cancelled_caught or not await feeder.settled(patience if first else fresh):
-            left = f"{feeder.waiting:,} objects are" if feeder.waiting else "the space is"
-            notes.append(f"{left} still being indexed")
-        elif first:
-            with trio.move_on_after(patience):
-                await self._loaded.wait()
-                if self._embedder is not None:
-                    await feeder.understood(patience)
+        if first or fresh is not None:
+            with trio.move_on_after(patience) as waiting:
+                for space in first:
+                    reason = await self._ensured(feeder, space)
+                    if reason:
+                        notes.append(f"{space} may have more than was found: {reason}")
+            if waiting.cancelled_caught or not await feeder.settled(patience if first or fresh is None else fresh):
+                left = f"{feeder.waiting:,} objects are" if feeder.waiting else "the space is"
+                notes.append(f"{left} still being indexed")
+            elif first:
+                with trio.move_on_after(patience):
+                    await self._loaded.wait()
+                    if self._embedder is not None:
+                        await feeder.understood(patience)
         if not feeder.waiting:
             self._removed.clear()  # the index knows by now, and what comes back under an old name is to be found
         return self._index
@@ -331,7 +336,9 @@ class Recall:
             try:
                 again = any(space in self._ensuring for space in spaces)  # one message has waited for that already
                 first = 0.0 if again else patience / 2
-                found.append(await self._ready(spaces, notes, first, self._patience.unasked))
+                # An agent at work is observed with each step: what nobody is told unasked is not waited for.
+                is_new = any(self.lacking(space) != [] for space in spaces)
+                found.append(await self._ready(spaces, notes, first, self._patience.unasked if is_new else None))
             except Exception as error:  # as in `_answer`
                 reason = await self._failed("the index cannot be opened", error)
                 notes.append(f"the index cannot be used: {reason}")

@@ -121,6 +121,33 @@ async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_
         assert not mount.recall.has_gone(key), "the index knows, and nothing else need remember it"
 
 
+async def test_who_is_to_be_told_waits_for_notes_and_not_for_what_an_observer_has_just_written(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent at work is observed all the time: each of its messages would wait."""
+    await bucket.write("one", "seen a unicorn")
+    async with bucket.mount(patience=Patience(unasked=DONE_WITHIN)) as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        apply, go_on = Index.apply, threading.Event()
+
+        def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
+            go_on.wait(DONE_WITHIN)
+            return apply(self, *arguments, **named)
+
+        monkeypatch.setattr(Index, "apply", slowly)
+        await mount.replica.put(f"{SPACE}/observations/20260101T000000_change_00000001.md", b"observed")
+        with trio.fail_after(DONE_WITHIN / 2):
+            index, notes = await mount.recall.ready((SPACE,), DONE_WITHIN)
+        assert (index is not None, notes, mount.recall.lacking(SPACE)) == (True, [], [])
+
+        key = f"{SPACE}/live/20260101T000000_a_decision_00000002.md"
+        await mount.replica.put(key, b"a note")
+        assert mount.recall.lacking(SPACE) == [key]
+        go_on.set()
+        await mount.recall.ready((SPACE,), DONE_WITHIN)
+        assert mount.recall.lacking(SPACE) == []
+
+
 async def test_meaning_comes_when_the_model_is_there_and_words_answer_until_then(bucket: Bucket) -> None:
     await bucket.write("one", "apples are red")
     async with bucket.mount() as mount:
