@@ -56,7 +56,7 @@ def find(folder: Path, *, home: Path, host: str, mounts: Collection[str] = ()) -
     pinned = next((one for one in above if (one / FILE).is_file()), None)
     if pinned is not None:
         return _pinned(pinned)
-    top = next((one for one in above if (one / ".git").exists()), None)
+    top = next((one for one in above if _is_top(one / ".git")), None)
     if top is None:
         return None
     main, config = _repository(top)
@@ -92,10 +92,17 @@ def _pinned(folder: Path) -> Project | None:
         space = given.pop("space", None)
         if not isinstance(space, str):
             return Project(folder=folder, space="", wrong='it has no `space = "NAME"`')
-        wrong = f"it says more than `space`, which counts for nothing: {', '.join(sorted(given))}" if given else ""
+        wrong = f"it says more than `space`: {', '.join(sorted(given))}; that counts for nothing" if given else ""
         return Project(folder=folder, space=check_space_name(space), wrong=wrong)
     except (ValueError, InvalidName) as error:
         return Project(folder=folder, space="", wrong=str(error))
+
+
+def _is_top(git: Path) -> bool:
+    """Whether this makes a directory the top of a repository or worktree. Sandboxes of agents make empty directories of
+    that name wherever an agent may write, and leave some.
+    """
+    return (git / "HEAD").is_file() or git.is_file()
 
 
 def _repository(top: Path) -> tuple[Path, Path]:

@@ -33,6 +33,7 @@ def test_a_directory_is_in_the_repository_above_it_and_homes_are_nobodys(home: P
     assert found(home, home / "app/../../other") is None
 
     git(home / "app", "init", "-q")
+    (home / "app/src/.git").mkdir(parents=True)  # as a sandbox leaves it
 
     assert found(home, home / "app/src/deep") == Project(folder=home / "app", space="app", marks=(f"box:{home}/app",))
     assert found(home, home / "app", home / "app") is None

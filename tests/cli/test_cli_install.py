@@ -308,6 +308,7 @@ def test_without_a_name_the_space_is_that_of_the_project(cli: Cli, mounted: Moun
     mount = mounted("mnt", "there", "other")
     assert "name a space with --space" in cli("install", "codex", "--yes").err
     (there / ".git").mkdir()
+    (there / ".git/HEAD").write_text("ref: refs/heads/main\n")
 
     assert f"codex uses space there of {mount} in {there}" in cli("install", "codex", "--yes").err
     (there / ".livememfs.toml").write_text('space = "other"\n')
