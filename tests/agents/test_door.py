@@ -56,6 +56,8 @@ class World:
         path = self.home / name
         (path / file).parent.mkdir(parents=True, exist_ok=True)
         (path / file).write_text(text)
+        if file.startswith(".git/"):
+            (path / ".git/HEAD").touch()
         return str(path)
 
 

@@ -163,7 +163,7 @@ def weight_of(record: Record, uses: dict[str, Use]) -> float:
     return whole.effective(now, uses=use.times, last_use=last if use.times else None)
 
 
-@pytest.mark.parametrize("seed", range(4 if LONG else 2))
+@pytest.mark.parametrize("seed", range(4 if LONG else 1))
 def test_the_foremost_memories_are_those_that_their_weights_say_after_any_changes(opener: Open, seed: int) -> None:
     chance, index = random.Random(seed), opener()
     there: dict[str, Record] = {}
@@ -480,7 +480,7 @@ def test_notes_of_one_second_leave_nothing_to_embed_for_ever(index: Engine) -> N
     assert index.unembedded(100) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
 def test_after_any_changes_context_and_meaning_are_those_of_an_index_made_anew(opener: Open, seed: int) -> None:
     """Notes a minute apart, which come and go in any order."""
     chance = random.Random(seed)
@@ -502,7 +502,7 @@ def test_after_any_changes_context_and_meaning_are_those_of_an_index_made_anew(o
     assert [found(fresh, f"word{number}x") for number in range(40)] == answers
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
 def test_after_any_changes_the_index_finds_what_a_dictionary_holds(opener: Open, seed: int) -> None:
     """Each text has a word of its own. Notes are so far apart that they are no context of each other."""
     chance = random.Random(seed)
