@@ -27,8 +27,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 WELL = 300.0
 """Seconds for which a task must have gone on before its failure is past: some do nothing for a minute."""
 THREADS = 1
-"""For what computes. They would have one interpreter between them: more get no more done, and each keeps the trio thread
-from it for one more step. With three, ten clients that read a large bank held a `stat` up for 180 ms; with one for 66.
+"""For what computes. Several would have one interpreter between them: they get no more done, and each keeps the trio
+thread from it for one more step. With three, ten clients that read a large bank held a `stat` up for 180 ms; with one,
+for 66.
 """
 IN_A_STEP = 256
 """Things that are looked at before the others have their turn."""
