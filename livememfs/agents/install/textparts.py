@@ -108,15 +108,15 @@ class Block(Part):
 
     def value(self, argv: Sequence[str]) -> dict[str, Any]:
         """How the file is to have it."""
-        raise NotImplementedError
+        raise NotImplementedError  # as above
 
     def is_ours(self, value: Any) -> bool:
         """Whether it is as we write it, or wrote it."""
-        raise NotImplementedError
+        raise NotImplementedError  # as above
 
     def segment(self, text: str, argv: Sequence[str]) -> Segment:
         """The insertion that adds it."""
-        raise NotImplementedError
+        raise NotImplementedError  # as above
 
 
 class Table(Block):
