@@ -67,52 +67,59 @@ class PrehookSettings:
 
 
 class Choosing:
-    """One turn at work, in its thread. `index` None: out of `lacking` alone, the records that the index lacks."""
+    """One turn at work, in its thread: `begin`, and then `tell`. `index` None: out of `lacking` alone, the records that
+    the index lacks. `question` is the vector of the message, which is set between the two; None without one.
+    """
 
     def __init__(
-        self, index: Engine | None, space: str, turn: Turn, question: Floats | None, now: datetime,
+        self, index: Engine | None, space: str, turn: Turn, now: datetime,
         settings: PrehookSettings, spent: dict[str, float], *, asks: bool, gone: Callable[[str], bool],
         lacking: Sequence[Record] = (),
     ) -> None:  # fmt: skip
-        self._index, self._space, self._turn, self._question = index, space, turn, question
+        self._index, self._space, self.turn = index, space, turn
+        self.question: Floats | None = None
+        self._pinned: Numbered = []
         self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
         self._lacking = [one for one in lacking if not keys.has_ended(one.key, now)]
         self._newer = {one.key for one in lacking}
 
-    def tell(self, session: Session) -> tuple[Told, tuple[str, ...]]:
-        """Choose, take note in the session, and write the block; with the paths of what is told."""
+    def begin(self, session: Session) -> None:
+        """Look up what needs no question: what the session was told by others, and what comes whatever is asked."""
         with timed(self._spent, "indexed"):
             remember(self._index, session, self._settings.limits.buffer)
-            pinned = self._pinned()
+            self._pinned = self._always()
+
+    def tell(self, session: Session) -> tuple[Told, tuple[str, ...]]:
+        """Choose, take note in the session, and write the block; with the paths of what is told."""
         with timed(self._spent, "search"):
             fits = self._fitting()
         with timed(self._spent, "dedup"):
             limits = self._settings.limits
-            told = tell(session, self._in_order(pinned, fits), same(self._index, limits.alike), limits)
+            told = tell(session, self._in_order(fits), same(self._index, limits.alike), limits)
         with timed(self._spent, "formatting"):
             _ = told.block  # and it is kept
-        records = [record for _, record in (*pinned, *(one for found in fits.values() for one in found))]
+        records = [record for _, record in (*self._pinned, *(one for found in fits.values() for one in found))]
         paths = {id_of(record): record.key for record in records}
         return told, tuple(paths[one.id] for one in told.emitted)
 
-    def _in_order(self, pinned: Numbered, fits: dict[Section, Numbered]) -> list[Candidate]:
+    def _in_order(self, fits: dict[Section, Numbered]) -> list[Candidate]:
         """Who somebody is, and then of everything in turns."""
-        numbers = [number for found in (pinned, *fits.values()) for number, _ in found if number]
+        numbers = [number for found in (self._pinned, *fits.values()) for number, _ in found if number]
         vectors = self._index.vectors_of(numbers) if self._index is not None else {}
 
         def candidates(found: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
-            return [candidate(record, section, vectors.get(number), self._turn.message) for number, record in found]
+            return [candidate(record, section, vectors.get(number), self.turn.message) for number, record in found]
 
-        identity = [one for one in pinned if one[1].type == IDENTITY]
-        others = [one for one in pinned if one[1].type != IDENTITY]
+        identity = [one for one in self._pinned if one[1].type == IDENTITY]
+        others = [one for one in self._pinned if one[1].type != IDENTITY]
         rest = {section: candidates(found, section) for section, found in fits.items()}
         turns = rest["relevant"], candidates(others, "pinned"), rest["bank"], rest["live"]
         return [*candidates(identity, "pinned"), *in_turns(*turns)]
 
-    def _pinned(self) -> Numbered:
+    def _always(self) -> Numbered:
         """What comes whatever is asked."""
         settings, since = self._settings, int(self._now.timestamp() - self._settings.recent_hours * 3_600)
-        channel = self._turn.channel if settings.channel_only else ""
+        channel = self.turn.channel if settings.channel_only else ""
         memories = [one for one in self._lacking if one.kind in keys.COLLECTIONS]
         important = [one for one in memories if one.type == IDENTITY or one.importance >= settings.important]
         recent = [one for one in memories if one.created >= since and channel in ("", one.channel)]
@@ -142,7 +149,7 @@ class Choosing:
         if not self._asks:
             return {section: [] for section, _ in _SECTIONS}
         most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
-        scored = [(0, one, score) for one, score in fitting(self._turn.message, self._lacking)]
+        scored = [(0, one, score) for one, score in fitting(self.turn.message, self._lacking)]
         scored += [one for one in self._indexed(most) if self._is_there(one[1])]
         scored.sort(key=lambda one: -one[2])
         found: dict[Section, list[tuple[int, Record, float]]] = {}
@@ -160,7 +167,7 @@ class Choosing:
         memories = dict.fromkeys(keys.COLLECTIONS, most["relevant"])
         for kinds in (memories, {keys.BANK: most["bank"], keys.LIVE: most["live"]}):
             if any(kinds.values()):
-                asked = self._turn.message, self._question, (self._space,)
+                asked = self.turn.message, self.question, (self._space,)
                 found += fitting_best(self._index, *asked, kinds)
         return found
 

@@ -89,6 +89,7 @@ class ContextPages:
         self._pending = Pending(replica, clock)
         self._pages: dict[str, _Known] = {}
         self._parsed: dict[str, tuple[str, Observation]] = {}
+        self._kinds: dict[str, tuple[object, list[str]]] = {}
         self._making: dict[str, trio.Lock] = {}
         self._failed: dict[str, float] = {}
         self._counts = {"asked": 0, "made": 0, "failed": 0}
@@ -205,17 +206,21 @@ class ContextPages:
         """Keys of memories: of who somebody is, or of what they want."""
         folders = (keys.MEMORIES, keys.SELF) if kind else (keys.GOALS,)
         top, now = await self._replica.listing(f"{space}/"), self._clock.now()
-        found: list[str] = []
-        for folder in folders:
-            if folder not in top.folders:
-                continue
-            prefix, named = f"{space}/{folder}/", f"_{kind}_" if folder == keys.MEMORIES else ""
-            for name in (await self._replica.listing(prefix)).objects:
-                parsed = keys.MemoryName.parse(name) if named in name else None  # of many memories few say who it is
-                fits = parsed is not None and (folder != keys.MEMORIES or parsed.type == kind)
-                if fits and not keys.has_ended(prefix + name, now):
-                    found.append(prefix + name)
-        return sorted(found, key=lambda key: key.rpartition("/")[2])[-PINNED:]
+        found = [key for folder in folders if folder in top.folders for key in await self._named(space, folder, kind)]
+        lasting = (key for key in found if not keys.has_ended(key, now))
+        return sorted(lasting, key=lambda key: key.rpartition("/")[2])[-PINNED:]
+
+    async def _named(self, space: str, folder: str, kind: str) -> list[str]:
+        """Keys of a folder's memories, of one kind where it has several; of a hundred thousand few say who it is."""
+        prefix = f"{space}/{folder}/"
+        level = await self._replica.listing(prefix)
+        serial, named = self._kinds.get(prefix, (None, []))
+        if serial != level.serial:
+            one = f"_{kind}_" if folder == keys.MEMORIES else ""
+            parsed = ((name, keys.MemoryName.parse(name)) for name in level.objects if one in name)
+            named = [prefix + name for name, said in parsed if said is not None and (not one or said.type == kind)]
+            self._kinds[prefix] = level.serial, named
+        return named
 
     async def _texts(self, found: Sequence[str]) -> list[str]:
         read = await self._replica.read_many(found)

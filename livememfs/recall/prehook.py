@@ -169,14 +169,13 @@ class Prehook:
         try:
             with timed(spent, "index"):
                 index, lacking = await self._looked(space, notes)
-            with timed(spent, "embedding"):
-                asks = _asks(turn.message)
-                question = await self._recall.question(turn.message, notes) if asks and index is not None else None
-            await self._told.caught_up(kept)
-            now, gone = self._clock.now(), self._recall.has_gone
-            work = Choosing(
-                index, space, turn, question, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking
-            )
+            now, gone, asks = self._clock.now(), self._recall.has_gone, _asks(turn.message)
+            work = Choosing(index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking)
+            async with trio.open_nursery() as nursery:  # side by side: what the question means takes no less time
+                if asks and index is not None:
+                    nursery.start_soon(self._embed, work, notes, spent)
+                await self._told.caught_up(kept)
+                await trio.to_thread.run_sync(work.begin, session)
             told, paths = await trio.to_thread.run_sync(work.tell, session)
             if kept.reason:  # an answer is worth more than the memory of it
                 notes.append(f"other mounts, and this one after a restart, may tell this again: {kept.reason}")
@@ -184,7 +183,13 @@ class Prehook:
         except Exception as error:  # an agent must not wait or fail because its memory does
             log.exception("a message got no memories")
             self._counts["failed"] += 1
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
             return Answer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
+
+    async def _embed(self, work: Choosing, notes: list[str], spent: dict[str, float]) -> None:
+        with timed(spent, "embedding"):
+            work.question = await self._recall.question(work.turn.message, notes)
 
     async def _looked(self, space: str, notes: list[str]) -> tuple[Engine | None, list[Record]]:
         """The index, None when it cannot be had in time, and what was read of that which it lacks."""

@@ -23,8 +23,7 @@ _SCRIPTS = (
     (0xF0, b"p", 1.8),  # pictures
 )
 """The first byte in UTF-8 from which a script begins, the class of its characters, tokens that each costs."""
-_COSTS: Sequence[tuple[bytes, float]] = (
-    *((kind, cost) for _, kind, cost in _SCRIPTS),
+_ASCII: Sequence[tuple[bytes, float]] = (
     # A word costs by its beginning and a little by its length; a change of case begins another.
     *((b" a", 0.6), (b"\na", 0.6), (b".a", 0.55), (b"Aa", 0.55), (b"aA", 0.83), (b"AA", 0.65), (b"a", 0.115)),
     # Three digits are a token, and a space before a number is one of its own.
@@ -33,6 +32,7 @@ _COSTS: Sequence[tuple[bytes, float]] = (
     *((b".", 0.68), (b"..", -0.6), (b"....", -0.8), (b"\n", 1.2), (b"\n\n", -1.0), (b"  ", 0.35), (b"    ", -0.65)),
 )
 """What stands in a text, by the classes of its characters, and tokens that each occurrence costs."""
+_COSTS = (*((kind, cost) for _, kind, cost in _SCRIPTS), *_ASCII)
 _LATER_BYTES = bytes(range(0x80, 0xC0))
 
 
@@ -55,8 +55,9 @@ def tokens(text: str) -> int:
     """
     # One byte for each character: its class. Counting pairs of these is much faster than to look at words.
     classes = text.encode("utf-8", "surrogatepass").translate(_CLASSES, _LATER_BYTES)
+    costs = _ASCII if text.isascii() else _COSTS
     first = 0.5 if classes[:1] in (_LOWER, _DIGIT) else 0.0
-    return math.ceil(max(first + sum(cost * classes.count(what) for what, cost in _COSTS), bool(text)))
+    return math.ceil(max(first + sum(cost * classes.count(what) for what, cost in costs), bool(text)))
 
 
 def at_most(estimated: int) -> int:
