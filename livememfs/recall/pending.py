@@ -64,7 +64,9 @@ class Pending:
         prompts += [one.text for one in events if one.kind == "prompt"]
         words = [one for one in events if one.kind == "said"]
         words = [one for one in words if not one.subagent] or words
-        told = [f'- Asked: "{_short(one, PROMPT)}"' for one in prompts[-PROMPTS:]]
+        # What a session is about is said at its beginning; what comes after may be three times "go on".
+        asked = prompts if len(prompts) <= PROMPTS else [prompts[0], *prompts[1 - PROMPTS :]]
+        told = [f'- Asked: "{_short(one, PROMPT)}"' for one in asked]
         told += [f'- Last words: "{_short(one.text, WORDS)}"' for one in words[-1:]]
         told += _done(events)
         if not told:
@@ -74,10 +76,10 @@ class Pending:
         return [f"Session {_short(session, 64)}{about}:", *told]
 
     async def _recorded(self, space: str, session: str) -> list[str]:
-        """What was asked last, as far as it is recorded."""
+        """What was asked, as far as it is recorded."""
         key = keys.session_key(space, keys.session_slug(session), keys.PROMPTS)
         with trio.move_on_after(PATIENCE), suppress(LiveMemError):
-            return last_prompts((await self._replica.read(key)).data, PROMPTS)
+            return last_prompts((await self._replica.read(key)).data, EVENTS)
         return []
 
 

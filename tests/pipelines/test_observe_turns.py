@@ -268,6 +268,23 @@ def test_a_session_that_begins_a_second_after_a_stop_knows_what_the_last_was_abo
         run(main, llm)
 
 
+def test_of_many_prompts_the_first_and_the_last_are_told() -> None:
+    async def main(world: World) -> None:
+        for prompt in ("We take Postgres, since it has pgvector", "go on", "and the tests", "mend it", "thanks"):
+            await world.say("prompt", prompt)
+            await trio.sleep(1)
+        await world.say("stop", "done")
+        page = await ContextPages(world.replica, world.clock).page(SPACE)
+        assert [line for line in page.splitlines() if line.startswith("- Asked: ")] == [
+            '- Asked: "We take Postgres, since it has pgvector"',
+            '- Asked: "mend it"',
+            '- Asked: "thanks"',
+        ]
+
+    with ScriptedLLM() as llm:
+        run(main, llm)
+
+
 def test_what_is_not_observed_is_told_while_the_bucket_is_away_and_after_a_crash_of_the_model() -> None:
     async def main(world: World) -> None:
         pages = ContextPages(world.replica, world.clock)
