@@ -6,6 +6,7 @@ The layers are those of the design; everything is read from the source with `ast
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -85,6 +86,13 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(parsed(path)))
 
 
+def texts(path: Path) -> Iterator[tuple[str, int]]:
+    """Every literal text of it, with its line."""
+    for node in nodes(path):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value, node.lineno
+
+
 @cache
 def imported(path: Path) -> list[str]:
     """The full names that a module imports; `from a import b` gives `a` and `a.b`, since either may be the module."""
@@ -139,6 +147,24 @@ def test_records_know_only_errors() -> None:
     bad = [(name_of(path), part) for path, part in own_imports() if own_part(path) == "records" and part != "errors"]
 
     assert bad == []
+
+
+def test_names_of_metadata_stand_in_one_module_and_in_the_docs() -> None:
+    own = PACKAGE / "records/metadata.py"
+    names = {value for value, _ in texts(own) if re.fullmatch("livememfs-[a-z0-9]+", value)}
+    elsewhere = [
+        f"{name_of(path)}:{line} has {value}"
+        for path in MODULES
+        if path != own
+        for value, line in texts(path)
+        if value in names
+    ]
+    documented = set(
+        re.findall(r"^\| `(livememfs-[a-z0-9]+)` \|", (PACKAGE.parent / "docs/bucket.md").read_text(), re.M)
+    )
+
+    assert elsewhere == []
+    assert documented == names
 
 
 def test_what_all_may_use_uses_no_layer() -> None:

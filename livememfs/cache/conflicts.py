@@ -19,18 +19,15 @@ from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.merge import merge
+from livememfs.records.metadata import META_CONFLICT, META_OP
 from livememfs.records.note import order_of, uid_of
-from livememfs.store.base import MAX_KEY_BYTES, OP_META, IfAbsent, content_etag
+from livememfs.store.base import MAX_KEY_BYTES, IfAbsent, content_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from livememfs.store.base import ObjectInfo, Store, StoredObject
 
-META_NAME = "livememfs-name"
-"""User metadata: the name a note was written under."""
-META_CONFLICT = "livememfs-conflict"
-"""User metadata of a conflict copy: the key it could not have, of a very long one the end."""
 TOLD_BYTES = 100
 """Of such a key. Percent-encoded they are three times as many, and S3 refuses a copy with over 2 KB of metadata, of
 which extended attributes alone may be 1,500 bytes."""
@@ -93,7 +90,7 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
         theirs = await store.get(op.key)
     except ObjectMissing:
         return TryAgain(FREE)  # removed there, edited here: the edit wins
-    writer = (theirs.info.meta or {}).get(OP_META, "")
+    writer = (theirs.info.meta or {}).get(META_OP, "")
     if op.was_sent_as(writer) and (writer != op.op_id or theirs.data != data):
         return TryAgain(theirs.info.etag)
     if theirs.data == data:
@@ -119,7 +116,7 @@ async def settle_copy(store: Store, op: Operation, host: str) -> Adopted | TryAg
         theirs = await store.head(op.key)
     except ObjectMissing:
         return TryAgain(FREE)
-    writer = (theirs.meta or {}).get(OP_META, "")
+    writer = (theirs.meta or {}).get(META_OP, "")
     if op.was_sent_as(writer) and writer != op.op_id:
         return TryAgain(theirs.etag)
     if writer == op.op_id or theirs.etag == op.etag:
@@ -137,7 +134,7 @@ async def _keep_both(store: Store, op: Operation, data: bytes, theirs: StoredObj
     is_new_note = op.base is FREE and keys.parse(op.key).kind == "note"
     for attempt, key in enumerate(_free_names(op, host, is_new_note=is_new_note)):
         # The same id at each attempt, after a crash too: a copy that is there already is known again.
-        meta = {**op.meta, OP_META: f"{op.op_id}-{attempt}"}
+        meta = {**op.meta, META_OP: f"{op.op_id}-{attempt}"}
         if not is_new_note:
             meta[META_CONFLICT] = op.key if len(quote(op.key)) <= 3 * TOLD_BYTES else _end_of(op.key)
         try:

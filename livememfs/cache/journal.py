@@ -23,7 +23,8 @@ from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operati
 from livememfs.cache.removals import next_version, removal
 from livememfs.errors import NoSpace, StoreError
 from livememfs.records.merge import merge
-from livememfs.store.base import OP_META, content_etag
+from livememfs.records.metadata import META_OP
+from livememfs.store.base import content_etag
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs
@@ -221,7 +222,7 @@ class Journal:
             return None  # another host's version was joined in meanwhile, which nobody here has seen: the edit wins
         made = Operation(0, uuid4().hex, "delete", key, base=ANY, after=after.seq if after is not None else None)
         if after is not None and ahead is None and base is not None and base.meta:
-            made.meta = {name: value for name, value in base.meta.items() if name == OP_META}
+            made.meta = {name: value for name, value in base.meta.items() if name == META_OP}
         made.meta = {**made.meta, **removal(key, base)}
         with self._database.atomic():
             self._write(made, base)

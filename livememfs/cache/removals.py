@@ -19,14 +19,12 @@ from livememfs.errors import ConflictRetry, LiveMemError, ObjectMissing, Throttl
 from livememfs.records import keys
 from livememfs.records.foreign import build, read_object
 from livememfs.records.ledger import Entry
-from livememfs.store.base import OP_META, list_all
+from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
+from livememfs.store.base import list_all
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo, Store
 
-SHA_META = "livememfs-sha256"
-MADE_META = "livememfs-made"
-"""User metadata of a note that was edited: the ids of the writes that may have made its first version."""
 MADE_IDS = 8
 """Ids that are kept of these, the first: each is an attempt at making the note, between which it was edited here."""
 CLOCKS = timedelta(minutes=15)
@@ -143,20 +141,20 @@ def taken_in(entry: Entry) -> dict[str, Taken]:
 def ids_of(meta: Mapping[str, str] | None) -> tuple[str, ...]:
     """The ids of the writes that a version of a note comes from: those that may have made it, and its own."""
     found = meta or {}
-    return tuple(dict.fromkeys((*found.get(MADE_META, "").split(), *found.get(OP_META, "").split())))
+    return tuple(dict.fromkeys((*found.get(META_MADE, "").split(), *found.get(META_OP, "").split())))
 
 
 def with_makers(meta: Mapping[str, str], makers: Iterable[str]) -> dict[str, str]:
     """User metadata that names these as the makers of the note; without any, it names none."""
-    kept = {name: value for name, value in meta.items() if name != MADE_META}
+    kept = {name: value for name, value in meta.items() if name != META_MADE}
     ids = tuple(dict.fromkeys(makers))[:MADE_IDS]
-    return kept | ({MADE_META: " ".join(ids)} if ids else {})
+    return kept | ({META_MADE: " ".join(ids)} if ids else {})
 
 
 def makers_of(meta: Mapping[str, str] | None) -> tuple[str, ...]:
     """The ids of the writes that may have made the note of which this is a version."""
     found = meta or {}
-    return tuple((found.get(MADE_META) or found.get(OP_META, "")).split())
+    return tuple((found.get(META_MADE) or found.get(META_OP, "")).split())
 
 
 def next_version(key: str, meta: Mapping[str, str], base: ObjectInfo | None) -> dict[str, str]:
@@ -167,6 +165,6 @@ def next_version(key: str, meta: Mapping[str, str], base: ObjectInfo | None) -> 
 def removal(key: str, base: ObjectInfo | None) -> dict[str, str]:
     """What has to be known of a note when it goes; empty when that was not heard."""
     meta = base.meta if base is not None else None
-    if not meta or OP_META not in meta or not keys.is_note(key):
+    if not meta or META_OP not in meta or not keys.is_note(key):
         return {}
-    return {MADE_META: " ".join(ids_of(meta)), SHA_META: meta.get(SHA_META, "")}
+    return {META_MADE: " ".join(ids_of(meta)), META_SHA256: meta.get(META_SHA256, "")}

@@ -19,7 +19,7 @@ import trio
 
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
 from livememfs.cache.operation import ANY, FREE, Operation
-from livememfs.cache.removals import MADE_META, SHA_META, Removals, ids_of, makers_of, with_makers
+from livememfs.cache.removals import Removals, ids_of, makers_of, with_makers
 from livememfs.cache.unread import Unread
 from livememfs.errors import (
     ConditionsUnsupported,
@@ -33,7 +33,8 @@ from livememfs.errors import (
     Unreachable,
 )
 from livememfs.records import keys
-from livememfs.store.base import OP_META, Condition, IfAbsent, IfMatch, ObjectInfo, check_condition, content_etag
+from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
+from livememfs.store.base import Condition, IfAbsent, IfMatch, ObjectInfo, check_condition, content_etag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -216,7 +217,7 @@ class Uploader:
             raise StoreError(f"the local copy of {op.key} is damaged")
         if await self._was_taken(op, sha):
             return self._let_go(op)
-        meta = {**await self._lineage(op), OP_META: op.op_id, SHA_META: sha}
+        meta = {**await self._lineage(op), META_OP: op.op_id, META_SHA256: sha}
         try:
             info = await self._conditional_put(op, data, meta)
         except (PreconditionFailed, ObjectMissing):
@@ -282,15 +283,15 @@ class Uploader:
             return op.meta
         if op.base is FREE:
             return with_makers(op.meta, [*op.attempts, op.op_id] if op.sent else ())
-        if MADE_META in op.meta:
+        if META_MADE in op.meta:
             return op.meta
         return with_makers(op.meta, makers_of((await self._find(op.key) or _NOTHING).meta))
 
     async def _leave_trace(self, op: Operation) -> None:
         """Before a note goes: whoever stores it again, not knowing that it was stored, finds that it was removed."""
-        ids, sha256 = op.meta.get(MADE_META, "").split(), op.meta.get(SHA_META, "")
+        ids, sha256 = op.meta.get(META_MADE, "").split(), op.meta.get(META_SHA256, "")
         if not ids and (found := await self._find(op.key)) is not None:
-            ids, sha256 = list(ids_of(found.meta)), (found.meta or {}).get(SHA_META, "")
+            ids, sha256 = list(ids_of(found.meta)), (found.meta or {}).get(META_SHA256, "")
         await self._removals.leave_trace(op.key, [*ids, *op.attempts], sha256)
 
     async def _delete(self, op: Operation) -> bool:
@@ -306,7 +307,7 @@ class Uploader:
             pass  # somebody was faster, or we were, and the answer was lost
         except PreconditionFailed:
             found = await self._find(op.key)
-            if found is not None and op.was_sent_as((found.meta or {}).get(OP_META, "")):
+            if found is not None and op.was_sent_as((found.meta or {}).get(META_OP, "")):
                 self._journal.rebase(op, found.etag)
                 return True
             self._end(op, found.etag if found is not None else "", as_sent=False)
@@ -321,11 +322,11 @@ class Uploader:
 
         Another host may have moved it back meanwhile, with the same bytes, and removed it where we moved it to.
         """
-        writer = op.meta.get(OP_META, "")
+        writer = op.meta.get(META_OP, "")
         if not writer:
             return
         found = await self._store.head(op.key)
-        now = (found.meta or {}).get(OP_META, "")
+        now = (found.meta or {}).get(META_OP, "")
         if now != writer and not op.was_sent_as(now):
             raise PreconditionFailed(key=op.key)
 
@@ -345,7 +346,7 @@ class Uploader:
             found = await self._store.head(op.key)
             check_condition(_condition(op), key=op.key, current=found.etag)
             meta = with_makers(op.meta, makers_of(found.meta)) if keys.is_note(op.key) else op.meta
-            info = await self._store.copy(op.key, op.key, meta={**meta, OP_META: op.op_id}) if op.meta else found
+            info = await self._store.copy(op.key, op.key, meta={**meta, META_OP: op.op_id}) if op.meta else found
         except (PreconditionFailed, ObjectMissing):
             # The attributes belonged to a version that is gone; the content of the one that replaced it is another's.
             info_now = await self._find(op.key)
@@ -366,7 +367,7 @@ class Uploader:
         # Metadata that was never heard travels with the copy; what is known gets our id.
         if await self._was_taken(op):
             return self._let_go(op)
-        meta = {**await self._lineage(op), OP_META: op.op_id} if op.meta else None
+        meta = {**await self._lineage(op), META_OP: op.op_id} if op.meta else None
         try:
             if self._journal.needs_bytes(op):
                 data = (await self._store.get(op.source)).data

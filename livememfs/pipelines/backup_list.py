@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
 from livememfs.records import keys
+from livememfs.records.metadata import META_BACKUP
 from livememfs.store.base import ObjectInfo
 
 LATEST = "latest"
 """Stands for the stamp of a space's newest complete backup."""
-META_BACKUP = "livememfs-backup"
-"""User metadata of a backup's `_meta.json`: who wanted the backup. Absent when a person did."""
 AUTOMATIC = "automatic"
 
 

@@ -18,17 +18,11 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
 from livememfs.errors import NotFound, ObjectMissing, PreconditionFailed
-from livememfs.pipelines.backup_list import (
-    AUTOMATIC,
-    META_BACKUP,
-    Backup,
-    content_of,
-    prefix_of_all,
-    record_of,
-)
+from livememfs.pipelines.backup_list import AUTOMATIC, Backup, content_of, prefix_of_all, record_of
 from livememfs.pipelines.export import Progress
 from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.records import keys
+from livememfs.records.metadata import META_BACKUP
 from livememfs.store.base import ObjectInfo
 
 if TYPE_CHECKING:

@@ -16,19 +16,12 @@ import structlog
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
 from livememfs.errors import ObjectMissing
-from livememfs.pipelines.backup_list import (
-    LATEST,
-    META_BACKUP,
-    Backup,
-    find,
-    is_automatic,
-    list_backups,
-    prefix_of_all,
-)
+from livememfs.pipelines.backup_list import LATEST, Backup, find, is_automatic, list_backups, prefix_of_all
 from livememfs.pipelines.backup_make import create, create_as_read, each
 from livememfs.pipelines.export import Exported, Progress, export_prefix
 from livememfs.pipelines.restore import Restored, restore
 from livememfs.records import keys
+from livememfs.records.metadata import META_BACKUP
 from livememfs.store.base import ObjectInfo
 
 __all__ = [

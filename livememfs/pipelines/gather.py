@@ -25,11 +25,12 @@ from livememfs.pipelines.objects import put_new, wait_for_notes
 from livememfs.pipelines.options import KNOWN_TOKENS
 from livememfs.pipelines.taken import remove, sift
 from livememfs.records import keys
+from livememfs.records.metadata import META_OP
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.records.rules import DEFAULT, templates
 from livememfs.records.space import Meta, Synthesis, parse_synthesis
-from livememfs.store.base import OP_META, ObjectInfo, StoredObject
+from livememfs.store.base import ObjectInfo, StoredObject
 
 log = structlog.get_logger("livememfs.pipelines")
 
@@ -240,7 +241,7 @@ async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[lis
         try:
             note = Note.parse(whole.data, path=info.key, name=name)
             digest, meta = sha256(whole.data).hexdigest(), whole.info.meta
-            ids, op = ids_of(meta), (meta or {}).get(OP_META, "")
+            ids, op = ids_of(meta), (meta or {}).get(META_OP, "")
             notes.append(LiveNote(name, info.key, info.etag, note, digest, ids, op, info.modified_ns))
         except NotText:
             unreadable.append(name)

@@ -15,10 +15,8 @@ from livememfs.errors import AlreadyExists, BadRequest, PreconditionFailed, TooL
 from livememfs.pipelines.describe import require_space
 from livememfs.pipelines.objects import OnPrivate, public, public_name, put_new, unheard
 from livememfs.records import frontmatter, keys
+from livememfs.records.metadata import META_NAME
 from livememfs.records.note import Note, canonical_name, complete, uid_ending, uid_of
-
-NAME_META = "livememfs-name"
-"""User metadata of a note: the name it was written under, by which any mount finds it again."""
 
 MAX_ATTEMPTS = 8
 
@@ -64,7 +62,7 @@ async def _put_note(
     replica: Replica, space: str, note: Note, data: bytes, written_name: str, choose_uid: ChooseUid
 ) -> str:
     """Put a completed note under the first free canonical name and return its key. Raises AlreadyExists."""
-    meta = {NAME_META: written_name} if written_name else None
+    meta = {META_NAME: written_name} if written_name else None
     key = ""
     for attempt in range(MAX_ATTEMPTS):
         key = keys.live_key(space, canonical_name(note, choose_uid(attempt)))

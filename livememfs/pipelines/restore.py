@@ -14,7 +14,7 @@ from contextlib import suppress
 
 import structlog
 
-from livememfs.cache.removals import MADE_META, SHA_META, Removals, ids_of
+from livememfs.cache.removals import Removals, ids_of
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.concurrency import for_each
@@ -26,7 +26,7 @@ from livememfs.errors import (
     ObjectUnreadable,
     PreconditionFailed,
 )
-from livememfs.pipelines.backup_list import META_BACKUP, Backup, content_of, find, is_content, record_of
+from livememfs.pipelines.backup_list import Backup, content_of, find, is_content, record_of
 from livememfs.pipelines.backup_make import copy_aside, each
 from livememfs.pipelines.counts import put_right
 from livememfs.pipelines.export import Progress
@@ -34,15 +34,16 @@ from livememfs.pipelines.lease import Leases
 from livememfs.pipelines.ledger import delete_version, finish_open, keep_beside
 from livememfs.pipelines.objects import put_new
 from livememfs.records import keys
+from livememfs.records.metadata import META_BACKUP, META_MADE, META_OP, META_SHA256
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
-from livememfs.store.base import OP_META, IfAbsent, IfMatch, ObjectInfo, StoredObject
+from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, StoredObject
 
 log = structlog.get_logger("livememfs.pipelines")
 
 TRIES = 10
 """Times that somebody may be faster, before it is given up."""
-OF_ONE_VERSION = frozenset({META_BACKUP, OP_META, MADE_META, SHA_META})
+OF_ONE_VERSION = frozenset({META_BACKUP, META_OP, META_MADE, META_SHA256})
 """User metadata of a backup's `_meta.json` that the restored one does not inherit."""
 
 
@@ -143,7 +144,7 @@ async def _marks(replica: Replica, source: str, target: str) -> dict[str, str] |
     if not keys.is_note(target):
         return None
     found = (await replica.stat(source, fresh=True)).meta or {}
-    return {name: value for name, value in found.items() if name not in (OP_META, MADE_META)}
+    return {name: value for name, value in found.items() if name not in (META_OP, META_MADE)}
 
 
 async def _copy_over(replica: Replica, item: ObjectInfo, target: str, versions: Mapping[str, str]) -> None:
@@ -201,7 +202,7 @@ async def _remove_others(
         with suppress(ObjectMissing, PreconditionFailed):
             if keys.is_note(item.key):  # its writer may not have heard that it is stored
                 meta = (await replica.stat(item.key, fresh=True)).meta or {}
-                await removals.leave_trace(item.key, ids_of(meta), meta.get(SHA_META, ""))
+                await removals.leave_trace(item.key, ids_of(meta), meta.get(META_SHA256, ""))
             await delete_version(replica, item.key, item.etag)
             removed += 1
 

@@ -23,8 +23,6 @@ from livememfs.errors import InvalidName, LiveMemError, NameTooLong, ObjectMissi
 
 MAX_KEY_BYTES = 1024
 MAX_PAGE = 1000
-OP_META = "livememfs-op"
-"""User metadata under which a writer leaves the id of the write, so that it knows its own work again."""
 
 _META_KEY = re.compile(r"[a-z0-9-]+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -22,9 +22,9 @@ import structlog
 import trio
 
 from livememfs.errors import ConflictRetry, ObjectMissing, PreconditionFailed, StoreError, Throttled, Unreachable
+from livememfs.records.metadata import META_OP
 from livememfs.store.base import (
     MAX_PAGE,
-    OP_META,
     Condition,
     IfAbsent,
     IfMatch,
@@ -133,8 +133,8 @@ class RetryingStore:
             "put",
             key,
             lambda: self.inner.put(key, data, meta=signed, condition=condition),
-            lambda: self._find_ours(key, condition, _carries(signed[OP_META])),
-            known_id=OP_META in (meta or {}),
+            lambda: self._find_ours(key, condition, _carries(signed[META_OP])),
+            known_id=META_OP in (meta or {}),
             once=_once(condition),
         )
 
@@ -171,7 +171,7 @@ class RetryingStore:
             return await self._repeat("copy", target, lambda: self.inner.copy(source, target, meta=meta, known=known))
         signed = None if meta is None else _signed(meta)
         # Not `known`: by an outdated etag, our own copy would pass for another's.
-        is_ours = _has_etag((await self.head(source)).etag) if signed is None else _carries(signed[OP_META])
+        is_ours = _has_etag((await self.head(source)).etag) if signed is None else _carries(signed[META_OP])
         return await self._settled_write(
             "copy",
             target,
@@ -290,11 +290,11 @@ class RetryingStore:
 
 def _signed(meta: Mapping[str, str] | None) -> dict[str, str]:
     """The metadata with an id of this write, the caller's own if there is one."""
-    return {OP_META: uuid4().hex, **(meta or {})}
+    return {META_OP: uuid4().hex, **(meta or {})}
 
 
 def _carries(op_id: str) -> Callable[[ObjectInfo], bool]:
-    return lambda info: (info.meta or {}).get(OP_META) == op_id
+    return lambda info: (info.meta or {}).get(META_OP) == op_id
 
 
 def _once(condition: Condition) -> bool:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
-from livememfs.cache.conflicts import META_NAME
 from livememfs.records import keys, names
+from livememfs.records.metadata import META_NAME
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.note import NoteFile

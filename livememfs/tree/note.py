@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
-from livememfs.cache.conflicts import META_NAME
 from livememfs.pipelines.objects import public_as_it_is
 from livememfs.records import names, privacy
+from livememfs.records.metadata import META_NAME
 from livememfs.records.note import order_of
 from livememfs.tree.body import Body
 from livememfs.tree.form import Former, Sealed

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs import errors
-from livememfs.cache.conflicts import META_CONFLICT
-from livememfs.cache.removals import MADE_META, SHA_META
-from livememfs.store.base import OP_META, content_etag
+from livememfs.records.metadata import META_CONFLICT, META_MADE, META_MODE, META_MTIME, META_OP, META_SHA256
+from livememfs.store.base import content_etag
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
@@ -30,11 +29,8 @@ if TYPE_CHECKING:
 READ_ATTEMPTS = 3
 HASHED_AT_ONCE = 1 << 20
 """What is larger is hashed in a thread."""
-OURS = frozenset({OP_META, MADE_META, SHA_META, META_CONFLICT})
+OURS = frozenset({META_OP, META_MADE, META_SHA256, META_CONFLICT})
 """User metadata that belongs to one version and is not inherited by the next."""
-META_MTIME = "livememfs-mtime"
-META_MODE = "livememfs-mode"
-META_XATTRS = "livememfs-xattrs"
 READ_ONLY_META: Mapping[str, str] = {}
 NO_HANDLES: frozenset[ObjectHandle] = frozenset()
 """What every file that is not open has: a set of its own for each of a hundred thousand would be wasted."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.records.metadata import META_MODE, META_MTIME, META_TYPE
 from livememfs.tree.node import (
     AttrChange,
     Attrs,
@@ -26,8 +27,8 @@ from livememfs.tree.node import (
     check_name,
     crossing,
 )
-from livememfs.tree.objectfile import META_MODE, META_MTIME, number, replaced
-from livememfs.tree.plainfile import META_TYPE, SYMLINK, PlainFile, PlainSymlink, stays
+from livememfs.tree.objectfile import number, replaced
+from livememfs.tree.plainfile import SYMLINK, PlainFile, PlainSymlink, stays
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from livememfs import errors
 from livememfs.records.foreign import Unreadable, read_object
+from livememfs.records.metadata import META_XATTRS
 from livememfs.tree.node import AttrChange, Attrs, Caller, Symlink
-from livememfs.tree.objectfile import META_XATTRS, ObjectFile, pending_attrs
+from livememfs.tree.objectfile import ObjectFile, pending_attrs
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -29,7 +30,6 @@ MAX_XATTR_NAME = 255
 MAX_XATTR_BYTES = 1_500
 """S3 takes 2,048 bytes of metadata in all, counted as they are sent."""
 _PLAIN_IN_HEADER = string.punctuation.replace("%", "")
-META_TYPE = "livememfs-type"
 SYMLINK = "symlink"
 
 

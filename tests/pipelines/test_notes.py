@@ -7,9 +7,10 @@ import pytest
 from livememfs.cache.replica import Replica
 from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, TooLarge, Unreachable
 from livememfs.pipelines import spaces
-from livememfs.pipelines.notes import MAX_ATTEMPTS, NAME_META, write_note
+from livememfs.pipelines.notes import MAX_ATTEMPTS, write_note
 from livememfs.records import keys
 from livememfs.records.keys import NoteName
+from livememfs.records.metadata import META_NAME
 from livememfs.records.note import MAX_NOTE_BYTES, Note, order_of, uid_ending, uid_of
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -95,7 +96,7 @@ async def test_the_written_name_is_kept_and_gives_the_category(house: House) -> 
 
     assert name is not None
     assert (name.category, name.uid) == ("todo", uid_of(0, uid_ending("alpha", "todo-läuft.md")))
-    assert (await house.store.head(key)).meta == {NAME_META: "todo-läuft.md"}
+    assert (await house.store.head(key)).meta == {META_NAME: "todo-läuft.md"}
 
 
 async def test_a_taken_name_is_passed_over(house: House) -> None:

@@ -12,7 +12,8 @@ import pytest
 import trio
 
 from livememfs.errors import InvalidName, NameTooLong, ObjectMissing, PreconditionFailed
-from livememfs.store.base import OP_META, IfAbsent, IfMatch, ObjectInfo, Store, list_all
+from livememfs.records.metadata import META_OP
+from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, Store, list_all
 from livememfs.store.memory import MemoryStore
 
 ODD_KEYS = [
@@ -49,7 +50,7 @@ ODD_TEXTS = [
 def own_meta(info: ObjectInfo) -> dict[str, str]:
     """The metadata without the id that a patient store adds to a conditional write."""
     assert info.meta is not None
-    return {name: value for name, value in info.meta.items() if name != OP_META}
+    return {name: value for name, value in info.meta.items() if name != META_OP}
 
 
 async def keys_below(store: Store, prefix: str, **how: str) -> list[str]:

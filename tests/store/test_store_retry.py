@@ -19,7 +19,8 @@ from livememfs.errors import (
     Throttled,
     Unreachable,
 )
-from livememfs.store.base import OP_META, IfAbsent, IfMatch, Store
+from livememfs.records.metadata import META_OP
+from livememfs.store.base import IfAbsent, IfMatch, Store
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.store import Fault, FaultyStore
@@ -235,7 +236,7 @@ async def test_a_put_that_lands_late_is_known_again_by_the_refusal_of_the_next(a
 
 
 async def test_a_caller_with_an_id_recognises_its_own_write_after_a_crash(memory: MemoryStore) -> None:
-    meta = {OP_META: "id-from-the-journal"}
+    meta = {META_OP: "id-from-the-journal"}
     store = RetryingStore(memory)
     first = await store.put("k", b"1", meta=meta, condition=IfAbsent())
     again = await store.put("k", b"1", meta=meta, condition=IfAbsent())
@@ -243,7 +244,7 @@ async def test_a_caller_with_an_id_recognises_its_own_write_after_a_crash(memory
     assert again == first
 
     with pytest.raises(PreconditionFailed):
-        await store.put("k", b"1", meta={OP_META: "another"}, condition=IfAbsent())
+        await store.put("k", b"1", meta={META_OP: "another"}, condition=IfAbsent())
 
 
 async def test_a_throttled_conditional_put_is_repeated_without_looking(

@@ -11,8 +11,8 @@ import trio
 from hosts import during, full_disk
 
 from livememfs import errors
-from livememfs.cache.conflicts import META_NAME
 from livememfs.records import keys, privacy
+from livememfs.records.metadata import META_NAME
 from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8, uid_ending, uid_of
 from livememfs.testing.clock import START
 from livememfs.testing.store import Fault

@@ -15,7 +15,7 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.replica import Listing
 from livememfs.pipelines import spaces
-from livememfs.store.base import OP_META
+from livememfs.records.metadata import META_OP
 from livememfs.tree.node import NOBODY, AttrChange
 from livememfs.tree.space import Space
 
@@ -117,9 +117,9 @@ async def test_the_id_of_a_write_is_not_handed_on(world: World) -> None:
     ids = set()
     for text in ("one", "two"):
         await one.write("alpha/f", text)
-        ids.add(((await world.memory.head("alpha/f")).meta or {}).get(OP_META))
+        ids.add(((await world.memory.head("alpha/f")).meta or {}).get(META_OP))
     await touch(one, "alpha/f")
-    ids.add(((await world.memory.head("alpha/f")).meta or {}).get(OP_META))
+    ids.add(((await world.memory.head("alpha/f")).meta or {}).get(META_OP))
 
     assert len(ids) == 3
 

@@ -14,9 +14,9 @@ from starlette.responses import RedirectResponse
 
 from livememfs import errors
 from livememfs.concurrency import aside, for_each, in_thread
-from livememfs.pipelines.notes import NAME_META
 from livememfs.records import keys
 from livememfs.records.memory import Memory
+from livememfs.records.metadata import META_NAME
 from livememfs.records.note import Note
 from livememfs.serve.web.markdown import rendered
 from livememfs.serve.web.overview import in_pages, note_names
@@ -110,7 +110,7 @@ async def _card(site: Site, space: str, name: str) -> Card:
     parsed = await aside(len(found.data), partial(_parsed, found.data, key, name))
     body = parsed.body.strip("\n")
     text, cut = _excerpt(body)
-    written = (found.info.meta or {}).get(NAME_META, "")
+    written = (found.info.meta or {}).get(META_NAME, "")
     return Card(name, parsed.timestamp, parsed.agent, parsed.category, parsed.tags, text, cut, written, whole=body)
 
 
