@@ -15,7 +15,7 @@ from consolidation_world import SPACE, World, asking, filing, run
 from trio.abc import Clock
 from undo_world import consolidate, picture, recovered, take_back
 
-from livememfs.errors import LiveMemError, NotFound, Unreachable
+from livememfs.errors import LeaseLost, LiveMemError, NotFound, Unreachable
 from livememfs.pipelines import backups
 from livememfs.records import keys
 from livememfs.records.note import Note
@@ -267,6 +267,27 @@ async def test_the_backup_that_is_brought_back_is_not_pruned_meanwhile(world: Wo
     assert await picture(world) == before | {odd: b"\xff"}
     stamps = [backup.stamp for backup in await backups.list_backups(world.replica, SPACE)]
     assert (len(stamps), first.backup in stamps) == (backups.KEPT, False)
+
+
+async def test_an_undo_whose_lease_another_host_has_taken_over_commits_nothing(autojump_clock: Clock) -> None:
+    world = World()
+    await world.seed(notes=2)
+    async with filing(world) as consolidations:  # a model's endpoint has a clock of its own
+        assert (await consolidations.run_once(SPACE)).state == "ok"
+    before = await world.bucket()
+    world.store.plan = lambda asked, _: Fault(delay=0.2) if asked.key.startswith("_backups/") else None
+
+    async def take_over() -> None:
+        await trio.sleep(0.1)
+        await world.put(keys.lease_key(SPACE), json.dumps({"holder": "another", "fence": 9}))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_over)
+        with pytest.raises(LeaseLost):
+            await take_back(world)
+
+    assert await world.bucket() == before
+    assert [entry.kind for entry in await world.ledger()] == ["consolidation"]
 
 
 # --- refusals -----------------------------------------------------------------------------------------------------
