@@ -269,6 +269,25 @@ async def test_the_backup_that_is_brought_back_is_not_pruned_meanwhile(world: Wo
     assert (len(stamps), first.backup in stamps) == (backups.KEPT, False)
 
 
+async def test_a_bank_file_that_an_undo_removes_is_kept_beside_when_it_was_edited_since(
+    world: World, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a file of the bank was changed during a run")
+    await consolidate(world, {"new.md": "# N\n"})
+    dead = Fault(before=Unreachable("dead"))
+    notes = keys.live_prefix(SPACE)
+    world.store.plan = lambda asked, _: dead if asked.verb == "put" and asked.key.startswith(notes) else None
+    with pytest.raises(LiveMemError, match="not all of it could be written yet"):
+        await take_back(world)
+    world.store.plan = None
+    await world.put(keys.bank_key(SPACE, "new.md"), "edited since")
+
+    await recovered(world)
+
+    bank = await world.bank()
+    assert ("new.md" in bank, [text for name, text in bank.items() if "conflict" in name]) == (False, ["edited since"])
+
+
 async def test_an_undo_whose_lease_another_host_has_taken_over_commits_nothing(autojump_clock: Clock) -> None:
     world = World()
     await world.seed(notes=2)
