@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import trio
-from consolidation_world import SPACE, World, asking
+from consolidation_world import SPACE, World, asking, filing
 from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.pipelines.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, Held, Leases
 from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.recovery import Recovery
 from livememfs.records import keys
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
@@ -259,3 +260,44 @@ def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
         assert [entry.number for entry in await world.ledger()] == [1]
 
     virtual.run(main)
+
+
+async def _left_open() -> World:
+    """A space whose run is committed, and whose notes could not be removed."""
+    world = World()
+    await world.seed(notes=2)
+    unreachable = errors.Unreachable("reset", endpoint="the bucket")
+    world.store.plan = lambda asked, _: Fault(before=unreachable) if asked.verb == "delete" else None
+    async with filing(world) as consolidations:
+        await consolidations.run_once(SPACE)
+    world.store.plan = None
+    return world
+
+
+async def test_a_run_whose_notes_could_not_be_removed_is_not_applied_until_they_are(
+    nursery: trio.Nursery, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a consolidated note could not be removed")
+    world = await _left_open()
+    assert ([entry.state for entry in await world.ledger()], len(await world.live())) == (["committed"], 2)
+
+    recovery = Recovery(world.replica, world.clock, Leases(world.replica, world.clock, "one", nursery))
+
+    assert await recovery.finish(SPACE)
+    assert ([entry.state for entry in await world.ledger()], len(await world.live())) == (["applied"], 0)
+
+
+async def test_nobody_carries_out_a_run_while_another_host_holds_the_lease(
+    nursery: trio.Nursery, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a consolidated note could not be removed")
+    world = await _left_open()
+    recovery = Recovery(world.replica, world.clock, Leases(world.replica, world.clock, "one", nursery))
+
+    async with trio.open_nursery() as recovering:
+        async with Leases(Replica(world.memory), world.clock, "two", nursery).hold(SPACE):
+            recovering.start_soon(recovery.finish, SPACE)
+            await trio.sleep(10 * LOOKED_AT_EVERY)
+            assert len(await world.live()) == 2
+
+    assert await world.live() == []
