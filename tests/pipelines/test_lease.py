@@ -135,6 +135,19 @@ async def test_a_holder_who_cannot_renew_it_does_not_commit(hosts: Hosts, autoju
         await held.check()
 
 
+async def test_a_holder_who_cannot_renew_it_has_given_it_up_before_anybody_may_take_it_over(
+    hosts: Hosts, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("the lease of a space is lost")
+    hosts.stores[0].latency("put", 0.1)
+    async with hosts.one.hold(SPACE) as held:
+        hosts.stores[0].fail_all = errors.Unreachable("reset", endpoint="the bucket")
+        await trio.sleep(SECONDS - 1)
+        hosts.stores[0].fail_all = None
+        with pytest.raises(errors.LeaseLost):
+            await held.check()
+
+
 async def test_a_check_while_it_is_being_renewed_is_no_loss(hosts: Hosts, autojump_clock: Clock) -> None:
     async with hosts.one.hold(SPACE) as held:
         hosts.stores[0].latency("put", 0.4)
