@@ -148,6 +148,15 @@ async def test_a_holder_who_cannot_renew_it_has_given_it_up_before_anybody_may_t
             await held.check()
 
 
+async def test_a_holder_does_not_take_the_lease_of_its_next_process_for_its_own(
+    hosts: Hosts, autojump_clock: Clock
+) -> None:
+    late = await hosts.one.acquire(SPACE)
+    await hosts.one.acquire(SPACE)
+    with pytest.raises(errors.LeaseLost):
+        await late.check()
+
+
 async def test_a_check_while_it_is_being_renewed_is_no_loss(hosts: Hosts, autojump_clock: Clock) -> None:
     async with hosts.one.hold(SPACE) as held:
         hosts.stores[0].latency("put", 0.4)
