@@ -216,6 +216,24 @@ async def test_without_conditions_one_of_two_that_want_it_at_once_has_it(
         assert most == [1, 1]
 
 
+async def test_without_conditions_whoever_wrote_first_sees_that_a_slower_one_wrote_after_it(
+    nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    hosts = Hosts(nursery, WithoutConditions(ManualClock()))
+    hosts.stores[1].script("put", None, Fault(delay=1.0))  # the first of the two asks for a condition
+    had: list[str] = []
+
+    async def take(name: str, leases: Leases) -> None:
+        await leases.acquire(SPACE)
+        had.append(name)
+
+    with trio.move_on_after(SECONDS / 2):
+        async with trio.open_nursery() as both:
+            both.start_soon(take, "one", hosts.one)
+            both.start_soon(take, "two", hosts.two)
+    assert had == ["two"]
+
+
 # --- whole runs -----------------------------------------------------------------------------------------------------
 
 
