@@ -271,6 +271,31 @@ async def test_what_cannot_be_compared_now_is_compared_later(bucket: Bucket, mon
         assert host.merging.statistics().last_error == ""
 
 
+async def test_a_memory_that_is_edited_while_it_is_compared_keeps_the_edit(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corrected = PRECISE.replace("10", "11")
+    async with bucket.host() as host:
+        first = await host.remember(SHOULDER)
+        await host.settled()
+        read, edited = host.replica.read, trio.Event()
+        second = ""
+
+        async def editing(key: str, *, fresh: bool = False) -> object:
+            if key == first and not edited.is_set():
+                edited.set()
+                mine = await read(second)
+                data = mine.data.replace(PRECISE.encode(), corrected.encode())
+                host.replica.save(second, data, meta=mine.info.meta or {}, base=mine.info)
+            return await read(key, fresh=fresh)
+
+        second = await host.remember(PRECISE)
+        monkeypatch.setattr(host.replica, "read", editing)
+        await edited.wait()
+        await host.settled()
+        assert [one.content for one in await host.memories()] == [corrected]
+
+
 async def test_a_model_that_fails_costs_the_comparison_by_meaning_alone(
     bucket: Bucket, expect_log: Callable[[str], None]
 ) -> None:
