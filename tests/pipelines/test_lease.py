@@ -334,10 +334,10 @@ async def test_nobody_carries_out_a_run_while_another_host_holds_the_lease(
     world = await _left_open()
     recovery = Recovery(world.replica, world.clock, Leases(world.replica, world.clock, "one", nursery))
 
-    async with trio.open_nursery() as recovering:
-        async with Leases(Replica(world.memory), world.clock, "two", nursery).hold(SPACE):
-            recovering.start_soon(recovery.finish, SPACE)
-            await trio.sleep(10 * LOOKED_AT_EVERY)
-            assert len(await world.live()) == 2
+    two = Leases(Replica(world.memory), world.clock, "two", nursery)
+    async with trio.open_nursery() as recovering, two.hold(SPACE):
+        recovering.start_soon(recovery.finish, SPACE)
+        await trio.sleep(10 * LOOKED_AT_EVERY)
+        assert len(await world.live()) == 2
 
     assert await world.live() == []
