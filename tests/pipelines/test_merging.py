@@ -16,6 +16,7 @@ from livememfs.errors import EmbeddingUnavailable, Unreachable
 from livememfs.pipelines import merging as module
 from livememfs.pipelines.memories import remember, versions
 from livememfs.pipelines.merging import Merging, merge
+from livememfs.recall.alike import alike
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import NAME, Builtin
 from livememfs.recall.index import Index
@@ -166,6 +167,21 @@ async def test_two_that_are_near_and_say_two_things_are_linked_once_and_nothing_
         assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
         figures = host.merging.statistics()
         assert (figures.merged, figures.related) == (0, 1)
+
+
+async def test_two_that_are_as_alike_as_the_threshold_and_no_more_stay_two(bucket: Bucket) -> None:
+    async with bucket.host(threshold=1.0) as host, trio.open_nursery() as nursery:
+        await host.remember(SHOULDER)
+        second = await host.remember(PRECISE)
+        found, _ = await alike(host.merging._recall, SPACE, keys.MEMORIES, PRECISE)
+        (likeness,) = [one.likeness for one in found if one.key != second]
+        host.merging = Merging(host.replica, host.clock, host.merging._recall, likeness)
+        nursery.start_soon(host.merging.run)
+        host.merging.heard(Change(second, "put", "e", "local"))
+        await host.settled()
+        figures = host.merging.statistics()
+        assert (len(await host.memories()), figures.judged, figures.merged) == (2, 1, 0)
+        nursery.cancel_scope.cancel()
 
 
 async def test_what_is_in_another_collection_or_ended_is_left_alone(bucket: Bucket) -> None:
