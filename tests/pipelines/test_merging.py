@@ -169,6 +169,15 @@ async def test_two_that_are_near_and_say_two_things_are_linked_once_and_nothing_
         assert (figures.merged, figures.related) == (0, 1)
 
 
+async def test_of_two_that_are_near_and_were_stored_together_the_newer_one_has_the_link(bucket: Bucket) -> None:
+    async with bucket.host() as host:
+        first = await host.remember("Kate moved to Madrid")
+        second = await host.remember("Kate's boss moved to Madrid")
+        await host.settled()
+        assert (await host.parsed(first)).links == ()
+        assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
+
+
 async def test_two_that_are_as_alike_as_the_threshold_and_no_more_stay_two(bucket: Bucket) -> None:
     async with bucket.host(threshold=1.0) as host, trio.open_nursery() as nursery:
         await host.remember(SHOULDER)
