@@ -170,6 +170,16 @@ async def test_the_ledger_knows_which_part_came_from_which_notes(world: World) -
     assert [note.number for note in entry.removes] == [1, 2, 3]
 
 
+async def test_a_note_with_half_of_the_words_that_the_nearest_one_shares_is_a_source_too(world: World) -> None:
+    await world.note("The giraffe sleeps standing.")
+    await world.note("A giraffe!")
+
+    await run(world, edits(edit("append", "Plan", "Now", content="- the giraffe sleeps")))
+
+    [entry] = await world.ledger()
+    assert {part.heading: part.notes for part in entry.parts} == {("Plan", "Now"): (3, 4)}
+
+
 async def test_notes_that_the_reply_forgets_stay_and_the_rest_is_committed(world: World) -> None:
     await world.note("third")
     await world.note("fourth")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs import errors
+from livememfs.pipelines.coverage import overlap_coverage
 from livememfs.pipelines.gather import BankFile, Inputs, LiveNote
-from livememfs.pipelines.plan import MAX_FILE_BYTES, make_plan
+from livememfs.pipelines.plan import MAX_FILE_BYTES, make_plan, text_faults
 from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
@@ -515,6 +518,25 @@ def test_any_json_object_gives_a_plan_or_a_refusal_that_can_be_written_down(repl
     except errors.ReplyRefused as refused:
         said = str(refused)
     assert said.strip().encode()
+
+
+def test_a_text_of_exactly_the_largest_size_is_stored_and_one_byte_more_is_not() -> None:
+    assert [bool(text_faults("x" * size)) for size in (MAX_FILE_BYTES, MAX_FILE_BYTES + 1)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refused"), [(200, 1, False), (201, 1, True), (300, 90, False), (300, 89, True)]
+)
+def test_a_file_over_two_hundred_bytes_keeps_thirty_in_a_hundred(old: int, new: int, refused: bool) -> None:
+    inputs = replace(_inputs(), bank={"progress.md": BankFile("progress.md", "e", "x" * old)})
+    with pytest.raises(errors.ReplyRefused, match="shrinks") if refused else nullcontext():
+        make_plan(file("progress.md", "y" * new), inputs)
+
+
+@pytest.mark.parametrize(("said", "counts"), [("alpha bravo", True), ("alpha", False)])
+def test_a_note_counts_as_used_when_files_have_half_of_its_words(said: str, counts: bool) -> None:
+    note = Note(START, "a", "progress", (), SPACE, "alpha bravo charlie delta")
+    assert (1 in overlap_coverage([note], {"a.md": ("", said)}).fates) == counts
 
 
 def test_a_request_shows_its_sections() -> None:

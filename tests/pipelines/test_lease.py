@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import trio
-from consolidation_world import SPACE, World, asking
+from consolidation_world import SPACE, World, asking, filing
 from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.pipelines.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, Held, Leases
 from livememfs.pipelines.options import RunOptions
+from livememfs.pipelines.recovery import Recovery
 from livememfs.records import keys
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
@@ -134,6 +135,28 @@ async def test_a_holder_who_cannot_renew_it_does_not_commit(hosts: Hosts, autoju
         await held.check()
 
 
+async def test_a_holder_who_cannot_renew_it_has_given_it_up_before_anybody_may_take_it_over(
+    hosts: Hosts, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("the lease of a space is lost")
+    hosts.stores[0].latency("put", 0.1)
+    async with hosts.one.hold(SPACE) as held:
+        hosts.stores[0].fail_all = errors.Unreachable("reset", endpoint="the bucket")
+        await trio.sleep(SECONDS - 1)
+        hosts.stores[0].fail_all = None
+        with pytest.raises(errors.LeaseLost):
+            await held.check()
+
+
+async def test_a_holder_does_not_take_the_lease_of_its_next_process_for_its_own(
+    hosts: Hosts, autojump_clock: Clock
+) -> None:
+    late = await hosts.one.acquire(SPACE)
+    await hosts.one.acquire(SPACE)
+    with pytest.raises(errors.LeaseLost):
+        await late.check()
+
+
 async def test_a_check_while_it_is_being_renewed_is_no_loss(hosts: Hosts, autojump_clock: Clock) -> None:
     async with hosts.one.hold(SPACE) as held:
         hosts.stores[0].latency("put", 0.4)
@@ -191,6 +214,24 @@ async def test_without_conditions_one_of_two_that_want_it_at_once_has_it(
             both.start_soon(work, hosts.one)
             both.start_soon(work, hosts.two)
         assert most == [1, 1]
+
+
+async def test_without_conditions_whoever_wrote_first_sees_that_a_slower_one_wrote_after_it(
+    nursery: trio.Nursery, autojump_clock: Clock
+) -> None:
+    hosts = Hosts(nursery, WithoutConditions(ManualClock()))
+    hosts.stores[1].script("put", None, Fault(delay=1.0))  # the first of the two asks for a condition
+    had: list[str] = []
+
+    async def take(name: str, leases: Leases) -> None:
+        await leases.acquire(SPACE)
+        had.append(name)
+
+    with trio.move_on_after(SECONDS / 2):
+        async with trio.open_nursery() as both:
+            both.start_soon(take, "one", hosts.one)
+            both.start_soon(take, "two", hosts.two)
+    assert had == ["two"]
 
 
 # --- whole runs -----------------------------------------------------------------------------------------------------
@@ -259,3 +300,44 @@ def test_a_host_that_was_asleep_while_another_one_did_its_work_commits_nothing(
         assert [entry.number for entry in await world.ledger()] == [1]
 
     virtual.run(main)
+
+
+async def _left_open() -> World:
+    """A space whose run is committed, and whose notes could not be removed."""
+    world = World()
+    await world.seed(notes=2)
+    unreachable = errors.Unreachable("reset", endpoint="the bucket")
+    world.store.plan = lambda asked, _: Fault(before=unreachable) if asked.verb == "delete" else None
+    async with filing(world) as consolidations:
+        await consolidations.run_once(SPACE)
+    world.store.plan = None
+    return world
+
+
+async def test_a_run_whose_notes_could_not_be_removed_is_not_applied_until_they_are(
+    nursery: trio.Nursery, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a consolidated note could not be removed")
+    world = await _left_open()
+    assert ([entry.state for entry in await world.ledger()], len(await world.live())) == (["committed"], 2)
+
+    recovery = Recovery(world.replica, world.clock, Leases(world.replica, world.clock, "one", nursery))
+
+    assert await recovery.finish(SPACE)
+    assert ([entry.state for entry in await world.ledger()], len(await world.live())) == (["applied"], 0)
+
+
+async def test_nobody_carries_out_a_run_while_another_host_holds_the_lease(
+    nursery: trio.Nursery, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a consolidated note could not be removed")
+    world = await _left_open()
+    recovery = Recovery(world.replica, world.clock, Leases(world.replica, world.clock, "one", nursery))
+
+    two = Leases(Replica(world.memory), world.clock, "two", nursery)
+    async with trio.open_nursery() as recovering, two.hold(SPACE):
+        recovering.start_soon(recovery.finish, SPACE)
+        await trio.sleep(10 * LOOKED_AT_EVERY)
+        assert len(await world.live()) == 2
+
+    assert await world.live() == []

@@ -16,6 +16,7 @@ from livememfs.errors import EmbeddingUnavailable, Unreachable
 from livememfs.pipelines import merging as module
 from livememfs.pipelines.memories import remember, versions
 from livememfs.pipelines.merging import Merging, merge
+from livememfs.recall.alike import alike
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import NAME, Builtin
 from livememfs.recall.index import Index
@@ -168,6 +169,30 @@ async def test_two_that_are_near_and_say_two_things_are_linked_once_and_nothing_
         assert (figures.merged, figures.related) == (0, 1)
 
 
+async def test_of_two_that_are_near_and_were_stored_together_the_newer_one_has_the_link(bucket: Bucket) -> None:
+    async with bucket.host() as host:
+        first = await host.remember("Kate moved to Madrid")
+        second = await host.remember("Kate's boss moved to Madrid")
+        await host.settled()
+        assert (await host.parsed(first)).links == ()
+        assert (await host.parsed(second)).links == (("related_to", first.rpartition("/")[2].removesuffix(".md")),)
+
+
+async def test_two_that_are_as_alike_as_the_threshold_and_no_more_stay_two(bucket: Bucket) -> None:
+    async with bucket.host(threshold=1.0) as host, trio.open_nursery() as nursery:
+        await host.remember(SHOULDER)
+        second = await host.remember(PRECISE)
+        found, _ = await alike(host.merging._recall, SPACE, keys.MEMORIES, PRECISE)
+        (likeness,) = [one.likeness for one in found if one.key != second]
+        host.merging = Merging(host.replica, host.clock, host.merging._recall, likeness)
+        nursery.start_soon(host.merging.run)
+        host.merging.heard(Change(second, "put", "e", "local"))
+        await host.settled()
+        figures = host.merging.statistics()
+        assert (len(await host.memories()), figures.judged, figures.merged) == (2, 1, 0)
+        nursery.cancel_scope.cancel()
+
+
 async def test_what_is_in_another_collection_or_ended_is_left_alone(bucket: Bucket) -> None:
     async with bucket.host() as host:
         await host.remember("I can read the lobby")
@@ -269,6 +294,31 @@ async def test_what_cannot_be_compared_now_is_compared_later(bucket: Bucket, mon
         await host.settled()
         assert [one.content for one in await host.memories()] == [PRECISE]
         assert host.merging.statistics().last_error == ""
+
+
+async def test_a_memory_that_is_edited_while_it_is_compared_keeps_the_edit(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corrected = PRECISE.replace("10", "11")
+    async with bucket.host() as host:
+        first = await host.remember(SHOULDER)
+        await host.settled()
+        read, edited = host.replica.read, trio.Event()
+        second = ""
+
+        async def editing(key: str, *, fresh: bool = False) -> object:
+            if key == first and not edited.is_set():
+                edited.set()
+                mine = await read(second)
+                data = mine.data.replace(PRECISE.encode(), corrected.encode())
+                host.replica.save(second, data, meta=mine.info.meta or {}, base=mine.info)
+            return await read(key, fresh=fresh)
+
+        second = await host.remember(PRECISE)
+        monkeypatch.setattr(host.replica, "read", editing)
+        await edited.wait()
+        await host.settled()
+        assert [one.content for one in await host.memories()] == [corrected]
 
 
 async def test_a_model_that_fails_costs_the_comparison_by_meaning_alone(

@@ -15,7 +15,7 @@ from consolidation_world import SPACE, World, asking, filing, run
 from trio.abc import Clock
 from undo_world import consolidate, picture, recovered, take_back
 
-from livememfs.errors import LiveMemError, NotFound, Unreachable
+from livememfs.errors import LeaseLost, LiveMemError, NotFound, Unreachable
 from livememfs.pipelines import backups
 from livememfs.records import keys
 from livememfs.records.note import Note
@@ -267,6 +267,46 @@ async def test_the_backup_that_is_brought_back_is_not_pruned_meanwhile(world: Wo
     assert await picture(world) == before | {odd: b"\xff"}
     stamps = [backup.stamp for backup in await backups.list_backups(world.replica, SPACE)]
     assert (len(stamps), first.backup in stamps) == (backups.KEPT, False)
+
+
+async def test_a_bank_file_that_an_undo_removes_is_kept_beside_when_it_was_edited_since(
+    world: World, expect_log: Callable[[str], None]
+) -> None:
+    expect_log("a file of the bank was changed during a run")
+    await consolidate(world, {"new.md": "# N\n"})
+    dead = Fault(before=Unreachable("dead"))
+    notes = keys.live_prefix(SPACE)
+    world.store.plan = lambda asked, _: dead if asked.verb == "put" and asked.key.startswith(notes) else None
+    with pytest.raises(LiveMemError, match="not all of it could be written yet"):
+        await take_back(world)
+    world.store.plan = None
+    await world.put(keys.bank_key(SPACE, "new.md"), "edited since")
+
+    await recovered(world)
+
+    bank = await world.bank()
+    assert ("new.md" in bank, [text for name, text in bank.items() if "conflict" in name]) == (False, ["edited since"])
+
+
+async def test_an_undo_whose_lease_another_host_has_taken_over_commits_nothing(autojump_clock: Clock) -> None:
+    world = World()
+    await world.seed(notes=2)
+    async with filing(world) as consolidations:  # a model's endpoint has a clock of its own
+        assert (await consolidations.run_once(SPACE)).state == "ok"
+    before = await world.bucket()
+    world.store.plan = lambda asked, _: Fault(delay=0.2) if asked.key.startswith("_backups/") else None
+
+    async def take_over() -> None:
+        await trio.sleep(0.1)
+        await world.put(keys.lease_key(SPACE), json.dumps({"holder": "another", "fence": 9}))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_over)
+        with pytest.raises(LeaseLost):
+            await take_back(world)
+
+    assert await world.bucket() == before
+    assert [entry.kind for entry in await world.ledger()] == ["consolidation"]
 
 
 # --- refusals -----------------------------------------------------------------------------------------------------

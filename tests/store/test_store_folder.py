@@ -354,6 +354,27 @@ async def test_the_temp_files_of_a_dead_store_are_swept_and_those_of_a_living_on
 # --- crashes ---------------------------------------------------------------------------------------------------
 
 
+async def test_a_power_cut_takes_neither_a_new_object_nor_its_name_nor_brings_a_removed_one_back(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes last before it has its name, and then every folder in which a name came or went."""
+    synced: dict[int, str] = {}
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: synced.update({os.fstat(fd).st_ino: os.readlink(f"/proc/self/fd/{fd}")})
+    )
+    store = DirectoryStore(root, ManualClock(), disk=Disk())
+
+    await store.put("space/one.md", b"one")
+    assert HIDDEN in synced[(root / "space/one.md").stat().st_ino]
+    assert {root.stat().st_ino, (root / "space").stat().st_ino} <= synced.keys()
+
+    await store.put("space/two.md", b"two")
+    synced.clear()
+    await store.delete("space/one.md")
+    assert (root / "space").stat().st_ino in synced
+    await store.aclose()
+
+
 class Crash(BaseException):
     """The process is gone. Nothing catches this, and no clean-up reaches the disk after it."""
 
