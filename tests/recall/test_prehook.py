@@ -398,6 +398,17 @@ async def test_what_was_forgotten_is_not_told_any_more(bucket: Bucket, hook: Ope
         assert await here.told("apples", "two") == []
 
 
+async def test_what_was_forgotten_is_not_told_before_the_index_knows(
+    bucket: Bucket, hook: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = await bucket.remember("apples are red", type="identity")
+    await bucket.remember("apples fall in autumn", type="identity")
+    async with hook() as here:
+        await here.indexed()
+        monkeypatch.setattr(here.mount.recall, "has_gone", lambda key: key == f"{gone}.md")
+        assert await here.told("apples", "one") == ["apples fall in autumn"]
+
+
 async def test_fifty_turns_over_restarts_never_tell_an_id_twice_in_view_nor_two_things_alike(
     bucket: Bucket, hook: Open
 ) -> None:

@@ -281,6 +281,13 @@ def test_remarks_are_few_and_short_whatever_was_typed() -> None:
     assert max(map(len, query.doubts)) < 120
 
 
+def test_as_many_remarks_as_there_may_be_are_all_said() -> None:
+    query = read(" ".join(f"after:{number}x" for number in range(12)))
+
+    assert len(query.doubts) == 12
+    assert not any("more such" in doubt for doubt in query.doubts)
+
+
 def test_a_page_that_was_pasted_costs_what_its_beginning_does_and_a_remark_says_so() -> None:
     """Words, phrases, what to leave out and values are looked up one by one: of each there is a most."""
     words = read(" ".join(f"word{number}" for number in range(10_000)))

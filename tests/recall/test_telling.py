@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.recall.telling import MOST_NAMES, MOST_WORDS, share_of_names, share_of_words
+from livememfs.recall.telling import LOOKED_AT, MOST_NAMES, MOST_WORDS, share_of_names, share_of_words
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,12 @@ def test_whatever_is_written_tells_something_between_nothing_and_all(text: str) 
 
 @pytest.mark.parametrize("page", [" " * 1_000_000, "a " * 500_000, "a, A" + "A" * 1_000_000, "x " + "É'" * 500_000])
 def test_a_page_is_looked_at_in_no_time(page: str) -> None:
-    share_of_names(page)
-    share_of_words(page)
+    assert share_of_names(page) == share_of_names(page[:LOOKED_AT])
+    assert share_of_words(page) == share_of_words(page[:LOOKED_AT])
+
+
+def test_what_stands_far_behind_in_a_page_is_not_looked_at() -> None:
+    page = "a " * (LOOKED_AT // 2)
+
+    assert share_of_names(f"{page}we moved to Lyon") == 0
+    assert share_of_words(f"{page}broker queue") == share_of_words(page)

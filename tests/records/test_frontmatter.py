@@ -249,3 +249,12 @@ def test_a_memory_as_we_write_it_needs_no_yaml(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delattr(frontmatter, "_load")
 
     assert split(text) == expected
+
+
+def test_a_block_is_nested_as_deep_as_it_may_be_and_no_deeper() -> None:
+    most = 15  # lists; the block itself is one level more, what they hold another
+    block = "---\na: {}\n---\n"
+
+    assert split(block.format("[" * (most - 1) + "1" + "]" * (most - 1)))[0] != {}
+    with pytest.raises(FrontMatterError, match="16 deep"):
+        split(block.format("[" * most + "1" + "]" * most))

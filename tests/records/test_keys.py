@@ -173,6 +173,15 @@ def test_a_slug_is_its_own_slug(agent: str) -> None:
     assert keys.agent_slug(slug) == slug
 
 
+def test_sessions_whose_ids_differ_in_a_sign_do_not_share_a_folder() -> None:
+    ids = ("a-b", "a/b", "a b", "-a-b", "", "session", "日本", "x" * 64, "x" * 65, "x" * 66)
+
+    slugs = [keys.session_slug(one) for one in ids]
+    assert len(set(slugs)) == len(ids)
+    assert all("/" not in slug for slug in slugs)
+    assert slugs[0] == "a-b"
+
+
 @pytest.mark.parametrize(
     ("model", "folder"),
     [

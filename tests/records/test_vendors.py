@@ -19,6 +19,7 @@ from livememfs.records.privacy import MARK, Redacted, redact
 from livememfs.records.vendors import FORMS, TABLE, Form
 
 ROOT = Path(__file__).resolve().parents[2]
+KNOWN_FORMS = Path(__file__).with_name("secrets_known.txt")
 SPLIT_BY = {
     "a zero-width blank": "\u200b",
     "a soft hyphen": "\u00ad",
@@ -71,6 +72,29 @@ def test_each_form_is_found_and_what_looks_alike_is_not(kind: str) -> None:
         assert left(text, secret) is None, form
         assert kind in redact(text).found, form
         assert redact(miss) == Redacted(miss, ()), form
+
+
+KNOWN = [line.split("  ", 1) for line in KNOWN_FORMS.read_text("utf-8").splitlines() if not line.startswith("#")]
+"""Kind and template of what has to be found, whatever the table says."""
+
+
+@pytest.mark.parametrize("kind", sorted({kind for kind, _ in KNOWN}))
+def test_no_alternative_of_a_form_gets_lost(kind: str) -> None:
+    for template in (template for other, template in KNOWN if other == kind):
+        before, found, rest = made(template.replace("␣", " ").replace("⏎", "\n")).partition("«")
+        secret, _, after = rest.partition("»") if found else (before, "", "")
+
+        redacted = redact(f"{before}{secret}{after}" if found else secret)
+        assert kind in redacted.found, template
+        assert secret not in redacted.text, template
+        assert found or redacted.text == f"[redacted: {kind}]", template
+
+
+def test_each_form_of_the_table_is_written_down_a_second_time() -> None:
+    """Who adds a line to the table adds one to `secrets_known.txt`."""
+    known = {(kind, template.replace("␣", " ").replace("⏎", "\n")) for kind, template in KNOWN}
+
+    assert {(form.kind, form.example) for form in FORMS} <= known
 
 
 @pytest.mark.parametrize("between", SPLIT_BY.values(), ids=SPLIT_BY)
