@@ -410,6 +410,21 @@ async def test_else_both_are_kept_and_reported(
     assert machine.conflicts == [(KEY, copy)]
 
 
+async def test_a_store_without_conditions_is_looked_at_before_a_version_is_overwritten(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"base\n")
+    machine.store.script("put", Fault(before=errors.ConditionsUnsupported(key=KEY)))
+    async with machine.running() as replica:
+        save(replica, b"ours\n", (await replica.read(KEY)).info)
+        await machine.memory.put(KEY, b"theirs\n")
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    assert found.pop(KEY) == b"theirs\n"
+    assert list(found.values()) == [b"ours\n"]
+
+
 async def test_a_file_that_was_cut_down_unread_does_not_pass_for_the_past_of_another_hosts(
     machine: Machine, tmp_path: Path, autojump_clock: Clock
 ) -> None:
