@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -422,6 +423,33 @@ async def test_a_store_without_conditions_is_looked_at_before_a_version_is_overw
 
     found = await machine.bucket()
     assert found.pop(KEY) == b"theirs\n"
+    assert list(found.values()) == [b"ours\n"]
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["written", "copied on the server"])
+async def test_a_conflict_copy_never_takes_the_name_of_an_earlier_one(
+    machine: Machine, autojump_clock: Clock, copied: bool
+) -> None:
+    await machine.memory.put(KEY, b"base\n")
+    await machine.memory.put("space/source", b"ours\n")
+    async with machine.running() as replica:
+        base, source = await replica.stat(KEY, fresh=True), await replica.stat("space/source", fresh=True)
+        if copied:
+            replica.move(source, KEY, replaces=base)
+        else:
+            save(replica, b"ours\n", base)
+        op = replica.journal.newest(KEY)
+        assert op is not None
+        assert op.kind == ("copy" if copied else "put")
+        taken = conflict_key(KEY, "here", f"{datetime.fromtimestamp(op.modified / 1e9, UTC):%Y%m%dT%H%M%SZ}")
+        await machine.memory.put(taken, b"earlier\n")
+        await machine.memory.put(KEY, b"theirs\n")
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    found.pop("space/source", None)
+    assert found.pop(KEY) == b"theirs\n"
+    assert found.pop(taken) == b"earlier\n"
     assert list(found.values()) == [b"ours\n"]
 
 
