@@ -17,6 +17,7 @@ from livememfs import errors
 from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
+from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
 from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
@@ -291,6 +292,15 @@ async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock
         await replica.uploaded()
     assert await machine.bucket() == {f"space/{number}": str(number).encode() for number in range(10)}
     assert machine.conflicts == []
+
+
+async def test_a_large_file_is_given_longer_to_arrive(machine: Machine, autojump_clock: Clock) -> None:
+    allowance = HASHED_AT_ONCE / SLOWEST
+    machine.store.latency("put", SENDING_SECONDS + allowance / 2)
+    async with machine.running() as replica:
+        save(replica, b"x" * HASHED_AT_ONCE)
+        await trio.sleep(SENDING_SECONDS + allowance)
+        assert KEY in await machine.bucket()
 
 
 async def test_an_outage_does_not_meet_everybody(machine: Machine, autojump_clock: Clock) -> None:
