@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,6 +17,7 @@ from livememfs import errors
 from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
+from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
 from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
@@ -292,6 +294,15 @@ async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock
     assert machine.conflicts == []
 
 
+async def test_a_large_file_is_given_longer_to_arrive(machine: Machine, autojump_clock: Clock) -> None:
+    allowance = HASHED_AT_ONCE / SLOWEST
+    machine.store.latency("put", SENDING_SECONDS + allowance / 2)
+    async with machine.running() as replica:
+        save(replica, b"x" * HASHED_AT_ONCE)
+        await trio.sleep(SENDING_SECONDS + allowance)
+        assert KEY in await machine.bucket()
+
+
 async def test_an_outage_does_not_meet_everybody(machine: Machine, autojump_clock: Clock) -> None:
     """While the store does not answer, one operation at a time finds out whether it does again."""
     async with machine.running() as replica:
@@ -408,6 +419,48 @@ async def test_else_both_are_kept_and_reported(
     [(copy, data)] = found.items()
     assert (data, copy.startswith("space/file.conflict-here-")) == (b"ours\n", True)
     assert machine.conflicts == [(KEY, copy)]
+
+
+async def test_a_store_without_conditions_is_looked_at_before_a_version_is_overwritten(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"base\n")
+    machine.store.script("put", Fault(before=errors.ConditionsUnsupported(key=KEY)))
+    async with machine.running() as replica:
+        save(replica, b"ours\n", (await replica.read(KEY)).info)
+        await machine.memory.put(KEY, b"theirs\n")
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    assert found.pop(KEY) == b"theirs\n"
+    assert list(found.values()) == [b"ours\n"]
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["written", "copied on the server"])
+async def test_a_conflict_copy_never_takes_the_name_of_an_earlier_one(
+    machine: Machine, autojump_clock: Clock, copied: bool
+) -> None:
+    await machine.memory.put(KEY, b"base\n")
+    await machine.memory.put("space/source", b"ours\n")
+    async with machine.running() as replica:
+        base, source = await replica.stat(KEY, fresh=True), await replica.stat("space/source", fresh=True)
+        if copied:
+            replica.move(source, KEY, replaces=base)
+        else:
+            save(replica, b"ours\n", base)
+        op = replica.journal.newest(KEY)
+        assert op is not None
+        assert op.kind == ("copy" if copied else "put")
+        taken = conflict_key(KEY, "here", f"{datetime.fromtimestamp(op.modified / 1e9, UTC):%Y%m%dT%H%M%SZ}")
+        await machine.memory.put(taken, b"earlier\n")
+        await machine.memory.put(KEY, b"theirs\n")
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    found.pop("space/source", None)
+    assert found.pop(KEY) == b"theirs\n"
+    assert found.pop(taken) == b"earlier\n"
+    assert list(found.values()) == [b"ours\n"]
 
 
 async def test_a_file_that_was_cut_down_unread_does_not_pass_for_the_past_of_another_hosts(
