@@ -1,7 +1,7 @@
 """The user metadata that objects of ours carry: every `livememfs-*` name, and what stands under it.
 
-Owns the names. What a value looks like is for who writes it. Refuses names of its own to anybody else, for which there
-is a test. Pure.
+Owns the names, which no other module may spell (a test looks). What a value looks like is decided by whoever writes it.
+Pure; any thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ META_OP = "livememfs-op"
 META_NAME = "livememfs-name"
 """The name a note was written under, by which any mount finds it again."""
 META_SHA256 = "livememfs-sha256"
-"""The hash of the whole file, where an ETag does not have it."""
+"""SHA-256 of the content, of what a mount uploaded."""
 META_MADE = "livememfs-made"
 """Of a note that was edited: the ids of the writes that may have made its first version."""
 META_CONFLICT = "livememfs-conflict"
