@@ -540,6 +540,47 @@ async def test_a_writer_who_goes_on_after_a_merge_builds_on_both_sides(
     assert sorted(found[KEY].splitlines()) == [b"a", b"more", b"ours", b"theirs"]
 
 
+async def _joined_on_its_way(machine: Machine, replica: Replica) -> tuple[ObjectInfo, ObjectInfo]:
+    """Ours of nine lines, and that joined with another host's, which is on its way now."""
+    await machine.memory.put(KEY, b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", meta={})
+    machine.store.latency("put", 1.0)
+    base = (await replica.read(KEY)).info
+    ours = save(replica, b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9\n", base)
+    await trio.sleep(0.8)
+    await machine.memory.put(KEY, b"1\n2\n3\n4\n5\n6\n7\n8\n9 theirs\n", meta={})
+    await trio.sleep(1.0)
+    joined = await replica.read(KEY)
+    assert joined.data == b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9 theirs\n"
+    return ours, joined.info
+
+
+async def test_a_line_of_another_hosts_that_the_writer_saw_and_took_out_does_not_come_back(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """The version that the writer saw meets yet another one before it arrives."""
+    async with machine.running() as replica:
+        _, joined = await _joined_on_its_way(machine, replica)
+        save(replica, b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9\n", joined)
+        await machine.memory.put(KEY, b"1\n2\n3\n4\n5 theirs\n6\n7\n8\n9 theirs\n", meta={})
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"1 ours\n2\n3\n4\n5 theirs\n6\n7\n8\n9\n"}
+
+
+async def test_a_line_of_another_hosts_that_the_last_writer_never_saw_is_not_taken_out(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """One writer here has seen the joined version; one who has the former open saves after it."""
+    async with machine.running() as replica:
+        ours, joined = await _joined_on_its_way(machine, replica)
+        save(replica, b"1 ours\n2\n3 seen\n4\n5\n6\n7\n8\n9 theirs\n", joined)
+        save(replica, b"1 ours\n2\n3 unseen\n4\n5\n6\n7\n8\n9\n", ours)
+        await machine.memory.put(KEY, b"1\n2\n3\n4\n5\n6\n7 theirs\n8\n9 theirs\n", meta={})
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"1 ours\n2\n3 unseen\n4\n5\n6\n7 theirs\n8\n9 theirs\n"}
+
+
 async def test_a_removal_takes_nothing_along_that_was_joined_in_after_it(
     machine: Machine, tmp_path: Path, autojump_clock: Clock
 ) -> None:
