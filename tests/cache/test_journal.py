@@ -264,6 +264,25 @@ async def test_a_file_removed_while_it_was_on_its_way_does_not_come_back(
     assert await machine.bucket() == {}
 
 
+async def test_a_stored_file_removed_while_a_new_version_was_on_its_way_does_not_come_back(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """What stands in the bucket is neither the version that was replaced nor known by its answer: only its id is ours."""
+    await machine.memory.put(KEY, b"old")
+    async with machine.running() as replica:
+        machine.store.script("put", Fault(late=9.0))
+        info = save(replica, b"new", (await replica.read(KEY)).info)
+        await trio.sleep(0.5)
+        replica.remove(KEY, base=info)
+        await trio.sleep(0.5)
+    assert await machine.bucket() == {KEY: b"new"}
+
+    async with machine.running() as replica:
+        await replica.uploaded()
+
+    assert await machine.bucket() == {}
+
+
 async def test_two_processes_never_share_a_folder(machine: Machine) -> None:
     async with machine.stopped():
         with pytest.raises(errors.CacheInUse):
