@@ -313,6 +313,33 @@ async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock
     assert machine.conflicts == []
 
 
+async def _tried_in_vain(replica: Replica) -> None:
+    """Wait until the file was sent, no answer came, and it waits again."""
+    while (op := replica.journal.newest(KEY)) is None or op.in_flight or not op.tries:
+        await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize("target", [None, "space/other"], ids=["removed", "renamed"])
+async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
+    machine: Machine, autojump_clock: Clock, target: str | None
+) -> None:
+    async with machine.running() as replica:
+        info = save(replica, b"text")
+        machine.store.script("put", Fault(after=unreachable()))
+        await trio.sleep(0.26)
+        machine.store.fail_all = unreachable()
+        await _tried_in_vain(replica)
+        assert await machine.bucket() == {KEY: b"text"}
+        if target is None:
+            replica.remove(KEY, base=info)
+        else:
+            replica.move(info, target, replaces=None)
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert await machine.bucket() == ({} if target is None else {target: b"text"})
+
+
 async def test_a_large_file_is_given_longer_to_arrive(machine: Machine, autojump_clock: Clock) -> None:
     allowance = HASHED_AT_ONCE / SLOWEST
     machine.store.latency("put", SENDING_SECONDS + allowance / 2)
