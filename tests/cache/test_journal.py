@@ -340,6 +340,21 @@ async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
     assert await machine.bucket() == ({} if target is None else {target: b"text"})
 
 
+async def test_the_removal_of_a_new_file_that_never_arrived_takes_nothing_of_another_hosts(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.running() as replica:
+        machine.store.fail_all = unreachable()
+        info = save(replica, b"ours")
+        await _tried_in_vain(replica)
+        replica.remove(KEY, base=info)
+        await machine.memory.put(KEY, b"theirs")
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"theirs"}
+
+
 async def test_a_large_file_is_given_longer_to_arrive(machine: Machine, autojump_clock: Clock) -> None:
     allowance = HASHED_AT_ONCE / SLOWEST
     machine.store.latency("put", SENDING_SECONDS + allowance / 2)
