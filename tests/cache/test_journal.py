@@ -267,7 +267,7 @@ async def test_a_file_removed_while_it_was_on_its_way_does_not_come_back(
 async def test_a_stored_file_removed_while_a_new_version_was_on_its_way_does_not_come_back(
     machine: Machine, autojump_clock: Clock
 ) -> None:
-    """What stands in the bucket is neither the version that was replaced nor known by its answer: only its id is ours."""
+    """What stands in the bucket is not the version that was replaced, and only its id says whose it is."""
     await machine.memory.put(KEY, b"old")
     async with machine.running() as replica:
         machine.store.script("put", Fault(late=9.0))
@@ -338,6 +338,22 @@ async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
         await replica.uploaded()
 
     assert await machine.bucket() == ({} if target is None else {target: b"text"})
+
+
+async def test_the_same_bytes_saved_again_after_a_lost_answer_have_their_new_attributes(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.running() as replica:
+        info = replica.save(KEY, b"text", meta={"colour": "red"}, base=None)
+        machine.store.script("put", Fault(after=unreachable()))
+        await trio.sleep(0.26)
+        machine.store.fail_all = unreachable()
+        await _tried_in_vain(replica)
+        replica.save(KEY, b"text", meta={"colour": "blue"}, base=info)
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert ((await machine.memory.head(KEY)).meta or {})["colour"] == "blue"
 
 
 async def test_the_removal_of_a_new_file_that_never_arrived_takes_nothing_of_another_hosts(
