@@ -253,8 +253,11 @@ class Journal:
         return self._enter(moved)
 
     def _unheard(self, op: Operation) -> bool:
-        """Whether the bucket cannot have anything under this operation's key that is ours."""
-        return op.base is FREE and not op.tries and op.after is None and op.key not in self._flying
+        """Whether the bucket cannot have anything under this operation's key that is ours.
+
+        What waits behind one on its way is based on that one, never on a free key.
+        """
+        return op.base is FREE and not op.tries and op.after is None
 
     def _write(self, op: Operation, base: ObjectInfo | None, data: bytes | None = None) -> None:
         """Give an operation its place: over the one that waits, behind the one on its way, or first of its key.
