@@ -277,14 +277,13 @@ class Watcher:
                 everything = True
             elif not first and missed:
                 changed.update(missed)
-            state.heard[info.key] = told
         if everything:
             await self._relist(f"{space}/")
         elif changed:
             self._counts["announced"] += len(changed)
             await self._look_at(changed)
-        for info in moved:  # only now: what failed half-way is read again
-            state.beacons[info.key] = info.etag
+        state.heard |= read  # only now: what failed half-way is read again, and is news then as well
+        state.beacons |= {info.key: info.etag for info in moved}
 
     async def _read(self, info: ObjectInfo) -> Announcement | None:
         """A beacon. None for what is gone, and for what is none: that is not even fetched when it is too large."""

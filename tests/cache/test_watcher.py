@@ -18,7 +18,7 @@ from livememfs.records.foreign import Unreadable
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import FaultyStore
+from livememfs.testing.store import Fault, FaultyStore
 
 INTERVAL = 2.0
 SOON = INTERVAL + 1.0
@@ -80,6 +80,19 @@ async def test_an_edit_is_told_within_the_interval_and_a_second(two: Two, autoju
     await trio.sleep(SOON)
     assert ("put", "s/file") in two.here.told
     assert (await two.here.replica.read("s/file")).data == b"new"
+
+
+async def test_an_edit_is_told_though_the_first_question_about_it_fails(two: Two, autojump_clock: Clock) -> None:
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    two.here.told.clear()
+    two.here.store.script("head", Fault(before=errors.Unreachable("reset", endpoint="the bucket")))
+
+    await two.there.put("s/file", b"newer")
+    await trio.sleep(2 * SOON)
+
+    assert two.here.replica.watcher.statistics().failures == 1
+    assert two.here.told == [("put", "s/file")]
 
 
 async def test_a_new_note_is_told_though_its_writer_announces_nothing(two: Two, autojump_clock: Clock) -> None:
