@@ -12,7 +12,7 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
-from livememfs.cache.watcher import EVERYTHING_AFTER, SPARE_NAMES
+from livememfs.cache.watcher import EVERYTHING_AFTER, RELISTED, SPARE_NAMES
 from livememfs.records import keys
 from livememfs.records.foreign import Unreadable
 from livememfs.store.base import MAX_PAGE, Page
@@ -250,6 +250,29 @@ async def test_a_writer_without_a_beacon_is_found_after_some_minutes(two: Two, a
         await trio.sleep(30)
         await two.here.names("s/")
     assert ("put", "s/file") in two.here.told
+
+
+async def test_of_many_folders_some_are_looked_at_again_and_the_others_when_somebody_looks(
+    two: Two, autojump_clock: Clock
+) -> None:
+    """The ones used last, for whoever is in them waits for news."""
+    folders = [f"s/many/{number:03}/" for number in range(RELISTED + 5)]
+    for folder in folders:
+        await two.here.names(folder)
+    await trio.sleep(EVERYTHING_AFTER - INTERVAL)
+    await two.here.names("s/many/")  # somebody is there
+    for folder in (folders[0], folders[-1]):
+        await two.memory.put(f"{folder}file", b"by another program")
+    two.here.store.forget()
+
+    await trio.sleep(2 * SOON)
+
+    assert two.here.replica.watcher.statistics().full == 1
+    listed = [asked.key for asked in two.here.store.requests if asked.key not in {"s/_", "s/live/"}]
+    assert len(listed) == RELISTED
+    assert folders[0] not in listed
+    assert [key for _, key in two.here.told if key.endswith("file")] == [f"{folders[-1]}file"]
+    assert await two.here.names(folders[0]) == {"file"}
 
 
 async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two, autojump_clock: Clock) -> None:
