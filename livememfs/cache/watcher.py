@@ -339,13 +339,18 @@ class Watcher:
         await self._relist(f"{space}/")
 
     async def _relist(self, prefix: str) -> None:
-        """Ask for every known level below a prefix, the last ones looked at first; doubt what is too much."""
+        """Ask for the known levels below a prefix that were asked for last; doubt what is too much, or not come to."""
         self._counts["full"] += 1
         levels = self._replica.known_below(prefix)
-        for level in levels[-RELISTED:]:
-            await self._replica.refresh(level)
-        for level in levels[:-RELISTED]:
-            self._replica.doubt(level)
+        asked: set[str] = set()
+        try:
+            for level in levels[-RELISTED:]:
+                await self._replica.refresh(level)
+                asked.add(level)
+        finally:
+            for level in levels:
+                if level not in asked:
+                    self._replica.doubt(level)
 
     def statistics(self) -> WatcherStatistics:
         """Counters, cheap."""

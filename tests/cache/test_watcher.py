@@ -18,7 +18,7 @@ from livememfs.records.foreign import Unreadable
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Fault, FaultyStore
+from livememfs.testing.store import Asked, Fault, FaultyStore
 
 INTERVAL = 2.0
 SOON = INTERVAL + 1.0
@@ -273,6 +273,20 @@ async def test_of_many_folders_some_are_looked_at_again_and_the_others_when_some
     assert folders[0] not in listed
     assert [key for _, key in two.here.told if key.endswith("file")] == [f"{folders[-1]}file"]
     assert await two.here.names(folders[0]) == {"file"}
+
+
+async def test_what_a_full_look_did_not_come_to_is_looked_at_when_somebody_looks(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await trio.sleep(EVERYTHING_AFTER - INTERVAL)
+    await two.here.names("s/folder/")
+    await two.memory.put("s/folder/file", b"by another program")
+    refused = Fault(before=errors.Denied(key="s/", detail="no"))
+    two.here.store.plan = lambda asked, _: refused if asked == Asked("list", "s/") else None
+    await trio.sleep(2 * SOON)
+
+    assert two.here.replica.watcher.statistics().failures == 1
+    assert await two.here.names("s/folder/") == {"file"}
 
 
 async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two, autojump_clock: Clock) -> None:
