@@ -12,7 +12,7 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
-from livememfs.cache.watcher import EVERYTHING_AFTER, RELISTED, SPARE_NAMES
+from livememfs.cache.watcher import EVERYTHING_AFTER, RELISTED, SPARE_NAMES, Watcher
 from livememfs.records import keys
 from livememfs.records.foreign import Unreadable
 from livememfs.store.base import MAX_PAGE, Page
@@ -56,6 +56,13 @@ class Two:
     def __init__(self) -> None:
         self.memory = MemoryStore(ManualClock())
         self.here, self.there = Host(self.memory, "here"), Host(self.memory, "there")
+
+
+async def _next_look(watcher: Watcher) -> None:
+    """Wait until the next look has begun."""
+    before = watcher.statistics().looks
+    while watcher.statistics().looks == before:
+        await trio.sleep(0.05)
 
 
 @pytest.fixture
@@ -232,6 +239,81 @@ async def test_nobody_in_the_space_costs_less_and_less(two: Two, autojump_clock:
     two.here.store.forget()
     await trio.sleep(600)
     assert two.here.store.counts.total() <= 25
+
+
+@pytest.mark.parametrize(
+    ("idle", "intervals"),
+    [(0.0, 0.75), (50.0, 0.75), (70.0, 4.0), (550.0, 4.0), (650.0, 15.0), (3_500.0, 15.0), (4_000.0, 30.0)],
+)
+async def test_the_longer_nobody_is_there_the_longer_are_the_pauses(
+    autojump_clock: Clock, nursery: trio.Nursery, idle: float, intervals: float
+) -> None:
+    memory = MemoryStore(ManualClock())
+    await memory.put(META, b"{}")
+    watcher = Host(memory, "here").replica.watcher
+    watcher.used("s/")
+    await trio.sleep(idle)
+    nursery.start_soon(watcher.run)
+    await trio.sleep(0.1)
+    await _next_look(watcher)
+    started = trio.current_time()
+    await _next_look(watcher)
+    assert trio.current_time() - started == pytest.approx(intervals * INTERVAL, abs=0.11)
+
+
+async def test_a_space_that_nobody_uses_for_a_day_is_forgotten(autojump_clock: Clock, nursery: trio.Nursery) -> None:
+    memory = MemoryStore(ManualClock())
+    await memory.put(META, b"{}")
+    store = FaultyStore(memory)
+    watcher = Replica(store, host="here", poll_interval=300.0).watcher
+    nursery.start_soon(watcher.run)
+    watcher.used("s/")
+    await trio.sleep(80_000.0)
+    assert watcher.statistics().spaces == 1
+    await trio.sleep(16_000.0)  # a day, and the last pause
+    assert watcher.statistics().spaces == 0
+    store.forget()
+    await trio.sleep(50_000.0)
+    assert store.counts.total() == 0
+
+
+async def test_edits_show_in_time_again_once_somebody_is_back(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(100)
+    await _next_look(two.here.replica.watcher)
+    await two.here.names("s/")
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    assert ("put", "s/file") in two.here.told
+
+
+async def test_who_comes_after_the_watcher_was_told_to_rest_is_served_at_once(two: Two, autojump_clock: Clock) -> None:
+    watcher = two.here.replica.watcher
+    watcher.rest()
+    await _next_look(watcher)
+    started = trio.current_time()
+    await _next_look(watcher)
+    assert trio.current_time() - started > 3 * INTERVAL
+
+    watcher.rest()
+    watcher.used("s/")
+    started = trio.current_time()
+    await _next_look(watcher)
+    assert trio.current_time() - started < 0.1
+
+
+async def test_a_look_is_vouched_for_from_its_question_for_the_interval_and_a_second(
+    two: Two, autojump_clock: Clock
+) -> None:
+    two.here.store.latency("list", 0.5)
+    await trio.sleep(SOON)
+    await _next_look(two.here.replica.watcher)
+    asked = trio.current_time()
+    await trio.sleep(1.2)  # two questions
+    two.here.store.blackhole = True
+    await trio.sleep_until(asked + INTERVAL + 0.9)
+    assert two.here.replica.watched("s/")
+    await trio.sleep_until(asked + INTERVAL + 1.1)
+    assert not two.here.replica.watched("s/")
 
 
 async def test_who_comes_back_after_a_while_sees_what_is_there_now(two: Two, autojump_clock: Clock) -> None:
