@@ -12,9 +12,17 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
-from livememfs.cache.watcher import EVERYTHING_AFTER, RELISTED, SPARE_NAMES, Watcher
+from livememfs.cache.watcher import (
+    ASKED_ONE_BY_ONE,
+    BEACONS_READ_FIRST,
+    EVERYTHING_AFTER,
+    RELISTED,
+    ROOT_BELIEVED,
+    SPARE_NAMES,
+    Watcher,
+)
 from livememfs.records import keys
-from livememfs.records.foreign import Unreadable
+from livememfs.records.foreign import RECORD_BYTES, Unreadable
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -79,6 +87,7 @@ async def two(autojump_clock: Clock, nursery: trio.Nursery) -> Two:
         await host.names("s/folder/")
     await trio.sleep(SOON)
     made.here.told.clear()
+    made.here.store.forget()
     return made
 
 
@@ -369,6 +378,146 @@ async def test_what_a_full_look_did_not_come_to_is_looked_at_when_somebody_looks
 
     assert two.here.replica.watcher.statistics().failures == 1
     assert await two.here.names("s/folder/") == {"file"}
+
+
+async def test_each_of_a_few_changes_is_asked_for_and_of_more_the_folder_is_listed(
+    two: Two, autojump_clock: Clock
+) -> None:
+    for round_, number in enumerate((ASKED_ONE_BY_ONE, ASKED_ONE_BY_ONE + 1)):
+        two.here.store.forget()
+        for one in range(number):
+            two.there.replica.save(f"s/folder/{round_}-{one}", b"x", meta={}, base=None)
+        await two.there.replica.uploaded()
+        await trio.sleep(SOON)
+        asked = [request for request in two.here.store.requests if request.key.startswith("s/folder/")]
+        few = number == ASKED_ONE_BY_ONE
+        assert [request.verb for request in asked] == (["head"] * number if few else ["list"])
+        assert two.here.store.counts["get"] == 1  # the beacon
+
+
+async def test_changes_where_nobody_has_looked_cost_no_question_each(two: Two, autojump_clock: Clock) -> None:
+    for one in range(5):
+        two.there.replica.save(f"s/other/deep/{one}", b"x", meta={}, base=None)
+    await two.there.replica.uploaded()
+    await trio.sleep(SOON)
+    assert two.here.store.counts["head"] == 0
+    assert "s/other/deep/" not in {asked.key for asked in two.here.store.requests}
+
+
+async def test_a_host_does_not_read_its_own_beacon(two: Two, autojump_clock: Clock) -> None:
+    await two.here.put("s/file", b"mine")
+    await trio.sleep(SOON)
+    assert two.here.store.counts["put"] == 2  # the file and the beacon
+    assert two.here.store.counts["get"] == 0
+
+
+async def test_to_who_comes_what_others_did_before_is_no_news(
+    two: Two, autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    """Of the many hosts that there ever were some are read, so that their next change costs one question."""
+    for host in range(BEACONS_READ_FIRST + 5):
+        beacon = {"epoch": "e", "seq": 9, "recent": [[number, f"s/h{host}"] for number in range(8, 10)]}
+        await two.memory.put(f"s/_changes/h{host}.json", json.dumps(beacon).encode())
+    newcomer = Host(two.memory, "newcomer")
+    await nursery.start(newcomer.replica.run)
+    await newcomer.names("s/")
+    await trio.sleep(SOON)
+
+    assert newcomer.store.counts["get"] == BEACONS_READ_FIRST
+    assert newcomer.store.counts["head"] == 0
+    assert newcomer.replica.watcher.statistics().full == 0
+
+
+async def test_a_beacon_that_goes_before_it_is_read_stops_nobody(two: Two, autojump_clock: Clock) -> None:
+    missing = Fault(before=errors.ObjectMissing(key="s/_changes/there.json"))
+    two.here.store.script("get", missing)
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    assert two.here.store.counts["get"] == 1
+    assert two.here.replica.watcher.statistics().failures == 0
+    await two.there.put("s/file", b"newer")
+    await trio.sleep(SOON)
+    assert ("put", "s/file") in two.here.told
+
+
+async def test_a_beacon_that_is_too_large_is_not_fetched(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put("s/_changes/large.json", b"x" * (RECORD_BYTES + 1))
+    await trio.sleep(SOON)
+    assert two.here.store.counts["get"] == 0
+
+
+async def test_of_many_notes_the_latest_are_listed(two: Two, autojump_clock: Clock) -> None:
+    heard: list[int] = []
+    list_page = two.here.store.list_page
+
+    async def counted(prefix: str, **more: Any) -> Page:
+        page = await list_page(prefix, **more)
+        if prefix == "s/live/":
+            heard.append(len(page.objects))
+        return page
+
+    two.here.store.list_page = counted  # type: ignore[method-assign]  # to see how many names come
+    await trio.sleep(SOON)
+    assert set(heard) == {1}  # the newest is within what clocks may differ
+
+    await two.memory.put("s/live/20261123T120000_me_todo_0a1b2c3d.md", b"the day after")
+    await trio.sleep(2 * SOON)
+    heard.clear()
+    await trio.sleep(SOON)
+    assert set(heard) == {1}
+
+
+@pytest.mark.parametrize("other", ["9999 ideas.md", "zettel.md"])
+async def test_a_new_note_is_told_beside_files_that_are_no_notes(two: Two, autojump_clock: Clock, other: str) -> None:
+    await two.memory.put(f"s/live/{other}", b"")
+    await trio.sleep(SOON)
+    await two.there.put(NOTE.format(2, 2), b"another")
+    await trio.sleep(SOON)
+    assert ("put", NOTE.format(2, 2)) in two.here.told
+
+
+async def test_a_folder_that_is_no_space_is_watched_once_it_becomes_one(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put("plain/_synthesis.md", b"")
+    await two.here.names("plain/")
+    await trio.sleep(SOON)
+    assert not two.here.replica.watched("plain/")
+
+    await two.here.put(keys.meta_key("plain"), b"{}")
+    await two.here.names("plain/")
+    await trio.sleep(SOON)
+    assert two.here.replica.watched("plain/")
+
+    await two.memory.delete(keys.meta_key("plain"))
+    await trio.sleep(SOON)
+    assert not two.here.replica.watched("plain/")
+
+
+async def test_the_names_of_the_root_are_believed_for_a_while_where_a_space_is_watched(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await two.here.names("")
+    two.here.store.forget()
+    await trio.sleep(ROOT_BELIEVED - 5.0)
+    await two.here.names("")
+    assert Asked("list", "") not in two.here.store.requests
+    await trio.sleep(10.0)
+    await two.here.names("")
+    assert two.here.store.requests.count(Asked("list", "")) == 1
+
+
+async def test_neither_the_root_nor_what_is_hidden_is_watched(
+    two: Two, autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    other = Host(two.memory, "other")
+    await nursery.start(other.replica.run)
+    for prefix in ("", "_backups/", "_backups/deep/"):
+        await other.names(prefix)
+    other.store.forget()
+    await trio.sleep(10 * INTERVAL)
+    assert other.replica.watcher.statistics().spaces == 0
+    assert other.store.counts.total() == 0
+    await other.names("")
+    assert other.store.counts["list"] == 1
 
 
 async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two, autojump_clock: Clock) -> None:
