@@ -248,6 +248,7 @@ async def test_nobody_in_the_space_costs_less_and_less(two: Two, autojump_clock:
     two.here.store.forget()
     await trio.sleep(600)
     assert two.here.store.counts.total() <= 25
+    assert two.here.replica.watcher.statistics().full == 0
 
 
 @pytest.mark.parametrize(
@@ -383,14 +384,14 @@ async def test_what_a_full_look_did_not_come_to_is_looked_at_when_somebody_looks
 async def test_each_of_a_few_changes_is_asked_for_and_of_more_the_folder_is_listed(
     two: Two, autojump_clock: Clock
 ) -> None:
-    for round_, number in enumerate((ASKED_ONE_BY_ONE, ASKED_ONE_BY_ONE + 1)):
+    for round_, number in enumerate((ASKED_ONE_BY_ONE, ASKED_ONE_BY_ONE + 1, 1)):
         two.here.store.forget()
         for one in range(number):
             two.there.replica.save(f"s/folder/{round_}-{one}", b"x", meta={}, base=None)
         await two.there.replica.uploaded()
         await trio.sleep(SOON)
         asked = [request for request in two.here.store.requests if request.key.startswith("s/folder/")]
-        few = number == ASKED_ONE_BY_ONE
+        few = number <= ASKED_ONE_BY_ONE
         assert [request.verb for request in asked] == (["head"] * number if few else ["list"])
         assert two.here.store.counts["get"] == 1  # the beacon
 
@@ -416,7 +417,8 @@ async def test_to_who_comes_what_others_did_before_is_no_news(
 ) -> None:
     """Of the many hosts that there ever were some are read, so that their next change costs one question."""
     for host in range(BEACONS_READ_FIRST + 5):
-        beacon = {"epoch": "e", "seq": 9, "recent": [[number, f"s/h{host}"] for number in range(8, 10)]}
+        first = 1 + host % 2  # some have forgotten what they did first
+        beacon = {"epoch": "e", "seq": 9, "recent": [[number, f"s/h{host}"] for number in range(first, 10)]}
         await two.memory.put(f"s/_changes/h{host}.json", json.dumps(beacon).encode())
     newcomer = Host(two.memory, "newcomer")
     await nursery.start(newcomer.replica.run)
@@ -425,6 +427,7 @@ async def test_to_who_comes_what_others_did_before_is_no_news(
 
     assert newcomer.store.counts["get"] == BEACONS_READ_FIRST
     assert newcomer.store.counts["head"] == 0
+    assert {asked.key for asked in newcomer.store.requests if asked.verb == "list"} == {"s/", "s/_"}
     assert newcomer.replica.watcher.statistics().full == 0
 
 
@@ -483,13 +486,19 @@ async def test_a_folder_that_is_no_space_is_watched_once_it_becomes_one(two: Two
     assert not two.here.replica.watched("plain/")
 
     await two.here.put(keys.meta_key("plain"), b"{}")
-    await two.here.names("plain/")
+    assert two.here.replica.watched("plain/")
     await trio.sleep(SOON)
     assert two.here.replica.watched("plain/")
 
     await two.memory.delete(keys.meta_key("plain"))
     await trio.sleep(SOON)
     assert not two.here.replica.watched("plain/")
+
+
+async def test_a_space_that_is_removed_here_is_no_longer_watched(two: Two, autojump_clock: Clock) -> None:
+    assert two.here.replica.watched("s/")
+    two.here.replica.remove(META, base=two.here.replica.now(META))
+    assert not two.here.replica.watched("s/")
 
 
 async def test_the_names_of_the_root_are_believed_for_a_while_where_a_space_is_watched(
