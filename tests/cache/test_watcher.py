@@ -495,6 +495,37 @@ async def test_a_folder_that_is_no_space_is_watched_once_it_becomes_one(two: Two
     assert not two.here.replica.watched("plain/")
 
 
+async def test_what_waits_here_decides_whether_there_is_a_space(two: Two, autojump_clock: Clock) -> None:
+    """A look at the bucket does not know yet of a space that was made or removed here."""
+    await two.here.names("plain/")
+    await trio.sleep(SOON)
+    for verb in ("put", "delete"):
+        two.here.store.latency(verb, 60.0)
+    two.here.replica.save(keys.meta_key("plain"), b"{}", meta={}, base=None)
+    two.here.replica.remove(META, base=two.here.replica.now(META))
+    await trio.sleep(2 * SOON)
+    assert two.here.replica.watched("plain/")
+    assert not two.here.replica.watched("s/")
+
+
+async def test_the_first_note_of_a_space_is_told(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put(keys.meta_key("empty"), b"{}")
+    await two.memory.put("empty/live/.keep", b"")
+    await two.here.names("empty/live/")
+    await trio.sleep(SOON)
+    first = "empty/live/20261122T091001_me_decision_0a1b2c01.md"
+    await two.memory.put(first, b"note")
+    await trio.sleep(SOON)
+    assert ("put", first) in two.here.told
+
+
+async def test_what_is_no_beacon_by_its_name_is_not_read(two: Two, autojump_clock: Clock) -> None:
+    for key in ("s/_changes/read me.txt", "s/_other.json"):
+        await two.memory.put(key, b"{}")
+    await trio.sleep(SOON)
+    assert two.here.store.counts["get"] == 0
+
+
 async def test_a_space_that_is_removed_here_is_no_longer_watched(two: Two, autojump_clock: Clock) -> None:
     assert two.here.replica.watched("s/")
     two.here.replica.remove(META, base=two.here.replica.now(META))
