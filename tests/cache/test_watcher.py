@@ -526,6 +526,36 @@ async def test_what_is_no_beacon_by_its_name_is_not_read(two: Two, autojump_cloc
     assert two.here.store.counts["get"] == 0
 
 
+async def test_who_comes_while_somebody_looks_waits_for_that_look(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(100)
+    await _next_look(two.here.replica.watcher)
+    await trio.sleep(INTERVAL + 1.5)
+    await two.there.put("s/folder/new", b"x")
+    await trio.sleep(0.5)  # its beacon
+    two.here.store.latency("list", 0.3)
+    two.here.store.forget()
+    seen: list[bool] = []
+
+    async def look() -> None:
+        seen.append("new" in await two.here.names("s/folder/"))
+
+    async with trio.open_nursery() as both:
+        both.start_soon(look)
+        both.start_soon(look)
+
+    assert seen == [True, True]
+    assert [asked.key for asked in two.here.store.requests if asked.verb == "list"] == ["s/_", "s/live/"]
+
+
+async def test_what_waits_is_uploaded_as_soon_as_a_look_is_answered(two: Two, autojump_clock: Clock) -> None:
+    two.here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    two.here.replica.save("s/folder/mine", b"x", meta={}, base=None)
+    await trio.sleep(57.0)
+    two.here.store.fail_all = None
+    await trio.sleep(INTERVAL)
+    assert (await two.memory.get("s/folder/mine")).data == b"x"
+
+
 async def test_a_space_that_is_removed_here_is_no_longer_watched(two: Two, autojump_clock: Clock) -> None:
     assert two.here.replica.watched("s/")
     two.here.replica.remove(META, base=two.here.replica.now(META))
