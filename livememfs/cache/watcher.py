@@ -277,14 +277,13 @@ class Watcher:
                 everything = True
             elif not first and missed:
                 changed.update(missed)
-            state.heard[info.key] = told
         if everything:
             await self._relist(f"{space}/")
         elif changed:
             self._counts["announced"] += len(changed)
             await self._look_at(changed)
-        for info in moved:  # only now: what failed half-way is read again
-            state.beacons[info.key] = info.etag
+        state.heard |= read  # only now: what failed half-way is read again, and is news then as well
+        state.beacons |= {info.key: info.etag for info in moved}
 
     async def _read(self, info: ObjectInfo) -> Announcement | None:
         """A beacon. None for what is gone, and for what is none: that is not even fetched when it is too large."""
@@ -340,13 +339,18 @@ class Watcher:
         await self._relist(f"{space}/")
 
     async def _relist(self, prefix: str) -> None:
-        """Ask for every known level below a prefix, the last ones looked at first; doubt what is too much."""
+        """Ask for the known levels below a prefix that were asked for last; doubt what is too much, or not come to."""
         self._counts["full"] += 1
         levels = self._replica.known_below(prefix)
-        for level in levels[-RELISTED:]:
-            await self._replica.refresh(level)
-        for level in levels[:-RELISTED]:
-            self._replica.doubt(level)
+        asked: set[str] = set()
+        try:
+            for level in levels[-RELISTED:]:
+                await self._replica.refresh(level)
+                asked.add(level)
+        finally:
+            for level in levels:
+                if level not in asked:
+                    self._replica.doubt(level)
 
     def statistics(self) -> WatcherStatistics:
         """Counters, cheap."""

@@ -12,13 +12,21 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.beacon import REMEMBERED, Announcement
 from livememfs.cache.replica import Replica
-from livememfs.cache.watcher import EVERYTHING_AFTER, SPARE_NAMES
+from livememfs.cache.watcher import (
+    ASKED_ONE_BY_ONE,
+    BEACONS_READ_FIRST,
+    EVERYTHING_AFTER,
+    RELISTED,
+    ROOT_BELIEVED,
+    SPARE_NAMES,
+    Watcher,
+)
 from livememfs.records import keys
-from livememfs.records.foreign import Unreadable
+from livememfs.records.foreign import RECORD_BYTES, Unreadable
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import FaultyStore
+from livememfs.testing.store import Asked, Fault, FaultyStore
 
 INTERVAL = 2.0
 SOON = INTERVAL + 1.0
@@ -58,6 +66,13 @@ class Two:
         self.here, self.there = Host(self.memory, "here"), Host(self.memory, "there")
 
 
+async def _next_look(watcher: Watcher) -> None:
+    """Wait until the next look has begun."""
+    before = watcher.statistics().looks
+    while watcher.statistics().looks == before:
+        await trio.sleep(0.05)
+
+
 @pytest.fixture
 async def two(autojump_clock: Clock, nursery: trio.Nursery) -> Two:
     made = Two()
@@ -72,6 +87,7 @@ async def two(autojump_clock: Clock, nursery: trio.Nursery) -> Two:
         await host.names("s/folder/")
     await trio.sleep(SOON)
     made.here.told.clear()
+    made.here.store.forget()
     return made
 
 
@@ -80,6 +96,19 @@ async def test_an_edit_is_told_within_the_interval_and_a_second(two: Two, autoju
     await trio.sleep(SOON)
     assert ("put", "s/file") in two.here.told
     assert (await two.here.replica.read("s/file")).data == b"new"
+
+
+async def test_an_edit_is_told_though_the_first_question_about_it_fails(two: Two, autojump_clock: Clock) -> None:
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    two.here.told.clear()
+    two.here.store.script("head", Fault(before=errors.Unreachable("reset", endpoint="the bucket")))
+
+    await two.there.put("s/file", b"newer")
+    await trio.sleep(2 * SOON)
+
+    assert two.here.replica.watcher.statistics().failures == 1
+    assert two.here.told == [("put", "s/file")]
 
 
 async def test_a_new_note_is_told_though_its_writer_announces_nothing(two: Two, autojump_clock: Clock) -> None:
@@ -219,6 +248,82 @@ async def test_nobody_in_the_space_costs_less_and_less(two: Two, autojump_clock:
     two.here.store.forget()
     await trio.sleep(600)
     assert two.here.store.counts.total() <= 25
+    assert two.here.replica.watcher.statistics().full == 0
+
+
+@pytest.mark.parametrize(
+    ("idle", "intervals"),
+    [(0.0, 0.75), (50.0, 0.75), (70.0, 4.0), (550.0, 4.0), (650.0, 15.0), (3_500.0, 15.0), (4_000.0, 30.0)],
+)
+async def test_the_longer_nobody_is_there_the_longer_are_the_pauses(
+    autojump_clock: Clock, nursery: trio.Nursery, idle: float, intervals: float
+) -> None:
+    memory = MemoryStore(ManualClock())
+    await memory.put(META, b"{}")
+    watcher = Host(memory, "here").replica.watcher
+    watcher.used("s/")
+    await trio.sleep(idle)
+    nursery.start_soon(watcher.run)
+    await trio.sleep(0.1)
+    await _next_look(watcher)
+    started = trio.current_time()
+    await _next_look(watcher)
+    assert trio.current_time() - started == pytest.approx(intervals * INTERVAL, abs=0.11)
+
+
+async def test_a_space_that_nobody_uses_for_a_day_is_forgotten(autojump_clock: Clock, nursery: trio.Nursery) -> None:
+    memory = MemoryStore(ManualClock())
+    await memory.put(META, b"{}")
+    store = FaultyStore(memory)
+    watcher = Replica(store, host="here", poll_interval=300.0).watcher
+    nursery.start_soon(watcher.run)
+    watcher.used("s/")
+    await trio.sleep(80_000.0)
+    assert watcher.statistics().spaces == 1
+    await trio.sleep(16_000.0)  # a day, and the last pause
+    assert watcher.statistics().spaces == 0
+    store.forget()
+    await trio.sleep(50_000.0)
+    assert store.counts.total() == 0
+
+
+async def test_edits_show_in_time_again_once_somebody_is_back(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(100)
+    await _next_look(two.here.replica.watcher)
+    await two.here.names("s/")
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    assert ("put", "s/file") in two.here.told
+
+
+async def test_who_comes_after_the_watcher_was_told_to_rest_is_served_at_once(two: Two, autojump_clock: Clock) -> None:
+    watcher = two.here.replica.watcher
+    watcher.rest()
+    await _next_look(watcher)
+    started = trio.current_time()
+    await _next_look(watcher)
+    assert trio.current_time() - started > 3 * INTERVAL
+
+    watcher.rest()
+    watcher.used("s/")
+    started = trio.current_time()
+    await _next_look(watcher)
+    assert trio.current_time() - started < 0.1
+
+
+async def test_a_look_is_vouched_for_from_its_question_for_the_interval_and_a_second(
+    two: Two, autojump_clock: Clock
+) -> None:
+    two.here.store.latency("list", 0.5)
+    await trio.sleep(SOON)
+    await _next_look(two.here.replica.watcher)
+    asked = trio.current_time()
+    await trio.sleep(1.2)  # two questions
+    two.here.store.blackhole = True
+    await trio.sleep_until(asked + INTERVAL + 0.9)
+    assert two.here.replica.watched("s/")
+    await trio.sleep_until(asked + INTERVAL + 1.1)
+    assert not two.here.replica.watched("s/")
 
 
 async def test_who_comes_back_after_a_while_sees_what_is_there_now(two: Two, autojump_clock: Clock) -> None:
@@ -237,6 +342,252 @@ async def test_a_writer_without_a_beacon_is_found_after_some_minutes(two: Two, a
         await trio.sleep(30)
         await two.here.names("s/")
     assert ("put", "s/file") in two.here.told
+
+
+async def test_of_many_folders_some_are_looked_at_again_and_the_others_when_somebody_looks(
+    two: Two, autojump_clock: Clock
+) -> None:
+    """The ones used last, for whoever is in them waits for news."""
+    folders = [f"s/many/{number:03}/" for number in range(RELISTED + 5)]
+    for folder in folders:
+        await two.here.names(folder)
+    await trio.sleep(EVERYTHING_AFTER - INTERVAL)
+    await two.here.names("s/many/")  # somebody is there
+    for folder in (folders[0], folders[-1]):
+        await two.memory.put(f"{folder}file", b"by another program")
+    two.here.store.forget()
+
+    await trio.sleep(2 * SOON)
+
+    assert two.here.replica.watcher.statistics().full == 1
+    listed = [asked.key for asked in two.here.store.requests if asked.key not in {"s/_", "s/live/"}]
+    assert len(listed) == RELISTED
+    assert folders[0] not in listed
+    assert [key for _, key in two.here.told if key.endswith("file")] == [f"{folders[-1]}file"]
+    assert await two.here.names(folders[0]) == {"file"}
+
+
+async def test_what_a_full_look_did_not_come_to_is_looked_at_when_somebody_looks(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await trio.sleep(EVERYTHING_AFTER - INTERVAL)
+    await two.here.names("s/folder/")
+    await two.memory.put("s/folder/file", b"by another program")
+    refused = Fault(before=errors.Denied(key="s/", detail="no"))
+    two.here.store.plan = lambda asked, _: refused if asked == Asked("list", "s/") else None
+    await trio.sleep(2 * SOON)
+
+    assert two.here.replica.watcher.statistics().failures == 1
+    assert await two.here.names("s/folder/") == {"file"}
+
+
+async def test_each_of_a_few_changes_is_asked_for_and_of_more_the_folder_is_listed(
+    two: Two, autojump_clock: Clock
+) -> None:
+    for round_, number in enumerate((ASKED_ONE_BY_ONE, ASKED_ONE_BY_ONE + 1, 1)):
+        two.here.store.forget()
+        for one in range(number):
+            two.there.replica.save(f"s/folder/{round_}-{one}", b"x", meta={}, base=None)
+        await two.there.replica.uploaded()
+        await trio.sleep(SOON)
+        asked = [request for request in two.here.store.requests if request.key.startswith("s/folder/")]
+        few = number <= ASKED_ONE_BY_ONE
+        assert [request.verb for request in asked] == (["head"] * number if few else ["list"])
+        assert two.here.store.counts["get"] == 1  # the beacon
+
+
+async def test_changes_where_nobody_has_looked_cost_no_question_each(two: Two, autojump_clock: Clock) -> None:
+    for one in range(5):
+        two.there.replica.save(f"s/other/deep/{one}", b"x", meta={}, base=None)
+    await two.there.replica.uploaded()
+    await trio.sleep(SOON)
+    assert two.here.store.counts["head"] == 0
+    assert "s/other/deep/" not in {asked.key for asked in two.here.store.requests}
+
+
+async def test_a_host_does_not_read_its_own_beacon(two: Two, autojump_clock: Clock) -> None:
+    await two.here.put("s/file", b"mine")
+    await trio.sleep(SOON)
+    assert two.here.store.counts["put"] == 2  # the file and the beacon
+    assert two.here.store.counts["get"] == 0
+
+
+async def test_to_who_comes_what_others_did_before_is_no_news(
+    two: Two, autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    """Of the many hosts that there ever were some are read, so that their next change costs one question."""
+    for host in range(BEACONS_READ_FIRST + 5):
+        first = 1 + host % 2  # some have forgotten what they did first
+        beacon = {"epoch": "e", "seq": 9, "recent": [[number, f"s/h{host}"] for number in range(first, 10)]}
+        await two.memory.put(f"s/_changes/h{host}.json", json.dumps(beacon).encode())
+    newcomer = Host(two.memory, "newcomer")
+    await nursery.start(newcomer.replica.run)
+    await newcomer.names("s/")
+    await trio.sleep(SOON)
+
+    assert newcomer.store.counts["get"] == BEACONS_READ_FIRST
+    assert newcomer.store.counts["head"] == 0
+    assert {asked.key for asked in newcomer.store.requests if asked.verb == "list"} == {"s/", "s/_"}
+    assert newcomer.replica.watcher.statistics().full == 0
+
+
+async def test_a_beacon_that_goes_before_it_is_read_stops_nobody(two: Two, autojump_clock: Clock) -> None:
+    missing = Fault(before=errors.ObjectMissing(key="s/_changes/there.json"))
+    two.here.store.script("get", missing)
+    await two.there.put("s/file", b"new")
+    await trio.sleep(SOON)
+    assert two.here.store.counts["get"] == 1
+    assert two.here.replica.watcher.statistics().failures == 0
+    await two.there.put("s/file", b"newer")
+    await trio.sleep(SOON)
+    assert ("put", "s/file") in two.here.told
+
+
+async def test_a_beacon_that_is_too_large_is_not_fetched(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put("s/_changes/large.json", b"x" * (RECORD_BYTES + 1))
+    await trio.sleep(SOON)
+    assert two.here.store.counts["get"] == 0
+
+
+async def test_of_many_notes_the_latest_are_listed(two: Two, autojump_clock: Clock) -> None:
+    heard: list[int] = []
+    list_page = two.here.store.list_page
+
+    async def counted(prefix: str, **more: Any) -> Page:
+        page = await list_page(prefix, **more)
+        if prefix == "s/live/":
+            heard.append(len(page.objects))
+        return page
+
+    two.here.store.list_page = counted  # type: ignore[method-assign]  # to see how many names come
+    await trio.sleep(SOON)
+    assert set(heard) == {1}  # the newest is within what clocks may differ
+
+    await two.memory.put("s/live/20261123T120000_me_todo_0a1b2c3d.md", b"the day after")
+    await trio.sleep(2 * SOON)
+    heard.clear()
+    await trio.sleep(SOON)
+    assert set(heard) == {1}
+
+
+@pytest.mark.parametrize("other", ["9999 ideas.md", "zettel.md"])
+async def test_a_new_note_is_told_beside_files_that_are_no_notes(two: Two, autojump_clock: Clock, other: str) -> None:
+    await two.memory.put(f"s/live/{other}", b"")
+    await trio.sleep(SOON)
+    await two.there.put(NOTE.format(2, 2), b"another")
+    await trio.sleep(SOON)
+    assert ("put", NOTE.format(2, 2)) in two.here.told
+
+
+async def test_a_folder_that_is_no_space_is_watched_once_it_becomes_one(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put("plain/_synthesis.md", b"")
+    await two.here.names("plain/")
+    await trio.sleep(SOON)
+    assert not two.here.replica.watched("plain/")
+
+    await two.here.put(keys.meta_key("plain"), b"{}")
+    assert two.here.replica.watched("plain/")
+    await trio.sleep(SOON)
+    assert two.here.replica.watched("plain/")
+
+    await two.memory.delete(keys.meta_key("plain"))
+    await trio.sleep(SOON)
+    assert not two.here.replica.watched("plain/")
+
+
+async def test_what_waits_here_decides_whether_there_is_a_space(two: Two, autojump_clock: Clock) -> None:
+    """A look at the bucket does not know yet of a space that was made or removed here."""
+    await two.here.names("plain/")
+    await trio.sleep(SOON)
+    for verb in ("put", "delete"):
+        two.here.store.latency(verb, 60.0)
+    two.here.replica.save(keys.meta_key("plain"), b"{}", meta={}, base=None)
+    two.here.replica.remove(META, base=two.here.replica.now(META))
+    await trio.sleep(2 * SOON)
+    assert two.here.replica.watched("plain/")
+    assert not two.here.replica.watched("s/")
+
+
+async def test_the_first_note_of_a_space_is_told(two: Two, autojump_clock: Clock) -> None:
+    await two.memory.put(keys.meta_key("empty"), b"{}")
+    await two.memory.put("empty/live/.keep", b"")
+    await two.here.names("empty/live/")
+    await trio.sleep(SOON)
+    first = "empty/live/20261122T091001_me_decision_0a1b2c01.md"
+    await two.memory.put(first, b"note")
+    await trio.sleep(SOON)
+    assert ("put", first) in two.here.told
+
+
+async def test_what_is_no_beacon_by_its_name_is_not_read(two: Two, autojump_clock: Clock) -> None:
+    for key in ("s/_changes/read me.txt", "s/_other.json"):
+        await two.memory.put(key, b"{}")
+    await trio.sleep(SOON)
+    assert two.here.store.counts["get"] == 0
+
+
+async def test_who_comes_while_somebody_looks_waits_for_that_look(two: Two, autojump_clock: Clock) -> None:
+    await trio.sleep(100)
+    await _next_look(two.here.replica.watcher)
+    await trio.sleep(INTERVAL + 1.5)
+    await two.there.put("s/folder/new", b"x")
+    await trio.sleep(0.5)  # its beacon
+    two.here.store.latency("list", 0.3)
+    two.here.store.forget()
+    seen: list[bool] = []
+
+    async def look() -> None:
+        seen.append("new" in await two.here.names("s/folder/"))
+
+    async with trio.open_nursery() as both:
+        both.start_soon(look)
+        both.start_soon(look)
+
+    assert seen == [True, True]
+    assert [asked.key for asked in two.here.store.requests if asked.verb == "list"] == ["s/_", "s/live/"]
+
+
+async def test_what_waits_is_uploaded_as_soon_as_a_look_is_answered(two: Two, autojump_clock: Clock) -> None:
+    two.here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
+    two.here.replica.save("s/folder/mine", b"x", meta={}, base=None)
+    await trio.sleep(57.0)
+    two.here.store.fail_all = None
+    await trio.sleep(INTERVAL)
+    assert (await two.memory.get("s/folder/mine")).data == b"x"
+
+
+async def test_a_space_that_is_removed_here_is_no_longer_watched(two: Two, autojump_clock: Clock) -> None:
+    assert two.here.replica.watched("s/")
+    two.here.replica.remove(META, base=two.here.replica.now(META))
+    assert not two.here.replica.watched("s/")
+
+
+async def test_the_names_of_the_root_are_believed_for_a_while_where_a_space_is_watched(
+    two: Two, autojump_clock: Clock
+) -> None:
+    await two.here.names("")
+    two.here.store.forget()
+    await trio.sleep(ROOT_BELIEVED - 5.0)
+    await two.here.names("")
+    assert Asked("list", "") not in two.here.store.requests
+    await trio.sleep(10.0)
+    await two.here.names("")
+    assert two.here.store.requests.count(Asked("list", "")) == 1
+
+
+async def test_neither_the_root_nor_what_is_hidden_is_watched(
+    two: Two, autojump_clock: Clock, nursery: trio.Nursery
+) -> None:
+    other = Host(two.memory, "other")
+    await nursery.start(other.replica.run)
+    for prefix in ("", "_backups/", "_backups/deep/"):
+        await other.names(prefix)
+    other.store.forget()
+    await trio.sleep(10 * INTERVAL)
+    assert other.replica.watcher.statistics().spaces == 0
+    assert other.store.counts.total() == 0
+    await other.names("")
+    assert other.store.counts["list"] == 1
 
 
 async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two, autojump_clock: Clock) -> None:
