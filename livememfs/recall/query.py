@@ -577,7 +577,7 @@ def _ago(now: datetime, count: int, unit: str) -> datetime:
 
 
 def _add_months(moment: datetime, count: int) -> datetime:
-    """The same day `count` months later, or the last day of that month when it is shorter. ValueError: no year of ours."""
+    """The same day `count` months later, or the last day of that month when it is shorter. Raises ValueError."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     return moment.replace(year=year, month=month + 1, day=min(moment.day, calendar.monthrange(year, month + 1)[1]))
 
