@@ -444,7 +444,7 @@ def test_a_date_whose_time_is_not_all_in_the_calendar_is_text(value: str, year: 
 
 def test_a_time_without_an_offset_is_in_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as away:
-        away.setenv("TZ", "XXX-10")
+        away.setenv("TZ", "XXX-15")
         time.tzset()
         query = parse("after:today", now=NOW.replace(tzinfo=None))
     time.tzset()

@@ -504,6 +504,7 @@ def test_a_sitting_is_what_one_space_wrote_with_no_more_than_half_an_hour_betwee
     found = scores(ask(empty, "queue broker", meaning=False, limit=100))
     plain = scores(ask(empty, "queue broker", meaning=False, limit=100, ranking=Ranking(sitting=0.0)))
     share = {name: found[name] / plain[name] for name in found}
+    assert share["alone"] == pytest.approx(1 + 0.25 / 3)
     assert (share["first"] > share["alone"] * 1.01) == gains
     assert (share["second"] > share["alone"] * 1.01) == gains
 
