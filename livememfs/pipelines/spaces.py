@@ -55,7 +55,6 @@ __all__ = [
     "delete",
     "export",
     "info",
-    "is_empty",
     "is_space",
     "list_spaces",
     "remove_empty",
@@ -162,11 +161,6 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
         await replica.delete(keys.meta_key(space))
     log.info("space_deleted", space=space, objects=removed + 1)
     return removed + 1
-
-
-async def is_empty(replica: Replica, space: str) -> bool:
-    """Whether `remove_empty` would remove the space: no notes, no bank, nothing of the users' own."""
-    return not _content_counts(await replica.walk(f"{space}/"))
 
 
 async def remove_empty(replica: Replica, space: str) -> None:

@@ -19,8 +19,8 @@ from livememfs.records import keys
 
 if TYPE_CHECKING:
     from livememfs.recall.engine import Engine
+    from livememfs.recall.exchanged import Stored
     from livememfs.recall.record import Record
-    from livememfs.recall.table import Stored
 
 LIMITS = Limits(most=8, budget=300)
 SHOWN = 280

@@ -15,7 +15,7 @@ from livememfs.recall.likeness import likeness
 
 if TYPE_CHECKING:
     from livememfs.recall.engine import Engine
-    from livememfs.recall.lexical import Restriction
+    from livememfs.recall.exchanged import Restriction
     from livememfs.recall.service import Recall
     from livememfs.recall.vectors import Floats
 
@@ -60,13 +60,13 @@ class _Look:
         self._ids: list[int] = []
 
     def _where(self) -> Restriction:
-        from livememfs.recall.lexical import Restriction
+        from livememfs.recall.exchanged import Restriction
 
         return Restriction(fields=(("space", (self._space,)), ("kind", (self._collection,))))
 
     def by_words(self) -> Floats | None:
         """The vector of the text where it has been computed for a memory; notes those that share words with it."""
-        from livememfs.recall.lexical import Asked
+        from livememfs.recall.exchanged import Asked
 
         hits, _ = self._index.text(Asked(self._text), self._where(), CANDIDATES)
         self._take([number for number, _ in hits])

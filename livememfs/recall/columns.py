@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.lexical import Restriction
+from livememfs.recall.exchanged import Restriction
 from livememfs.recall.record import Brief
 
 Column = tuple[int, int, int, str, str, str, str, int, int]

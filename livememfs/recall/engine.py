@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.exchanged import Asked, Linked, Restriction, Stored
 from livememfs.recall.merits import Foremost, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.record import Brief, Record
-from livememfs.recall.table import Linked, Stored
 from livememfs.recall.vectors import Floats
 
 Read = tuple[str, str, str, Sequence[Record]]

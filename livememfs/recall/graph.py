@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from livememfs.recall.engine import Engine
-from livememfs.recall.lexical import Restriction
+from livememfs.recall.exchanged import Restriction
 from livememfs.recall.record import Brief
 from livememfs.records.keys import COLLECTIONS
 

@@ -29,14 +29,15 @@ from livememfs.errors import CacheInUse, LiveMemError
 from livememfs.recall import snapshot
 from livememfs.recall.columns import Columns
 from livememfs.recall.engine import IndexStatistics, Read
-from livememfs.recall.lexical import Asked, Damaged, Lexical, Restriction
+from livememfs.recall.exchanged import Asked, Damaged, Linked, Restriction, Stored
+from livememfs.recall.lexical import Lexical
 from livememfs.recall.merits import Foremost, Merits, Use, Wanted
 from livememfs.recall.pieces import Text
 from livememfs.recall.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.recordfile import is_damage
 from livememfs.recall.snapshot import Snapshot
-from livememfs.recall.table import Delta, Linked, Stored, Table
+from livememfs.recall.table import Delta, Table
 from livememfs.recall.vectors import Floats, Vectors, packed, unit
 
 FED_AT_ONCE = 2_000

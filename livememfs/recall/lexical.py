@@ -12,72 +12,19 @@ import math
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import tantivy
 
 from livememfs import private
-from livememfs.errors import LiveMemError, NoSpace
+from livememfs.errors import NoSpace
+from livememfs.recall.exchanged import MAX_TERMS, TEXT_WEIGHT, Asked, Damaged, Piece, Restriction
 from livememfs.recall.words import LANGUAGES, STOP_WORDS, Language, analyser, placed, spelt_out, terms
 
 WRITER_BYTES = 64_000_000
-TEXT_WEIGHT = 3
-MAX_TERMS = 64
-"""Terms of one question that are looked for; somebody has pasted a page if there are more."""
 _K1_PLUS_1: Final = 2.2
 _EVERY_STOP_WORD: Final = STOP_WORDS["en"] | STOP_WORDS["fr"]
-
-
-class Damaged(LiveMemError):
-    """The files of an index cannot be read; it has to be made anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A text with what one may filter by.
-
-    :context: texts that stood beside it
-    :labels:  as `field:value`
-    """
-
-    number: int
-    language: Language
-    text: str
-    context: str
-    space: str
-    kind: str
-    type: str
-    agent: str
-    created: int
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Restriction:
-    """Which pieces may be found. Empty fields restrict nothing.
-
-    :fields:  pairs of field (`space`, `kind`, `type`, `agent`, `label`) and the values one of which it must have
-    :without: the same for values it must not have
-    :numbers: the only pieces, where the filter had to be worked out elsewhere
-    """
-
-    fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    without: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    after: int | None = None
-    before: int | None = None
-    numbers: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What to look for: words, of which any may be there, phrases that must, words and phrases that must not."""
-
-    words: str
-    phrases: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    boosts: tuple[tuple[str, str, float], ...] = field(default=())
 
 
 class Lexical:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from livememfs.recall.lexical import Piece
+from livememfs.recall.exchanged import Piece
 from livememfs.recall.record import Record, digest
 from livememfs.recall.words import language_of
 

@@ -577,10 +577,8 @@ def _ago(now: datetime, count: int, unit: str) -> datetime:
 
 
 def _add_months(moment: datetime, count: int) -> datetime:
-    """The same day `count` months later, or the last day of that month when it is shorter."""
+    """The same day `count` months later, or the last day of that month when it is shorter. Raises ValueError."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
-    if not 1 <= year <= 9999:
-        raise ValueError(f"the year {year} is not in the calendar")
     return moment.replace(year=year, month=month + 1, day=min(moment.day, calendar.monthrange(year, month + 1)[1]))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from livememfs import private
 from livememfs.errors import NoSpace
-from livememfs.recall.lexical import Damaged
+from livememfs.recall.exchanged import Damaged
 
 VERSION = 5
 _CHUNK = 500

@@ -15,9 +15,9 @@ from itertools import count
 from typing import Literal, TypeVar
 
 from livememfs.recall.engine import Engine
+from livememfs.recall.exchanged import Asked, Restriction
 from livememfs.recall.graph import seeds_of, walk
 from livememfs.recall.hints import Hints, hints_in
-from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import Query
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.sittings import SITTING_SECONDS

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from livememfs import private
-from livememfs.recall.lexical import Damaged
+from livememfs.recall.exchanged import Damaged
 
 FORM = "livememfs index 1"
 LONGEST_HEAD = 64 << 20

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from livememfs.recall.columns import Column
+from livememfs.recall.exchanged import Linked, Piece, Restriction, Stored
 from livememfs.recall.kept import KeptVectors
-from livememfs.recall.lexical import Piece, Restriction
 from livememfs.recall.merits import Merit
 from livememfs.recall.pieces import Text, piece_of, text_of
 from livememfs.recall.record import Record
@@ -30,30 +30,6 @@ CROWDED = 50
 OF_RECORDS = (("piece", "record"), ("label", "record"), ("named", "record"), ("link", "record"))
 """The tables whose rows belong to a record, with the column that says to which."""
 _THERE = "SELECT 1 FROM named n WHERE n.space = l.space AND n.name = l.target"
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A record as it stands in the table."""
-
-    id: int
-    record: Record
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A link between two records, seen from one of them.
-
-    :of:      the record it was asked of
-    :to:      the other one; `piece` is its first piece
-    :forward: whether it is the link of the record that was asked of, and not of the other
-    """
-
-    of: int
-    to: int
-    relation: str
-    forward: bool
-    piece: int
 
 
 @dataclass(frozen=True, slots=True)

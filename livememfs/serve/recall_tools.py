@@ -29,7 +29,6 @@ from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, Wo
 
 MOST_FOUND = 50
 MOST_IDS = 50
-MOST_AROUND = 50
 TIMELINE = 2_000
 """Estimated tokens of a timeline without an anchor."""
 _ID = re.compile(r"#?[0-9A-Za-z_-]{1,100}")

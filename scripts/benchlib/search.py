@@ -28,8 +28,8 @@ from livememfs.cli.daemon import GC_THRESHOLD
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.weights import Weights
 from livememfs.recall.engine import Engine, Read
+from livememfs.recall.exchanged import Asked, Restriction
 from livememfs.recall.index import Index
-from livememfs.recall.lexical import Asked, Restriction
 from livememfs.recall.query import parse
 from livememfs.recall.reader import records_in
 from livememfs.recall.search import CANDIDATES, search

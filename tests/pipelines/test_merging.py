@@ -321,6 +321,135 @@ async def test_a_memory_that_is_edited_while_it_is_compared_keeps_the_edit(
         assert [one.content for one in await host.memories()] == [corrected]
 
 
+@asynccontextmanager
+async def judging(
+    host: Host, monkeypatch: pytest.MonkeyPatch, key: str, *, when: str = "", then: Callable[[], Awaitable[None]]
+) -> AsyncIterator[None]:
+    """One memory is compared with the others; `then` happens the first time that the memory `when` is read for it."""
+    read, happened = host.replica.read, trio.Event()
+
+    async def reading(asked: str, *, fresh: bool = False) -> object:
+        if asked == when and not happened.is_set():
+            happened.set()
+            await then()
+        return await read(asked, fresh=fresh)
+
+    host.merging = Merging(host.replica, host.clock, host.merging._recall, 0.85)
+    await host.merging._recall.prepare([SPACE], DONE_WITHIN)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(host.replica, "read", reading)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(host.merging.run)
+            host.merging.heard(Change(key, "put", "e", "local"))
+            await host.merging.idle()
+            nursery.cancel_scope.cancel()
+    assert happened.is_set() == bool(when)
+    yield
+
+
+async def nothing() -> None:
+    """Nothing happens."""
+
+
+async def rewrite(host: Host, key: str, old: str, new: str) -> None:
+    """Somebody edits a memory."""
+    there = await host.replica.read(key)
+    data = there.data.replace(old.encode(), new.encode())
+    host.replica.save(key, data, meta=there.info.meta or {}, base=there.info)
+
+
+async def test_a_memory_that_is_removed_while_it_is_compared_stays_removed(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bucket.host(threshold=1.0) as host:
+        first, second = await host.remember(SHOULDER), await host.remember(PRECISE)
+
+        async def removed() -> None:
+            host.replica.remove(second, base=None)
+
+        async with judging(host, monkeypatch, second, when=first, then=removed):
+            assert [one.content for one in await host.memories()] == [SHOULDER]
+            assert host.merging.statistics().merged == 0
+
+
+async def test_a_memory_that_says_something_else_by_now_is_left_alone(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bucket.host(threshold=1.0) as host:
+        first, second = await host.remember(SHOULDER), await host.remember(PRECISE)
+
+        async def edited() -> None:
+            await rewrite(host, first, SHOULDER, "David a un fils")
+
+        async with judging(host, monkeypatch, second, when=first, then=edited):
+            assert [one.content for one in await host.memories()] == ["David a un fils", PRECISE]
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_memory_that_changes_while_it_is_to_be_linked_keeps_the_change(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, removed: bool
+) -> None:
+    async with bucket.host(threshold=1.0) as host:
+        first, second = await host.remember("Kate moved to Madrid"), await host.remember("Kate's boss moved to Madrid")
+
+        async def changed() -> None:
+            if removed:
+                host.replica.remove(second, base=None)
+            else:
+                await rewrite(host, second, "boss", "chief")
+
+        async with judging(host, monkeypatch, second, when=first, then=changed):
+            left = ["Kate moved to Madrid"] + ([] if removed else ["Kate's chief moved to Madrid"])
+            assert [one.content for one in await host.memories()] == left
+            assert host.merging.statistics().related == 0
+
+
+async def test_two_that_are_linked_one_way_are_not_linked_the_other_way(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bucket.host(threshold=1.0) as host:
+        first, second = await host.remember("Kate moved to Madrid"), await host.remember("Kate's boss moved to Madrid")
+        name = second.rpartition("/")[2].removesuffix(".md")
+        await rewrite(host, first, "---\ntype:", f"---\nlinks: {{related_to: [{name}]}}\ntype:")
+        assert (await host.parsed(first)).links == (("related_to", name),)
+        async with judging(host, monkeypatch, second, then=nothing):
+            assert (await host.parsed(second)).links == ()
+
+
+async def test_a_memory_is_linked_to_the_three_it_is_nearest_to(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RELATED", -1.0)
+    async with bucket.host(threshold=1.0) as host:
+        for who in ("Kate", "Ann", "Bob", "Zoe", "Eve"):
+            await host.remember(f"{who} moved to Madrid")
+        last = await host.remember("The build needs Python 3.12")
+        async with judging(host, monkeypatch, last, then=nothing):
+            assert len((await host.parsed(last)).links) == 3
+
+
+async def test_two_that_are_as_near_as_the_figure_and_no_nearer_are_not_linked(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bucket.host(threshold=1.0) as host:
+        first, second = await host.remember("Kate moved to Madrid"), await host.remember("Kate's boss moved to Madrid")
+        found, _ = await alike(host.merging._recall, SPACE, keys.MEMORIES, "Kate's boss moved to Madrid")
+        (cosine,) = [one.near for one in found if one.key == first]
+        monkeypatch.setattr(module, "RELATED", cosine)
+        async with judging(host, monkeypatch, second, then=nothing):
+            assert (await host.parsed(second)).links == ()
+
+
+async def test_what_goes_and_what_nothing_is_alike_enough_for_waits_for_nothing(bucket: Bucket) -> None:
+    key = f"{SPACE}/memories/20260101T000000_fact_00000000.md"
+    async with bucket.host() as host:
+        host.merging.heard(Change(key, "delete", "", "local"))
+        assert host.merging.statistics().waiting == 0
+    async with bucket.host(threshold=1.0) as host:
+        host.merging.heard(Change(key, "put", "e", "local"))
+        assert host.merging.statistics().waiting == 0
+
+
 async def test_a_model_that_fails_costs_the_comparison_by_meaning_alone(
     bucket: Bucket, expect_log: Callable[[str], None]
 ) -> None:

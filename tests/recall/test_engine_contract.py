@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,8 +20,8 @@ from postgres_server import Server
 from test_search import CORPUS, FILES, TYPES, WORDS, ask, day, fill, filters, titles
 
 from livememfs.recall.engine import Engine, Read
+from livememfs.recall.exchanged import MAX_TERMS, Asked, Damaged, Restriction
 from livememfs.recall.index import Index
-from livememfs.recall.lexical import MAX_TERMS, Asked, Damaged, Restriction
 from livememfs.recall.merits import Use, Wanted
 from livememfs.recall.postgres.engine import Postgres
 from livememfs.recall.record import Record
@@ -961,3 +963,11 @@ def test_records_are_found_by_the_files_they_name_the_newest_first(index: Engine
     assert named_by("src/a.py", "a.py", "src/b.py") == ["new", "other", "old"]
     assert named_by("src/a.py", "a.py", limit=1) == ["new"]
     assert named_by() == named_by("src") == named_by("%") == []
+
+
+def test_who_asks_an_index_loads_no_engine_but_his_own() -> None:
+    """A mount whose index is in PostgreSQL needs neither tantivy nor SQLite for it."""
+    modules = "livememfs.recall.engine, livememfs.recall.search, livememfs.recall.postgres.engine"
+    script = f"import sys, {modules}; print({{'tantivy', 'sqlite3'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "set()\n"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from test_search import DIM, NOW
 
+from livememfs.recall.exchanged import Restriction
 from livememfs.recall.graph import LINKS, NEAR, SEEDS, seeds_of, walk
 from livememfs.recall.index import Index
-from livememfs.recall.lexical import Restriction
 from livememfs.recall.page import explanation
 from livememfs.recall.query import parse
 from livememfs.recall.record import Brief, Record

@@ -24,8 +24,9 @@ from livememfs.errors import CacheInUse, NoSpace
 from livememfs.recall import index as index_module
 from livememfs.recall import snapshot
 from livememfs.recall.engine import Read
+from livememfs.recall.exchanged import Asked, Restriction
 from livememfs.recall.index import Index
-from livememfs.recall.lexical import Asked, Lexical, Restriction
+from livememfs.recall.lexical import Lexical
 from livememfs.recall.merits import Use, Wanted
 from livememfs.recall.record import Record
 from livememfs.recall.table import Table

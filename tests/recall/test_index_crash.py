@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from livememfs.recall import index as module
+from livememfs.recall.exchanged import Asked, Restriction
 from livememfs.recall.index import Index
-from livememfs.recall.lexical import Asked, Restriction
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
 KILLS = 50 if os.environ.get("LIVEMEMFS_TEST_LONG") else 6

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from livememfs.errors import NoSpace
-from livememfs.recall.lexical import MAX_TERMS, Asked, Damaged, Lexical, Piece, Restriction
+from livememfs.recall.exchanged import MAX_TERMS, Asked, Damaged, Piece, Restriction
+from livememfs.recall.lexical import Lexical
 
 ALL = Restriction()
 

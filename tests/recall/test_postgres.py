@@ -22,7 +22,7 @@ from livememfs.cli.main import main
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, SettingsError, TimedOut
 from livememfs.pipelines.spaces import create
-from livememfs.recall.lexical import Asked
+from livememfs.recall.exchanged import Asked
 from livememfs.recall.postgres import connection, meaning, schema
 from livememfs.recall.postgres.connection import Unavailable, place_of
 from livememfs.recall.postgres.engine import Postgres

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -306,6 +307,50 @@ def test_a_page_that_was_pasted_costs_what_its_beginning_does_and_a_remark_says_
         assert read(query.canonical()) == query
 
 
+def test_a_text_of_the_greatest_length_is_read_without_a_remark() -> None:
+    assert read("a" * MOST_CHARACTERS).doubts == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("after:", " is no date: read as text"),
+        ("in:", " is none of "),
+        ("limit:", " is not from 1 to 100: taken as 100"),
+    ],
+)
+def test_a_remark_shows_sixty_characters_of_what_was_typed_and_marks_that_there_were_more(
+    before: str, after: str
+) -> None:
+    shown = "9" * (60 - (0 if before == "limit:" else len(before)))
+    (whole,) = read(before + shown).doubts
+    (cut,) = read(f"{before}{shown}9").doubts
+    assert whole.startswith(f"{before}{shown}{after}")
+    assert cut.startswith(f"{before}{shown[:-1]}…{after}")
+
+
+def test_a_remark_on_one_of_several_values_shows_sixty_characters_of_it() -> None:
+    assert read(f"in:bank,{'x' * 61}").doubts[0].startswith(f"in:{'x' * 59}… is none of ")
+    assert read(f"tag:{'x' * 61} -tag:{'x' * 61}").doubts == (f"tag:{'x' * 59}… is both asked for and left out",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "before"), [("", "words: "), ('"', "phrases: "), ("tag:", "tag is "), ("-", "without ")]
+)
+def test_what_was_understood_is_told_in_parts_of_two_hundred_characters(typed: str, before: str) -> None:
+    closing = '"' if typed == '"' else ""
+    long = read(f"{typed}{'x' * 300}{closing}").describe()
+    assert long.removeprefix(before).rstrip("…").strip("x") == ""
+    assert long.startswith(before)
+    assert 200 <= len(long) <= 200 + len(before)
+    assert long.endswith("…")
+
+
+def test_text_without_a_word_is_told_in_two_hundred_characters() -> None:
+    assert read("!" * 201).describe() == f"text: {'!' * 199}…"
+    assert read("!" * 200).describe() == f"text: {'!' * 200}"
+
+
 # --- dates -------------------------------------------------------------------------------------------------------
 
 
@@ -389,6 +434,26 @@ def test_the_remark_says_which_end_is_included() -> None:
     query = read("after:2026-02 before:2026-03-01T00:00:30")
 
     assert query.read_as == ("after 2026-02-01 00:00 UTC (included)", "before 2026-03-01 00:00:30 UTC (not included)")
+
+
+@pytest.mark.parametrize(("value", "year"), [("2025y", 1), ("9998", 9998), ("2026y", None), ("9999", None)])
+def test_a_date_whose_time_is_not_all_in_the_calendar_is_text(value: str, year: int | None) -> None:
+    assert (read(f"after:{value}").after or utc(2026, 1, 1)).year == (year or 2026)
+    assert bool(read(f"after:{value}").doubts) == (year is None)
+
+
+def test_a_time_without_an_offset_is_in_utc_wherever_the_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as away:
+        away.setenv("TZ", "XXX-15")
+        time.tzset()
+        query = parse("after:today", now=NOW.replace(tzinfo=None))
+    time.tzset()
+    assert query == read("after:today")
+
+
+def test_what_begins_where_it_ends_is_nothing_and_a_remark_says_so() -> None:
+    assert read("after:2026-02 before:2026-02").doubts == ("nothing is both after and before these dates",)
+    assert read("after:2026-02-01 before:2026-02-02").doubts == ()
 
 
 def test_the_time_counts_in_utc_wherever_it_was_read() -> None:

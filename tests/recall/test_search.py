@@ -411,7 +411,15 @@ def test_who_is_named_in_a_question_comes_before_others_who_said_the_same(empty:
     fill(empty, note("ann", "queue broker", day(9)), note("bob", "queue broker", day(1), agent="Bob"))
     assert titles(ask(empty, "queue broker", meaning=False)) == ["ann", "bob"]
     assert titles(ask(empty, "what did Bob say of the queue broker", meaning=False))[0] == "bob"
-    assert titles(ask(empty, "what did Bob say of the queue broker", meaning=False, ranking=Ranking(author=1.0)))
+
+
+def test_who_is_named_comes_before_who_is_talked_about(empty: Index) -> None:
+    fill(
+        empty, note("by", "the queue broker", day(1), agent="Bob"), note("about", "Bob: queue broker, said Bob", day(9))
+    )
+    typed = "what did Bob say of the queue broker"
+    assert titles(ask(empty, typed, meaning=False)) == ["by", "about"]
+    assert titles(ask(empty, typed, meaning=False, ranking=Ranking(author=1.0))) == ["about", "by"]
 
 
 def test_what_fits_a_hint_comes_before_what_does_not(empty: Index) -> None:
@@ -446,6 +454,59 @@ def test_when_several_things_are_asked_for_one_sitting_does_not_fill_the_answer(
     ranking = Ranking(further=0.4)
     assert titles(ask(empty, ONE, meaning=False, ranking=ranking)).index("elsewhere") == 4
     assert titles(ask(empty, typed, meaning=False, ranking=ranking)).index("elsewhere") == 1
+
+
+def scores(found: Found) -> dict[str, float]:
+    return {hit.record.title: hit.score for hit in found.hits}
+
+
+def test_where_several_things_are_asked_for_the_best_of_a_sitting_loses_nothing_and_the_others_ever_more(
+    empty: Index,
+) -> None:
+    talk = [note(f"t{n}", "queue broker" + " lunch" * (3 - n), day(9) + timedelta(minutes=n)) for n in range(4)]
+    fill(empty, *talk, note("elsewhere", "queue broker", day(1)))
+    plain = scores(ask(empty, SEVERAL[0], meaning=False, ranking=Ranking(further=0.0)))
+    found = scores(ask(empty, SEVERAL[0], meaning=False))
+    by_score = sorted((name for name in plain if name != "elsewhere"), key=lambda name: -plain[name])
+    assert by_score[0] != "t0"  # or the order of time would be as good
+    assert found["elsewhere"] == plain["elsewhere"]
+    assert [found[name] for name in by_score] == pytest.approx(
+        [plain[name] * 0.95**n for n, name in enumerate(by_score)]
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_a_hit_gains_a_quarter_of_the_best_three_of_its_sitting_shared_by_three(empty: Index, size: int) -> None:
+    talk = [note(f"t{n}", "queue broker" + " lunch" * n, day(9) + timedelta(minutes=n)) for n in range(size)]
+    fill(empty, *talk, note("pad", "lunch", day(1)))
+    plain = scores(ask(empty, "queue broker", meaning=False, ranking=Ranking(sitting=0.0)))
+    found = scores(ask(empty, "queue broker", meaning=False))
+    gain = 0.25 * sum(sorted(plain.values())[-3:]) / 3
+    assert len(plain) == size
+    assert found == pytest.approx({name: score + gain for name, score in plain.items()})
+
+
+@pytest.mark.parametrize(
+    ("apart", "between", "gains"),
+    [((1_800, "here"), (), True), ((1_801, "here"), (), False), ((60, "there"), (), False),
+     ((60, "here"), ("there",), True)],
+)  # fmt: skip
+def test_a_sitting_is_what_one_space_wrote_with_no_more_than_half_an_hour_between(
+    empty: Index, apart: tuple[int, str], between: tuple[str, ...], gains: bool
+) -> None:
+    seconds, space = apart
+    pair = [
+        note("first", "queue broker", day(1)),
+        note("second", "queue broker", day(1) + timedelta(seconds=seconds), space=space),
+    ]
+    others = [note("other", "queue", day(1) + timedelta(seconds=30), space=other) for other in between]
+    fill(empty, *pair, *others, note("alone", "queue broker", day(9)))
+    found = scores(ask(empty, "queue broker", meaning=False, limit=100))
+    plain = scores(ask(empty, "queue broker", meaning=False, limit=100, ranking=Ranking(sitting=0.0)))
+    share = {name: found[name] / plain[name] for name in found}
+    assert share["alone"] == pytest.approx(1 + 0.25 / 3)
+    assert (share["first"] > share["alone"] * 1.01) == gains
+    assert (share["second"] > share["alone"] * 1.01) == gains
 
 
 def test_of_what_fits_what_names_something_comes_first(empty: Index) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from livememfs.errors import NoSpace
 from livememfs.recall import table as module
-from livememfs.recall.lexical import Damaged, Restriction
+from livememfs.recall.exchanged import Damaged, Restriction
 from livememfs.recall.pieces import Text, spoken
 from livememfs.recall.record import Record
 from livememfs.recall.recordfile import VERSION

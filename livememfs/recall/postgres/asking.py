@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.lexical import MAX_TERMS, TEXT_WEIGHT, Asked, Restriction
+from livememfs.recall.exchanged import MAX_TERMS, TEXT_WEIGHT, Asked, Restriction
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.postings import (
     BLOCK,

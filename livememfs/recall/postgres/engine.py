@@ -16,7 +16,7 @@ import structlog
 
 from livememfs.errors import LiveMemError, TimedOut
 from livememfs.recall.engine import IndexStatistics, Read
-from livememfs.recall.lexical import Asked, Restriction
+from livememfs.recall.exchanged import Asked, Linked, Restriction, Stored
 from livememfs.recall.merits import Foremost, Use, Wanted
 from livememfs.recall.pieces import Text, piece_of, text_of
 from livememfs.recall.postgres import asking, meaning, postings, records, schema
@@ -24,7 +24,6 @@ from livememfs.recall.postgres.connection import Connections, Db, Unavailable
 from livememfs.recall.postgres.postings import Document
 from livememfs.recall.record import Brief, Record
 from livememfs.recall.sittings import NEIGHBOURS, Place, Sittings, windows
-from livememfs.recall.table import Linked, Stored
 from livememfs.recall.vectors import Floats
 
 log = structlog.get_logger("livememfs.recall")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from psycopg import sql
 
-from livememfs.recall.lexical import Restriction
+from livememfs.recall.exchanged import Restriction
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.records import clauses, clean, columns
 from livememfs.recall.prior import WEIGHT

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.lexical import TEXT_WEIGHT, Piece
+from livememfs.recall.exchanged import TEXT_WEIGHT, Piece
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.records import columns
 from livememfs.recall.record import digest
