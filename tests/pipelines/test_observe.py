@@ -297,7 +297,6 @@ def test_what_another_host_wrote_into_the_session_while_the_model_was_asked_stay
         session = await world.session()
         assert (session.prompts, session.observed) == (7, 2)
 
-    
     def responder(request: LLMRequest) -> Any:
         return Scripted(observing(request), hold=len(llm.requests) == 2)
 
