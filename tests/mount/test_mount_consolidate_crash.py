@@ -58,7 +58,7 @@ def test_killed_at_any_moment_a_consolidation_takes_every_note_once(start_mount:
             asked.clear()
             sh("touch project/.consolidate", cwd=mount.path)
             assert asked.wait(20)
-            time.sleep(dice.random() * LATEST)
+            time.sleep(dice.random() * LATEST)  # the moment is what is being tried
             mount.kill()
             detach(mount.path)
             unfinished += len(live(bucket)) > 0

@@ -59,7 +59,7 @@ class World:
             stack.callback(cut_off, mountpoint)  # so that every writer can end
             self._wait_for(writers)
             for _ in range(self.kills):
-                time.sleep(dice.uniform(SHORTEST, self.longest))
+                time.sleep(dice.uniform(SHORTEST, self.longest))  # the moment is what is being tried
                 daemons.kill()
                 daemons.start()
             self.ledgers = [writer.finish() for writer in writers]
