@@ -17,7 +17,7 @@ from machine import LONG, StartMount, detach, sh
 from livememfs.testing.llm import LLMRequest, ScriptedLLM, consolidation_reply
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
-KILLS = 12 if LONG else 5
+KILLS = 12 if LONG else 3
 NOTES = 8
 LATEST = 0.4
 """Seconds after the reply within which the daemon dies; a run has ended by then."""
