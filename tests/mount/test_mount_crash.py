@@ -24,8 +24,8 @@ from machine import LONG, _is_noise, clean_environment
 
 SEED = os.environ.get("LIVEMEMFS_TEST_SEED", "20261122")
 WRITERS = 4
-KILLS_ON_A_FOLDER = 100 if LONG else 30
-KILLS_ON_S3 = 50 if LONG else 15
+KILLS_ON_A_FOLDER = 100 if LONG else 15
+KILLS_ON_S3 = 50 if LONG else 8
 SHORTEST, LONGEST, LONGEST_ON_S3 = 0.01, 0.15, 0.4
 """Seconds between the moment a mount is ready and its end."""
 
@@ -59,7 +59,7 @@ class World:
             stack.callback(cut_off, mountpoint)  # so that every writer can end
             self._wait_for(writers)
             for _ in range(self.kills):
-                time.sleep(dice.uniform(SHORTEST, self.longest))
+                time.sleep(dice.uniform(SHORTEST, self.longest))  # the moment is what is being tried
                 daemons.kill()
                 daemons.start()
             self.ledgers = [writer.finish() for writer in writers]

@@ -53,7 +53,7 @@ def test_killed_at_any_moment_a_digest_stores_every_fact_once(
             asked.clear()
             sh("touch project/.digest", cwd=mount.path)
             assert asked.wait(20)
-            time.sleep(dice.random() * LATEST)
+            time.sleep(dice.random() * LATEST)  # the moment is what is being tried
             mount.kill()
             detach(mount.path)
             mount.start()

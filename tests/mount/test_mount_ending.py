@@ -79,7 +79,7 @@ def test_several_signals_at_an_end_cut_off_no_save(
 ) -> None:
     with half_a_thought(folder_mounted, folder):
         folder_mounted.signal(first)
-        time.sleep(pause)
+        time.sleep(pause)  # the moment is what is being tried
         folder_mounted.signal(second)
         folder_mounted.expect_end(0)
 

@@ -171,7 +171,7 @@ def kill_after_replies(
         requests = len(dying.llm.requests)
         dying.work()
         dying.llm.wait_for_requests(requests + 1, WITHIN)
-        time.sleep(number * step)
+        time.sleep(number * step)  # the moment is what is being tried
         caught += told(dying.mount)["events"]["waiting"] > 0
         dying.die()
         after()

@@ -106,7 +106,7 @@ def test_hooks_end_that_the_daemon_was_stopped_amid(folder_mounted: Mount) -> No
     chosen = [hook for hook in hooks(folder_mounted / SPACE) if hook.event == "claude.PostToolUse"] * 10
 
     def stop() -> None:
-        time.sleep(0.05)
+        time.sleep(0.05)  # the hooks are amid their requests; a hook tells nobody how far it is
         os.kill(folder_mounted.pid, signal.SIGSTOP)
 
     try:

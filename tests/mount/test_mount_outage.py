@@ -112,7 +112,7 @@ def test_while_the_bucket_is_silent_nobody_waits_for_it_and_everything_arrives_a
             written[name] = name.encode() * 100
             writes.append(timed(lambda: (files / name).write_bytes(written[name])))  # noqa: B023  # called at once
             reads.append(timed(lambda: (files / "known").read_bytes()))
-            time.sleep(0.02)
+            time.sleep(0.02)  # the pace of whoever writes
         told = status_of(mount)
         waited = uncached.result()
     proxy.order("blackhole?on=0")

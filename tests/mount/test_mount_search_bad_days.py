@@ -177,7 +177,7 @@ def test_kills_while_a_space_is_indexed_leave_an_index_that_is_whole(
     for kill in range(KILLS):
         mount.start()
         sh("ls search/parrot > /dev/null &", cwd=mount / "project")
-        time.sleep(0.05 + 0.15 * kill)
+        time.sleep(0.05 + 0.15 * kill)  # the moment is what is being tried
         mount.kill()
         sh(f"fusermount3 -uz '{mount.path}'", status=None)
         told = json.loads(sh("livememfs index verify --json", env=mount.environment).stdout)

@@ -126,9 +126,9 @@ def test_an_editor_with_a_bank_file_open_hears_of_a_consolidation_on_another_mac
 def test_idle_polling_costs_at_most_two_requests_a_space_and_interval(mounted: Mount, bucket: Bucket) -> None:
     sh("ls project/live project/bank; echo x > project/f; cat project/f", cwd=mounted.path)
     mounted.uploaded()
-    time.sleep(INTERVAL)
+    time.sleep(INTERVAL)  # what the commands above cause is over; nothing tells that it is
     before = bucket.requests()
-    time.sleep(4 * INTERVAL)
+    time.sleep(4 * INTERVAL)  # for so long it is counted
     spent = bucket.requests() - before
     print(f"{dict(spent)} in {4 * INTERVAL:g} s")
     assert sum(spent.values()) <= 2 * 5
@@ -139,7 +139,7 @@ def test_what_is_known_is_read_and_listed_without_a_request(mounted: Mount, buck
     sh("for i in 1 2 3; do echo $i > project/live/$i.md; echo $i > project/$i; done", cwd=mounted.path)
     mounted.uploaded()
     sh("cat project/live/* project/1; ls -l project/live project", cwd=mounted.path)
-    time.sleep(INTERVAL)
+    time.sleep(INTERVAL)  # what the commands above cause is over; nothing tells that it is
     before = bucket.requests()
     deadline = time.monotonic() + 2 * INTERVAL
     rounds = 0

@@ -177,6 +177,15 @@ async def test_a_renewal_whose_answer_was_lost_is_no_loss(hosts: Hosts, autojump
     assert (await took(hosts.two))[1] < LOOKED_AT_EVERY
 
 
+async def test_a_holder_who_has_renewed_it_for_long_may_miss_one_renewal(hosts: Hosts, autojump_clock: Clock) -> None:
+    """What counts is when it was renewed last, not when it was taken."""
+    async with hosts.one.hold(SPACE) as held:
+        await trio.sleep(3 * SECONDS + 1)
+        hosts.stores[0].script("put", Fault(before=errors.Unreachable("reset", endpoint="the bucket")))
+        await trio.sleep(2 * RENEWED_EVERY)
+        await held.check()
+
+
 async def test_a_run_that_ends_during_a_renewal_gives_the_lease_back(hosts: Hosts, autojump_clock: Clock) -> None:
     async with hosts.one.hold(SPACE):
         hosts.stores[0].script("put", Fault(late=2.0))

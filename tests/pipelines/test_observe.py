@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import trio
-from observe_world import SPACE, World, accounted, run
+from observe_world import SESSION, SPACE, World, accounted, run
 
 from livememfs import errors
 from livememfs.pipelines.capture import NOISY, CaptureSettings
@@ -280,6 +281,27 @@ def test_a_model_that_does_not_answer_in_time_confirms_nothing() -> None:
     answers = [Scripted(hold=True)]
     with ScriptedLLM(responder=lambda request: answers.pop() if answers else observing(request)) as llm:
         run(main, llm, settings=QUICK, timeout=50.0)
+
+
+def test_what_another_host_wrote_into_the_session_while_the_model_was_asked_stays() -> None:
+    async def main(world: World) -> None:
+        await world.tool(1)
+        await world.settled()
+        await world.tool(2)
+        await world.until(lambda: len(llm.requests) == 2)
+        key = keys.session_key(SPACE, SESSION)
+        await world.memory.put(key, replace(await world.session(), prompts=7).render())
+        await trio.sleep(60)  # this host looks at it anew by then
+        llm.release()
+        await world.settled()
+        session = await world.session()
+        assert (session.prompts, session.observed) == (7, 2)
+
+    def responder(request: LLMRequest) -> Any:
+        return Scripted(observing(request), hold=len(llm.requests) == 2)
+
+    with ScriptedLLM(responder=responder) as llm:
+        run(main, llm, settings=QUICK)
 
 
 def test_what_waited_for_a_model_is_observed_when_one_answers_again() -> None:

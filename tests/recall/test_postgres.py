@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -209,6 +210,10 @@ for step in range(10_000):
 """
 
 
+BATCHES = 5
+"""So many are acknowledged before each kill."""
+
+
 def test_of_two_mounts_that_write_one_is_killed_and_nothing_acknowledged_is_lost(
     opened: Callable[[], Postgres], server: Server, name: str
 ) -> None:
@@ -220,19 +225,19 @@ def test_of_two_mounts_that_write_one_is_killed_and_nothing_acknowledged_is_lost
         )
         for start in (100_000, 200_000)
     ]
-    acknowledged: set[int] = set()
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    time.sleep(1.5)
+    outputs = [writer.stdout for writer in writers if writer.stdout is not None]
+    for output in outputs:
+        assert output.readline() == "ready\n"
+    said = [output.readline() for output in outputs for _ in range(BATCHES)]
     writers[0].kill()
-    time.sleep(0.7)
+    said += [outputs[1].readline() for _ in range(BATCHES)]
     writers[1].kill()
-    for writer in writers:
-        said, _ = writer.communicate(timeout=20)
-        whole = said[: said.rfind("\n") + 1]
-        assert whole, "it wrote nothing"
-        acknowledged |= {int(number) for number in whole.split()}
+    assert all(said), "a writer has ended"
+    said += [line for output in outputs for line in output.readlines() if line.endswith("\n")]
+    for output in outputs:
+        output.close()
+    assert [writer.wait(20) for writer in writers] == [-signal.SIGKILL] * 2
+    acknowledged = {int(number) for line in said for number in line.split()}
 
     engine = opened()
     assert engine.verify() == []

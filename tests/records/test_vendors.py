@@ -97,6 +97,14 @@ def test_each_form_of_the_table_is_written_down_a_second_time() -> None:
     assert {(form.kind, form.example) for form in FORMS} <= known
 
 
+@pytest.mark.parametrize("command", ["mysql", "mariadb"])
+@pytest.mark.parametrize("option", ["-port=3306", "-protocol=tcp", "-passwordless"])
+def test_a_long_option_of_a_database_client_is_no_password(command: str, option: str) -> None:
+    text = f"{command} -u root {option} db"
+
+    assert redact(text) == Redacted(text, ())
+
+
 @pytest.mark.parametrize("between", SPLIT_BY.values(), ids=SPLIT_BY)
 def test_each_form_is_found_with_something_hidden_in_its_middle(between: str) -> None:
     for form in FORMS:

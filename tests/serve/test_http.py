@@ -331,7 +331,8 @@ async def test_two_hundred_connections_are_answered_and_leave_nothing_behind(sit
         async with trio.open_nursery() as nursery:
             for number in range(CROWD):
                 nursery.start_soon(one, number)
-            await trio.sleep(0.5)
+            while len(site.server._connections) < CROWD:
+                await trio.sleep(0.01)
             async with site.browser(secret) as browser:  # one more, while all of them are there
                 assert (await browser.get("/metrics")).status_code == 200
             everybody.set()

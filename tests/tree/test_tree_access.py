@@ -268,8 +268,9 @@ async def test_what_the_bucket_refuses_of_another_space_is_not_waited_for_and_no
     await replica.uploaded()
     with patch.object(mount.made.store, "put", side_effect=Denied("no right", key="x")):
         replica.save(f"{SPACE}/{SECRET}", b"x", meta={}, base=None)
-        while not replica.journal.stuck():
-            await trio.sleep(0.01)
+        with trio.fail_after(10):
+            while not replica.journal.stuck():
+                await trio.sleep(0.01)
         mount.made.access = access
         wait = mount.met[".livememfs/journal.wait"]
         assert isinstance(wait, File)
