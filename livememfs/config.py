@@ -23,8 +23,8 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, field_validator, model_validator
 
 from livememfs.errors import SettingsError
-from livememfs.records.own import ASKING
 from livememfs.records.schedule import DigestSchedule, Schedule
+from livememfs.text.own import ASKING
 
 ENVIRONMENT = "LIVEMEMFS_"
 

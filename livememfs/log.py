@@ -17,8 +17,8 @@ from typing import Any, TextIO, cast
 
 import structlog
 
-from livememfs.records.privacy import redact, redact_value
 from livememfs.shown import harmless, without_login
+from livememfs.text.privacy.redaction import redact, redact_value
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

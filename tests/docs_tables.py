@@ -17,8 +17,8 @@ from livememfs import config, errors
 from livememfs.cli.main import app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
-from livememfs.records.credentials import KINDS
 from livememfs.serve.tools import TOOLS
+from livememfs.text.privacy.credentials import KINDS
 from livememfs.tree import registry
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

@@ -15,9 +15,9 @@ from typing import Any
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.ledger import Entry, NoteEntry, Part, Unsourced, Write
-from livememfs.records.outgoing import Outgoing
 from livememfs.records.session import Meter, Session
 from livememfs.records.space import Meta
+from livememfs.text.outgoing import Outgoing
 
 NOW = datetime(2026, 2, 20, 14, tzinfo=UTC)
 HUGE = 10**400

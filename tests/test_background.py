@@ -192,8 +192,8 @@ PERIODIC = (
     "livememfs.cache.beacon.Beacon.flush",
     "livememfs.cache.replica.Replica.persist",
     "livememfs.cache.watcher.Watcher._forget",
-    "livememfs.pipelines.uses.Uses.write",
-    "livememfs.pipelines.tokens.Tokens.write_uses",
+    "livememfs.memories.uses.Uses.write",
+    "livememfs.spaces.tokens.Tokens.write_uses",
     "livememfs.tree.rejected.RejectedReplies.forget",
     "livememfs.tree.root.Root.keep_drafts",
 )

@@ -30,7 +30,7 @@ from livememfs.app.serving import mcp_server
 from livememfs.cli.main import main
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
-from livememfs.pipelines import spaces
+from livememfs.spaces import making as spaces
 from livememfs.testing.llm import LLMRequest, ScriptedLLM, consolidation_reply, digest_reply, remembered
 from livememfs.testing.observer import events_in, observation, summary, wants_summary
 from livememfs.tree.node import Caller, OpenMode

@@ -21,11 +21,11 @@ from hostile import METADATA, bodies, hostile_keys
 from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
-from livememfs.pipelines import spaces
-from livememfs.pipelines.notes import write_note
+from livememfs.memories.notes import write_note
 from livememfs.records import keys
 from livememfs.records.keys import PLACES
 from livememfs.records.turn import Turn
+from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
 from livememfs.testing import virtual
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink

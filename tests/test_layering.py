@@ -15,12 +15,16 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "livememfs"
 LAYERS = (
+    "text",
     "records",
     "store",
     "cache",
     "llm",
     "recall",
-    "pipelines",
+    "spaces",
+    "memories",
+    "observing",
+    "runs",
     "tree",
     "fuse",
     "agents",
@@ -38,33 +42,34 @@ ONLY_IN = {
     "openai": ("livememfs/llm/client.py",),
     "psycopg": ("livememfs/recall/postgres/",),
     "onnxruntime": ("livememfs/recall/embed/model.py",),
-    "tantivy": ("livememfs/recall/lexical.py", "livememfs/recall/words.py"),
+    "tantivy": ("livememfs/recall/index/lexical.py", "livememfs/recall/index/words.py"),
     "hypercorn": ("livememfs/serve/connections.py",),
     "mcp": ("livememfs/serve/",),
     "starlette": ("livememfs/serve/", "livememfs/app/serving.py"),
     "prometheus_client": ("livememfs/serve/metrics.py",),
-    "markdown_it": ("livememfs/records/headings.py", "livememfs/serve/web/markdown.py"),
+    "markdown_it": ("livememfs/text/headings.py", "livememfs/serve/web/markdown.py"),
     "nh3": ("livememfs/serve/web/markdown.py",),
     "jinja2": ("livememfs/serve/web/render.py",),
 }
 
 READS_JSON = {
-    "livememfs/records/foreign.py",  # the one reader of what anybody may have written
-    "livememfs/records/frontmatter.py",  # texts of a form that was matched
-    "livememfs/records/credentials.py",  # the head of what may be a token, in a text
+    "livememfs/text/foreign.py",  # the one reader of what anybody may have written
+    "livememfs/text/frontmatter.py",  # texts of a form that was matched
+    "livememfs/text/privacy/credentials.py",  # the head of what may be a token, in a text
     # what this machine keeps for itself
-    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/table.py",
-    "livememfs/recall/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounts.py",
+    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/index/table.py",
+    "livememfs/recall/index/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounting/mounts.py",
     "livememfs/agents/install/jsontext.py", "livememfs/agents/install/record.py",
     # what somebody asks, and what a model or a daemon answers
-    "livememfs/agents/contract.py", "livememfs/tree/sessions.py",
-    "livememfs/tree/exchange.py", "livememfs/pipelines/options.py", "livememfs/pipelines/observe_reply.py",
-    "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mount.py", "livememfs/cli/runs.py",
-    "livememfs/cli/selftest.py", "livememfs/cli/status.py", "livememfs/testing/llm.py",
+    "livememfs/agents/contract.py", "livememfs/tree/space/sessions.py",
+    "livememfs/tree/exchange.py", "livememfs/runs/options.py", "livememfs/observing/reply.py",
+    "livememfs/serve/sock.py", "livememfs/serve/web/overview.py", "livememfs/cli/mounting/mount.py",
+    "livememfs/cli/runs.py", "livememfs/cli/selftest.py", "livememfs/cli/mounting/status.py",
+    "livememfs/testing/llm.py",
     "livememfs/llm/reply.py", "livememfs/llm/command.py", "livememfs/records/turn.py", "livememfs/records/schedule.py",
     "livememfs/cli/checks/agents.py",
 }  # fmt: skip
-"""Who may read JSON without the limits of `records/foreign`: none of it comes from the bucket."""
+"""Who may read JSON without the limits of `text/foreign`: none of it comes from the bucket."""
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -143,8 +148,14 @@ def test_no_module_imports_a_higher_layer() -> None:
     assert bad == []
 
 
-def test_records_know_only_errors() -> None:
-    bad = [(name_of(path), part) for path, part in own_imports() if own_part(path) == "records" and part != "errors"]
+def test_texts_know_only_errors_and_records_only_texts() -> None:
+    allowed = {"text": {"errors"}, "records": {"errors", "text"}}
+
+    bad = [
+        (name_of(path), part)
+        for path, part in own_imports()
+        if own_part(path) in allowed and part not in allowed[own_part(path)]
+    ]
 
     assert bad == []
 
@@ -175,9 +186,9 @@ def test_what_all_may_use_uses_no_layer() -> None:
 
 
 def test_commands_alone_say_where_the_log_goes() -> None:
-    """So it may use records, for a line of the log has nothing private in it."""
+    """So it may use texts, for a line of the log has nothing private in it."""
     assert {own_part(path) for path, part in own_imports() if part == "log"} == {"cli"}
-    assert {part for path, part in own_imports() if own_part(path) == "log"} == {"records", "shown"}
+    assert {part for path, part in own_imports() if own_part(path) == "log"} == {"shown", "text"}
 
 
 def test_only_app_and_cli_see_the_settings() -> None:

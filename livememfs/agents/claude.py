@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from livememfs.agents.contract import Contract, Payload, always, file_of, session_id, text, unobserved
-from livememfs.pipelines.capture import SUBAGENT, Said
+from livememfs.observing.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
 
 CLAUDE, CODEX, CURSOR = "claude", "codex", "cursor"

@@ -21,7 +21,7 @@ from livememfs.agents.contract import (
     text,
     unobserved,
 )
-from livememfs.pipelines.capture import Said
+from livememfs.observing.capture import Said
 from livememfs.records.event import Kind
 
 CLINE = "cline"

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from livememfs.agents.claude import CODEX, family, used
 from livememfs.agents.contract import Payload, part
-from livememfs.pipelines.capture import Said
+from livememfs.observing.capture import Said
 from livememfs.records.event import SHELLS
-from livememfs.records.foreign import Unreadable, read_object
+from livememfs.text.foreign import Unreadable, read_object
 
 EVENTS = (
     "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact", "SessionEnd",

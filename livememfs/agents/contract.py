@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from livememfs.errors import HookRefused
-from livememfs.pipelines.capture import NOT_OBSERVED, Said
+from livememfs.observing.capture import NOT_OBSERVED, Said
 from livememfs.records.event import EDITS, READS, paths_of, storable
 
 Payload = Mapping[str, Any]

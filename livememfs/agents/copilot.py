@@ -19,7 +19,7 @@ from livememfs.agents.contract import (
     text,
     unobserved,
 )
-from livememfs.pipelines.capture import Said
+from livememfs.observing.capture import Said
 from livememfs.records.event import Kind
 
 COPILOT = "copilot"

@@ -22,9 +22,9 @@ from livememfs.agents.contract import (
     text,
     unobserved,
 )
-from livememfs.pipelines.capture import SUBAGENT, Said
+from livememfs.observing.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
-from livememfs.records.own import END
+from livememfs.text.own import END
 
 CURSOR = "cursor"
 GO_ON = '{"continue": true}'

@@ -21,9 +21,9 @@ from livememfs.agents.hooks import CONTRACTS
 from livememfs.agents.projects import FILE, MARK, Project, find
 from livememfs.concurrency import aside
 from livememfs.errors import AlreadyExists, Forbidden, LiveMemError, ProjectFileOdd, StoreError, TimedOut
-from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.space import Meta
+from livememfs.spaces import making as spaces
 
 if TYPE_CHECKING:
     from livememfs.agents.hooks import Hooks

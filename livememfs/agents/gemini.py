@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from livememfs.agents.contract import Contract, Payload, occasion, session_id, text, unobserved
-from livememfs.pipelines.capture import Said
+from livememfs.observing.capture import Said
 from livememfs.records.event import SHELLS, Kind
 
 GEMINI = "gemini"

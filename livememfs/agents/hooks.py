@@ -19,12 +19,12 @@ from livememfs.agents.contract import Contract, Payload, payload, text
 from livememfs.agents.transcript import at_end, last_words
 from livememfs.concurrency import aside
 from livememfs.errors import HookRefused, LiveMemError
-from livememfs.records.own import HEAD, basic, without_marks
 from livememfs.records.turn import Turn
+from livememfs.text.own import HEAD, basic, without_marks
 
 if TYPE_CHECKING:
-    from livememfs.pipelines.capture import Capture, Said
-    from livememfs.recall.prehook import Prehook
+    from livememfs.observing.capture import Capture, Said
+    from livememfs.recall.turn.prehook import Prehook
 
 log = structlog.get_logger("livememfs.agents")
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from livememfs.agents.claude import family, used
 from livememfs.agents.contract import Payload
 from livememfs.agents.gemini import outcome
-from livememfs.pipelines.capture import Said
+from livememfs.observing.capture import Said
 
 QWEN = "qwen"
 

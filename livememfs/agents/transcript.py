@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from livememfs.records.foreign import Unreadable, read_object
+from livememfs.text.foreign import Unreadable, read_object
 
 TAIL = 256 << 10
 PATIENCE = 0.5

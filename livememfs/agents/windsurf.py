@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from livememfs.agents.contract import Contract, Payload, from_json, occasion, part, session_id, text
-from livememfs.pipelines.capture import Said
+from livememfs.observing.capture import Said
 from livememfs.records.event import Kind
 
 WINDSURF = "windsurf"

@@ -36,27 +36,27 @@ from livememfs.clock import Clock, SystemClock
 from livememfs.concurrency import Background, Starts, the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import LiveMemError, NoSpace, ObjectUnreadable, RunFailed, TaskFailed
-from livememfs.pipelines.expiry import Expiry
-from livememfs.pipelines.gate import Gate
-from livememfs.pipelines.merging import Merging
-from livememfs.pipelines.options import CONTROLS
-from livememfs.pipelines.queue import Consolidations
-from livememfs.pipelines.result import RunResult
-from livememfs.pipelines.schedule import Scheduler
-from livememfs.pipelines.tokens import Tokens
-from livememfs.pipelines.uses import Uses
-from livememfs.recall.prehook import Prehook
+from livememfs.memories.expiry import Expiry
+from livememfs.memories.merging import Merging
+from livememfs.memories.uses import Uses
 from livememfs.recall.service import Recall
-from livememfs.recall.told import Sessions
-from livememfs.records.privacy import redact
-from livememfs.records.times import iso
+from livememfs.recall.turn.prehook import Prehook
+from livememfs.recall.turn.told import Sessions
+from livememfs.runs.options import CONTROLS
+from livememfs.runs.queue import Consolidations
+from livememfs.runs.result import RunResult
+from livememfs.runs.schedule.scheduler import Scheduler
+from livememfs.spaces.gate import Gate
+from livememfs.spaces.tokens import Tokens
 from livememfs.store.base import Store
+from livememfs.text.privacy.redaction import redact
+from livememfs.text.times import iso
 from livememfs.tree.context import Context
-from livememfs.tree.control import with_refused_replies
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
+from livememfs.tree.space.control import with_refused_replies
 from livememfs.tree.writer import agent_of
 
 if TYPE_CHECKING:

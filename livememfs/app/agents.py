@@ -16,21 +16,21 @@ from livememfs.agents.hooks import Hooks
 from livememfs.app.parts import NONE, usable_host
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
-from livememfs.pipelines.capture import Capture, CaptureSettings
-from livememfs.pipelines.observe import Observer
-from livememfs.pipelines.observe_ask import ObserveSettings
-from livememfs.pipelines.parking import Parking
-from livememfs.recall.context import ContextPages
-from livememfs.records import privacy
+from livememfs.observing.ask import ObserveSettings
+from livememfs.observing.capture import Capture, CaptureSettings
+from livememfs.observing.observer import Observer
+from livememfs.observing.parking import Parking
+from livememfs.recall.turn.context import ContextPages
 from livememfs.records.keys import SESSIONS
 from livememfs.serve.tools import TOOLS
+from livememfs.text.privacy import redaction as privacy
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
     from livememfs.concurrency import Background
     from livememfs.llm.base import ChatModel
-    from livememfs.recall.prehook import Prehook
+    from livememfs.recall.turn.prehook import Prehook
     from livememfs.records.access import Access
     from livememfs.tree.errorlog import ErrorLog
 

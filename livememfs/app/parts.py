@@ -20,9 +20,9 @@ from livememfs.cache.folder import cache_folder
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings, default_store, environment_of_others
 from livememfs.errors import SettingsError
-from livememfs.pipelines.options import ConsolidationSettings
-from livememfs.recall.choosing import PrehookSettings
-from livememfs.recall.inject import Limits
+from livememfs.recall.turn.choosing import PrehookSettings
+from livememfs.recall.turn.inject import Limits
+from livememfs.runs.options import ConsolidationSettings
 from livememfs.shown import without_login
 from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
@@ -30,7 +30,7 @@ from livememfs.store.retry import RetryingStore, RetryPolicy
 if TYPE_CHECKING:
     from livememfs.llm.base import ChatModel
     from livememfs.recall.embed.base import Embedder
-    from livememfs.recall.engine import Engine
+    from livememfs.recall.index.engine import Engine
 
 INDEX = "index"
 """The folder of the search index in the local state of a bucket."""
@@ -127,7 +127,7 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
             from livememfs.recall.postgres.engine import Postgres
 
         return Postgres(settings.index_url, vectors_name(settings), open_store(settings, SystemClock()).label)
-    from livememfs.recall.index import Index
+    from livememfs.recall.index.local import Index
 
     return Index(folder, vectors_name(settings))
 

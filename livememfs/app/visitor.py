@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from livememfs.pipelines.gate import Gate
 from livememfs.records.access import NOTHING, PERMISSIONS, Access
+from livememfs.spaces.gate import Gate
 
 if TYPE_CHECKING:
-    from livememfs.pipelines.tokens import Tokens
+    from livememfs.spaces.tokens import Tokens
 
 
 class Visitor:

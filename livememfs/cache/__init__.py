@@ -1,1 +1,1 @@
-"""The local side of the bucket: what tree, pipelines and recall see of it."""
+"""The local side of the bucket: what everything above sees of it."""

@@ -20,8 +20,8 @@ import trio
 from livememfs.cache.upkeep import Upkeep
 from livememfs.errors import LiveMemError
 from livememfs.records import keys
-from livememfs.records.foreign import build, read_object
 from livememfs.store.base import Store
+from livememfs.text.foreign import build, read_object
 
 log = structlog.get_logger("livememfs.cache")
 

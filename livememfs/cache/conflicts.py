@@ -18,10 +18,10 @@ from livememfs.cache.operation import FREE, Operation
 from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.records.merge import merge
 from livememfs.records.metadata import META_CONFLICT, META_OP
 from livememfs.records.note import order_of, uid_of
 from livememfs.store.base import MAX_KEY_BYTES, IfAbsent, content_etag
+from livememfs.text.merge import merge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

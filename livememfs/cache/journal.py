@@ -22,9 +22,9 @@ import trio
 from livememfs.cache.operation import ANY, BEFORE, COLUMNS, FREE, NEVER, Operation, stay, take_over
 from livememfs.cache.removals import next_version, removal
 from livememfs.errors import NoSpace, StoreError
-from livememfs.records.merge import merge
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag
+from livememfs.text.merge import merge
 
 if TYPE_CHECKING:
     from livememfs.cache.blobs import Blobs

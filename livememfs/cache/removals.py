@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from livememfs.cache.unread import Unread
 from livememfs.errors import ConflictRetry, LiveMemError, ObjectMissing, Throttled, Unreachable
 from livememfs.records import keys
-from livememfs.records.foreign import build, read_object
 from livememfs.records.ledger import Entry
 from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
 from livememfs.store.base import list_all
+from livememfs.text.foreign import build, read_object
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo, Store

@@ -1,4 +1,4 @@
-"""The replica: the only way in which tree, pipelines and recall reach objects.
+"""The replica: the only way in which everything above reaches objects.
 
 Owns contents and writes, on top of the names (`names`). Two ways to write. `save`, `remove`, `restamp` and `move` are
 accepted on the local disk and return at once; the uploader brings them to the bucket. `put`, `copy` and `delete` go

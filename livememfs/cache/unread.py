@@ -14,8 +14,8 @@ from typing import TypeVar
 import structlog
 
 from livememfs.concurrency import aside
-from livememfs.records.foreign import Unreadable
 from livememfs.store.base import StoredObject
+from livememfs.text.foreign import Unreadable
 
 log = structlog.get_logger("livememfs.cache")
 T = TypeVar("T")

@@ -22,8 +22,8 @@ from livememfs.cache.levels import split_key
 from livememfs.concurrency import Background, for_each
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.records import keys
-from livememfs.records.foreign import RECORD_BYTES
 from livememfs.store.base import MAX_PAGE, ObjectInfo, list_all
+from livememfs.text.foreign import RECORD_BYTES
 
 if TYPE_CHECKING:
     from livememfs.cache.beacon import Beacon

@@ -19,8 +19,9 @@ from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log,
 from livememfs.cli.space import SpaceName, naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import AlreadyExists, LiveMemError, NotFound
-from livememfs.pipelines import backups
-from livememfs.pipelines.export import Exported, Progress
+from livememfs.runs.undo.restore import Restored, restore_backup
+from livememfs.spaces import backups
+from livememfs.spaces.export import Exported, Progress
 
 T = TypeVar("T")
 
@@ -96,9 +97,9 @@ def restore(
 ) -> None:
     """Make a space as a backup was."""
 
-    async def work(app: App, progress: Progress) -> backups.Restored:
+    async def work(app: App, progress: Progress) -> Restored:
         leases = app.consolidations.leases
-        return await backups.restore(
+        return await restore_backup(
             app.replica, app.clock, leases, space, stamp, to=to, replace=replace, progress=progress
         )
 

@@ -16,8 +16,9 @@ from typer._completion_classes import completion_init
 from typer._completion_shared import get_completion_script
 
 from livememfs import config
-from livememfs.cli import mounts, output
+from livememfs.cli import output
 from livememfs.cli.common import Choice, command
+from livememfs.cli.mounting import mounts
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 from livememfs.records import keys

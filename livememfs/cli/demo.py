@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from livememfs import config
-from livememfs.cli import mounts, output
+from livememfs.cli import output
 from livememfs.cli.common import Choice, command
+from livememfs.cli.mounting import mounts
 from livememfs.errors import LiveMemError
 from livememfs.fuse.mountpoint import unmount
 

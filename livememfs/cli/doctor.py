@@ -12,9 +12,10 @@ from pathlib import Path
 import typer
 
 from livememfs import config
-from livememfs.cli import mounts, output
+from livememfs.cli import output
 from livememfs.cli.checks import Check, around, machine, models, next_step, store
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.mounting import mounts
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
 from livememfs.shown import without_login

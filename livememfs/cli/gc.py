@@ -16,7 +16,7 @@ from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
-from livememfs.pipelines.gc import OLDER_THAN, Finding, Removed, find, remove
+from livememfs.runs.upkeep.gc import OLDER_THAN, Finding, Removed, find, remove
 
 MOST_DAYS = 36_500
 """More would lead to before the first day that can be told."""

@@ -16,12 +16,13 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import SpaceName, naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import NotFound
-from livememfs.pipelines import held, spaces
-from livememfs.pipelines.history import runs
-from livememfs.pipelines.standing import taken_back
-from livememfs.pipelines.undo import undo as take_back
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
+from livememfs.runs import held
+from livememfs.runs.history import runs
+from livememfs.runs.standing import taken_back
+from livememfs.runs.undo.run import undo as take_back
+from livememfs.spaces import making as spaces
 
 COLUMNS = ("RUN", "WHEN", "KIND", "HOST", "MODEL", "NOTES IN", "NOTES LEFT", "FILES", "UNSOURCED", "STATE")
 

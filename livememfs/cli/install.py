@@ -21,9 +21,10 @@ from livememfs.agents.install import plan, record, tools
 from livememfs.agents.install.command import MACHINE
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import Tool
-from livememfs.cli import completion, mounts, output
+from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
-from livememfs.cli.mount import resolve
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import NotFound, UsageError
 from livememfs.fuse.mounted import ask
 from livememfs.records import keys

@@ -22,14 +22,18 @@ from livememfs.cli import completion, output
 from livememfs.errors import LiveMemError
 
 COMMANDS = {
-    "mount": "mount", "umount": "umount", "status": "status", "doctor": "doctor", "selftest": "selftest",
-    "demo": "demo", "completion": "completion", "note": "note", "search": "search", "recall": "recall",
+    "mount": "mounting.mount", "umount": "mounting.umount", "status": "mounting.status", "doctor": "doctor",
+    "selftest": "selftest", "demo": "demo", "completion": "completion", "note": "note", "search": "search",
+    "recall": "recall",
     "consolidate": "consolidate", "digest": "digest", "history": "history", "undo": "history", "gc": "gc",
     "mcp": "mcp", "web": "web", "install": "install", "uninstall": "install",
 }  # fmt: skip
 """The module of each command, which has a function of the command's name."""
-GROUPS = ("space", "backup", "memories", "index", "token", "service")
-"""Groups of commands, each the `app` of the module of its name."""
+GROUPS = {
+    "space": "space", "backup": "backup", "memories": "memories", "index": "index", "token": "token",
+    "service": "mounting.service",
+}  # fmt: skip
+"""Groups of commands, each the `app` of its module."""
 LIMITED = (["mount"], ["mcp"])
 """What stays while it is used, and takes a token."""
 SETTINGS: dict[str, Any] = {
@@ -58,7 +62,7 @@ class _Commands(MutableMapping[str, Any]):
             module = import_module(f"livememfs.cli.{COMMANDS[name]}")
             holding.command(name)(getattr(module, name))
         elif name in GROUPS:
-            holding.add_typer(import_module(f"livememfs.cli.{name}").app, name=name)
+            holding.add_typer(import_module(f"livememfs.cli.{GROUPS[name]}").app, name=name)
         else:
             raise KeyError(name)
         return typer.main.get_group(holding).commands[name]

@@ -13,15 +13,16 @@ from typing import Annotated
 import typer
 
 from livememfs.app import open_app
-from livememfs.cli import mounts, web
+from livememfs.cli import web
 from livememfs.cli.common import AllowHost, Choice, command, quiet_log, run
-from livememfs.cli.mount import resolve
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mount import resolve
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import MountError, UsageError
 from livememfs.fuse.mounted import ask
-from livememfs.pipelines import spaces
 from livememfs.serve import sock
+from livememfs.spaces import making as spaces
 
 
 @command

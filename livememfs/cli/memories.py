@@ -20,10 +20,10 @@ from livememfs.cli.space import SpaceName, naming_the_space
 from livememfs.clock import SystemClock
 from livememfs.config import Settings, user_name
 from livememfs.errors import UsageError
-from livememfs.pipelines import memories
-from livememfs.records import frontmatter
+from livememfs.memories import storing as memories
 from livememfs.records.memory import TYPES, Memory, read_field
-from livememfs.records.times import iso
+from livememfs.text import frontmatter
+from livememfs.text.times import iso
 from livememfs.tree.writer import agent_of
 
 T = TypeVar("T")

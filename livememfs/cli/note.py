@@ -17,7 +17,7 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import SpaceName, naming_the_space
 from livememfs.config import Settings, user_name
 from livememfs.errors import NotText, UsageError
-from livememfs.pipelines.notes import write_note
+from livememfs.memories.notes import write_note
 from livememfs.tree.writer import agent_of
 
 

@@ -24,12 +24,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from livememfs.errors import LiveMemError
-from livememfs.records.privacy import redact
-from livememfs.records.times import iso
 from livememfs.shown import harmless, in_a_line, without_login
+from livememfs.text.privacy.redaction import redact
+from livememfs.text.times import iso
 
 if TYPE_CHECKING:
-    from livememfs.pipelines.export import Exported
+    from livememfs.spaces.export import Exported
 
 SHOWN = 5
 """How many of many names are printed."""

@@ -19,10 +19,10 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
-from livememfs.pipelines import spaces
-from livememfs.recall.prehook import Answer
-from livememfs.records import privacy
+from livememfs.recall.turn.prehook import Answer
 from livememfs.records.turn import Turn
+from livememfs.spaces import making as spaces
+from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.writer import session_of
 
 

@@ -15,15 +15,16 @@ from typing import Annotated, Any
 import typer
 
 from livememfs.app import open_app
-from livememfs.cli import mounts, output
+from livememfs.cli import output
 from livememfs.cli.common import quiet_log, run
-from livememfs.cli.mount import resolve
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mount import resolve
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import BadRequest, LiveMemError, MountError, NotFound, UsageError
-from livememfs.pipelines import spaces
-from livememfs.pipelines.options import CONTROLS, RunKind, RunOptions
-from livememfs.tree.space import DIFF, wait_name
+from livememfs.runs.options import CONTROLS, RunKind, RunOptions
+from livememfs.spaces import making as spaces
+from livememfs.tree.space.root import DIFF, wait_name
 
 DOING: dict[RunKind, str] = {"consolidation": "consolidating", "digest": "digesting"}
 DONE: dict[RunKind, str] = {"consolidation": "consolidated", "digest": "digested"}

@@ -17,12 +17,12 @@ from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
-from livememfs.pipelines import spaces
-from livememfs.recall.page import DEFAULT_BUDGET, page
+from livememfs.recall.search.page import DEFAULT_BUDGET, page
 from livememfs.recall.service import Answer
 from livememfs.records import keys
-from livememfs.records.size import tokens
-from livememfs.records.times import iso
+from livememfs.spaces import making as spaces
+from livememfs.text.size import tokens
+from livememfs.text.times import iso
 
 INDEXED_WITHIN = 600.0
 """How long the first question waits for a bucket to be indexed; what is not by then is left out, and said."""

@@ -21,9 +21,10 @@ from typing import Annotated, Literal
 import trio
 import typer
 
-from livememfs.cli import completion, mounts, output
+from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
-from livememfs.cli.mount import resolve
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import MountError
 from livememfs.tree.context import STATE
 

@@ -19,10 +19,10 @@ from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log, run
 from livememfs.config import Settings, user_name
 from livememfs.errors import NotFound, UsageError
-from livememfs.pipelines import spaces
-from livememfs.pipelines.digest_inputs import BY_DIGEST
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta
+from livememfs.runs.digest.inputs import BY_DIGEST
+from livememfs.spaces import making as spaces
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.config import Settings
 from livememfs.errors import UsageError
 from livememfs.records.access import PERMISSIONS
-from livememfs.records.times import iso
 from livememfs.records.token import HASH, Token
+from livememfs.text.times import iso
 
 app = typer.Typer(help="Tokens for MCP and the live page over HTTP, and for limited mounts.", no_args_is_help=True)
 

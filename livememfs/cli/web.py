@@ -14,7 +14,7 @@ from livememfs import log
 from livememfs.app import App, open_app
 from livememfs.cli import output
 from livememfs.cli.common import AllowHost, Choice, command, run
-from livememfs.cli.ending import asked_to_end
+from livememfs.cli.mounting.ending import asked_to_end
 from livememfs.config import Settings
 
 DEFAULT = "127.0.0.1:8765"

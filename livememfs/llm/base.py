@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from livememfs.records.privacy import redact
+from livememfs.text.privacy.redaction import redact
 
 Role = Literal["system", "user", "assistant"]
 CONTEXT_FAULT = re.compile(

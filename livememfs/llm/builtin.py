@@ -14,7 +14,7 @@ from typing import Any
 
 from livememfs.records.note import Note
 from livememfs.records.rules import PlannedFile, planned_files
-from livememfs.records.times import iso
+from livememfs.text.times import iso
 
 NAME = "builtin"
 

@@ -25,8 +25,8 @@ import trio
 
 from livememfs import errors
 from livememfs.llm.base import CONTEXT_FAULT, ChatMessage, ChatReply, ChatStatistics, public
-from livememfs.records.own import ASKING
-from livememfs.records.privacy import redact
+from livememfs.text.own import ASKING
+from livememfs.text.privacy.redaction import redact
 
 MOST_OUTPUT = 8 << 20
 """Bytes of a reply, with what an agent tells around it."""

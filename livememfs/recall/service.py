@@ -20,19 +20,19 @@ import trio
 from livememfs.clock import Clock
 from livememfs.concurrency import Background
 from livememfs.errors import LiveMemError
-from livememfs.recall.athand import AtHand, read_newest
-from livememfs.recall.query import Query, parse
+from livememfs.recall.search.query import Query, parse
+from livememfs.recall.turn.athand import AtHand, read_newest
 from livememfs.records import keys
 
 if TYPE_CHECKING:
     from livememfs.cache.changes import Change
     from livememfs.cache.replica import Replica
     from livememfs.recall.embed.base import Embedder, EmbedStatistics
-    from livememfs.recall.engine import Engine, IndexStatistics
-    from livememfs.recall.feeder import Feeder
-    from livememfs.recall.search import Found, Ranking
-    from livememfs.recall.sharing import Sharing, SharingStatistics
-    from livememfs.recall.vectors import Floats
+    from livememfs.recall.index.engine import Engine, IndexStatistics
+    from livememfs.recall.index.feeder import Feeder
+    from livememfs.recall.index.sharing import Sharing, SharingStatistics
+    from livememfs.recall.index.vectors import Floats
+    from livememfs.recall.search.ranking import Found, Ranking
 
 log = structlog.get_logger("livememfs.recall")
 
@@ -183,7 +183,7 @@ class Recall:
             return  # whoever counts tells again when the index is opened
 
         async def tell(index: Engine) -> None:
-            from livememfs.recall.merits import Use
+            from livememfs.recall.index.merits import Use
 
             told = {of: Use(*use) for of, use in uses.items()}
             with suppress(Exception):  # without them, memories weigh what their age says
@@ -237,7 +237,7 @@ class Recall:
         return replace(query, after=today - timedelta(days=self._recent_days), doubts=(*query.doubts, remark))
 
     async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> Answer:
-        from livememfs.recall.search import Found, search
+        from livememfs.recall.search.ranking import Found, search
 
         notes: list[str] = []
         try:
@@ -377,9 +377,9 @@ class Recall:
                 await trio.sleep_until(self._asked + QUIET)
 
     async def _open(self) -> None:
-        from livememfs.recall.feeder import Feeder
-        from livememfs.recall.index import Index
-        from livememfs.recall.sharing import Sharing
+        from livememfs.recall.index.feeder import Feeder
+        from livememfs.recall.index.local import Index
+        from livememfs.recall.index.sharing import Sharing
 
         if self._nursery is None:
             raise LiveMemError("the search has not been started")

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from livememfs.records.memory import MAX_LINKS, RELATIONS, TYPES, Memory, read_field
-from livememfs.records.times import iso
+from livememfs.text.times import iso
 
 SETTABLE = ("type", "importance", "expires_at", "subjects", "links", *RELATIONS)
 """The attributes that may be set. A relation is one too: it has the names of what the memory is linked to by it."""

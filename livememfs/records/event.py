@@ -16,8 +16,8 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from livememfs.records.foreign import build, read_json
-from livememfs.records.times import iso
+from livememfs.text.foreign import build, read_json
+from livememfs.text.times import iso
 
 Kind = Literal["start", "prompt", "tool", "said", "stop", "end"]
 OBSERVED_KINDS: tuple[Kind, ...] = ("tool", "said")

@@ -14,9 +14,9 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
-from livememfs.records.foreign import RUN_BYTES, Unreadable, build, read_object
-from livememfs.records.outgoing import Outgoing
-from livememfs.records.times import iso
+from livememfs.text.foreign import RUN_BYTES, Unreadable, build, read_object
+from livememfs.text.outgoing import Outgoing
+from livememfs.text.times import iso
 
 MOST_LINES = 1_000
 """Outgoing lines that an entry lists; its figures count all of them."""

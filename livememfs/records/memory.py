@@ -15,10 +15,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from livememfs.errors import TooLarge
-from livememfs.records import frontmatter, keys
-from livememfs.records.fields import decode, read_list, read_text, split
-from livememfs.records.frontmatter import FrontMatterError
-from livememfs.records.times import iso, parse_iso
+from livememfs.records import keys
+from livememfs.text import frontmatter
+from livememfs.text.fields import decode, read_list, read_text, split
+from livememfs.text.frontmatter import FrontMatterError
+from livememfs.text.times import iso, parse_iso
 
 TYPES: Mapping[str, float] = {
     "identity": 1.0, "goal": 0.9, "decision": 0.8, "todo": 0.8, "preference": 0.7, "fact": 0.6, "event": 0.4,

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from livememfs.errors import TooLarge
-from livememfs.records import frontmatter
-from livememfs.records.fields import decode, read_list, read_text, split
-from livememfs.records.frontmatter import FrontMatterError
 from livememfs.records.keys import ENDING_DIGITS, NoteName, agent_slug
-from livememfs.records.times import iso, parse_iso
+from livememfs.text import frontmatter
+from livememfs.text.fields import decode, read_list, read_text, split
+from livememfs.text.frontmatter import FrontMatterError
+from livememfs.text.times import iso, parse_iso
 
 CATEGORIES = ("observation", "decision", "todo", "insight", "question", "progress", "issue")
 DEFAULT_CATEGORY = CATEGORIES[0]

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
-from livememfs.records import frontmatter, keys
-from livememfs.records.fields import decode, read_list, read_text, split
-from livememfs.records.size import tokens
-from livememfs.records.times import iso, parse_iso
+from livememfs.records import keys
+from livememfs.text import frontmatter
+from livememfs.text.fields import decode, read_list, read_text, split
+from livememfs.text.size import tokens
+from livememfs.text.times import iso, parse_iso
 
 ObservationType = Literal["bugfix", "feature", "refactor", "decision", "discovery", "change"]
 TYPES: tuple[ObservationType, ...] = get_args(ObservationType)

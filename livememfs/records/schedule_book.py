@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from livememfs.records.foreign import Unreadable, count, moment, read_object, text
 from livememfs.records.ledger import Kind
-from livememfs.records.times import iso
+from livememfs.text.foreign import Unreadable, count, moment, read_object, text
+from livememfs.text.times import iso
 
 CLOCKS_DIFFER = timedelta(hours=1)
 """How far ahead of ours another host's clock may be."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from livememfs.records import frontmatter
 from livememfs.records.event import Event
-from livememfs.records.fields import decode, read_text, split
-from livememfs.records.foreign import Unreadable, count, moment, read_object, text
-from livememfs.records.times import iso, parse_iso
+from livememfs.text import frontmatter
+from livememfs.text.fields import decode, read_text, split
+from livememfs.text.foreign import Unreadable, count, moment, read_object, text
+from livememfs.text.times import iso, parse_iso
 
 Status = Literal["active", "completed"]
 

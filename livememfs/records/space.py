@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from livememfs.errors import NotText
-from livememfs.records import frontmatter, keys
-from livememfs.records.foreign import count, moment, read_object, take
-from livememfs.records.times import iso, parse_iso
+from livememfs.records import keys
+from livememfs.text import frontmatter
+from livememfs.text.foreign import count, moment, read_object, take
+from livememfs.text.times import iso, parse_iso
 
 __all__ = ["Meta", "Synthesis", "iso", "parse_iso", "parse_synthesis", "render_synthesis"]
 

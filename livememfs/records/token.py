@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from livememfs.records.access import PERMISSIONS, Access
-from livememfs.records.foreign import Unreadable, moment, read_object
-from livememfs.records.times import iso
+from livememfs.text.foreign import Unreadable, moment, read_object
+from livememfs.text.times import iso
 
 PREFIX = "lm_"
 """How the secret of a token begins, so that it is known for one wherever it turns up."""

@@ -14,15 +14,15 @@ from typing import Any, cast
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import BadRequest, NotFound, ObjectMissing
-from livememfs.pipelines import spaces
-from livememfs.pipelines.objects import content, decode_text
-from livememfs.pipelines.options import RunOptions
-from livememfs.pipelines.parameters import Parameter
+from livememfs.memories.parameters import Parameter
 from livememfs.records import keys
-from livememfs.records.size import Budget, first_lines, lines_of
-from livememfs.records.times import iso
+from livememfs.runs.options import RunOptions
 from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.spaces import making as spaces
+from livememfs.spaces.objects import content, decode_text
 from livememfs.store.base import ObjectInfo
+from livememfs.text.size import Budget, first_lines, lines_of
+from livememfs.text.times import iso
 
 
 async def bank_list(call: Call, space_id: str) -> Answered:

@@ -14,13 +14,14 @@ import trio
 
 from livememfs import __version__
 from livememfs.errors import BadRequest, LiveMemError, Unreachable
-from livememfs.pipelines import backups
-from livememfs.pipelines.parameters import Parameter
+from livememfs.memories.parameters import Parameter
 from livememfs.records.access import PERMISSIONS, Permission
-from livememfs.records.times import iso
 from livememfs.records.token import Token
+from livememfs.runs.undo.restore import restore_backup
 from livememfs.serve.space_tools import archive
 from livememfs.serve.toolbox import LONGEST_PATH, Answered, Call, Tool, check_path, check_space
+from livememfs.spaces import backups
+from livememfs.text.times import iso
 
 HEALTH_SECONDS = 10.0
 MOST_DAYS = 36_500
@@ -64,7 +65,7 @@ async def backup_restore(
     if to:
         call.access.require(check_space(to), "admin")
     leases = call.context.consolidations.leases
-    done = await backups.restore(call.replica, call.clock, leases, space, stamp, to=to or None, replace=replace)
+    done = await restore_backup(call.replica, call.clock, leases, space, stamp, to=to or None, replace=replace)
     saved = {"saved_as": f"{done.target}/{done.saved}"} if done.saved else {}
     return {"space_id": done.target, "objects": done.objects, **saved}
 

@@ -23,10 +23,11 @@ from livememfs.errors import (
     NotText,
     ReadOnly,
 )
-from livememfs.pipelines.parameters import Parameter
-from livememfs.records import frontmatter, keys
-from livememfs.records.size import Budget, first_lines, lines_of
+from livememfs.memories.parameters import Parameter
+from livememfs.records import keys
 from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.text import frontmatter
+from livememfs.text.size import Budget, first_lines, lines_of
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
 from livememfs.tree.plain import PlainDirectory
 

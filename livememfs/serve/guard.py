@@ -30,8 +30,8 @@ from livememfs.records.token import MAX_SECRET, hash_of
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from livememfs.pipelines.tokens import Tokens
     from livememfs.serve.connections import Connection
+    from livememfs.spaces.tokens import Tokens
 
 log = structlog.get_logger("livememfs.serve")
 

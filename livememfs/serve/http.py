@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
 
-    from livememfs.pipelines.tokens import Tokens
     from livememfs.serve.mcp import McpServer
+    from livememfs.spaces.tokens import Tokens
 
 log = structlog.get_logger("livememfs.serve")
 

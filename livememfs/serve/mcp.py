@@ -26,20 +26,20 @@ from pydantic import ValidationError
 
 from livememfs import __version__
 from livememfs.errors import LiveMemError, NotFound, TimedOut
-from livememfs.pipelines import spaces
-from livememfs.pipelines.parameters import SHOWN
+from livememfs.memories.parameters import SHOWN
 from livememfs.records import agentnames, keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
-from livememfs.records.own import HEAD, RECORDED, fenced
 from livememfs.serve import bank_tools, described
 from livememfs.serve.news import SECONDS, News, Still, named
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import Call, Tool, chosen
 from livememfs.serve.tools import TOOLS
+from livememfs.spaces import making as spaces
+from livememfs.text.own import HEAD, RECORDED, fenced
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
-    from livememfs.pipelines.tokens import Tokens
+    from livememfs.spaces.tokens import Tokens
     from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.serve")

@@ -12,15 +12,15 @@ from typing import Any
 
 from livememfs.concurrency import A_NAME, aside
 from livememfs.errors import BadRequest, NotText
-from livememfs.pipelines import spaces
-from livememfs.pipelines.notes import write_note
-from livememfs.pipelines.parameters import QUESTION, Parameter
+from livememfs.memories.notes import write_note
+from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.records import keys
 from livememfs.records.note import CATEGORIES, Note
-from livememfs.records.size import Budget
-from livememfs.records.times import iso, parse_iso
 from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo, StoredObject
+from livememfs.text.size import Budget
+from livememfs.text.times import iso, parse_iso
 
 MOST_NOTES = 500
 MOST_WORDS = 64

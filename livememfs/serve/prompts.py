@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from livememfs.concurrency import in_thread
-from livememfs.pipelines.parameters import QUESTION, Parameter
+from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.serve import recall_tools
 from livememfs.serve.toolbox import Answered, Call, JsonKind, Tool
 
@@ -23,7 +23,7 @@ _TEXT: Mapping[str, JsonKind] = {"text": "string"}
 
 async def recall(call: Call, question: str, space_id: str = "") -> Answered:
     """What is known that fits a question, and the question."""
-    from livememfs.recall.page import page  # with the index, which needs numpy
+    from livememfs.recall.search.page import page  # with the index, which needs numpy
 
     answer = await recall_tools.ask(call, question, space_id)
     paths = [hit.record.key for hit in answer.found.hits]

@@ -15,17 +15,18 @@ from typing import Any
 
 from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, NotFound, NotText, ObjectMissing
-from livememfs.pipelines import spaces, tools
-from livememfs.pipelines.parameters import QUESTION, Parameter
-from livememfs.pipelines.tools import Desk
-from livememfs.recall.query import parse
+from livememfs.memories import tools
+from livememfs.memories.parameters import QUESTION, Parameter
+from livememfs.memories.tools import Desk
+from livememfs.recall.search.query import parse
 from livememfs.recall.service import Answer, Recall
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
-from livememfs.records.size import Budget
-from livememfs.records.times import iso
 from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, Work
+from livememfs.spaces import making as spaces
+from livememfs.text.size import Budget
+from livememfs.text.times import iso
 
 MOST_FOUND = 50
 MOST_IDS = 50
@@ -47,7 +48,7 @@ async def search_memory(
     limit: int = 10,
 ) -> Answered:
     """Search everything that is kept, by words and by meaning."""
-    from livememfs.recall.page import snippet  # with the index, which needs numpy
+    from livememfs.recall.search.page import snippet  # with the index, which needs numpy
 
     narrowed = {"type": [type] if type else [], "concept": concepts, "file": files}
     answer = await ask(call, query, project, narrowed, limit)

@@ -14,18 +14,18 @@ from typing import Any
 
 from livememfs.concurrency import in_thread
 from livememfs.errors import BadRequest, TooLarge
-from livememfs.pipelines import spaces
-from livememfs.pipelines.archive import unpackable
-from livememfs.pipelines.objects import content
-from livememfs.pipelines.options import CONTROLS
-from livememfs.pipelines.parameters import Parameter
-from livememfs.records.size import Budget
+from livememfs.memories.parameters import Parameter
 from livememfs.records.space import Meta
-from livememfs.records.times import iso
+from livememfs.runs.options import CONTROLS
 from livememfs.serve import note_tools
 from livememfs.serve.bank_tools import fitting
 from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.spaces import making as spaces
+from livememfs.spaces.archive import unpackable
+from livememfs.spaces.objects import content
 from livememfs.store.base import ObjectInfo
+from livememfs.text.size import Budget
+from livememfs.text.times import iso
 
 LARGEST_ARCHIVE = 2 << 20
 """Bytes that are sent in one answer; larger ones are for the command line."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from livememfs.errors import BadRequest, InvalidName, LiveMemError
-from livememfs.pipelines.parameters import Parameter, checked, schema
+from livememfs.memories.parameters import Parameter, checked, schema
 from livememfs.records.access import EVERYTHING, Access, Permission
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
-    from livememfs.pipelines.tokens import Tokens
+    from livememfs.spaces.tokens import Tokens
     from livememfs.tree.context import Context
     from livememfs.tree.root import Root
 

@@ -17,7 +17,6 @@ from typing import TypeVar
 import trio
 
 from livememfs.errors import ObjectMissing
-from livememfs.records.mediatypes import content_type
 from livememfs.store.base import (
     MAX_PAGE,
     Condition,
@@ -47,6 +46,7 @@ from livememfs.store.s3_replies import (
     stored,
     translate,
 )
+from livememfs.text.mediatypes import content_type
 
 __all__ = ["S3Options", "S3Store"]
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
-    from livememfs.pipelines.capture import Capture
-    from livememfs.pipelines.expiry import Expiry
-    from livememfs.pipelines.observe import Observer
-    from livememfs.pipelines.queue import Consolidations
-    from livememfs.recall.context import ContextPages
-    from livememfs.recall.prehook import Prehook
+    from livememfs.memories.expiry import Expiry
+    from livememfs.observing.capture import Capture
+    from livememfs.observing.observer import Observer
     from livememfs.recall.service import Recall
+    from livememfs.recall.turn.context import ContextPages
+    from livememfs.recall.turn.prehook import Prehook
+    from livememfs.runs.queue import Consolidations
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.objectfile import ObjectFile
     from livememfs.tree.rejected import RejectedReplies

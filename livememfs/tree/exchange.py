@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.concurrency import aside
-from livememfs.records import privacy
 from livememfs.records.turn import Turn
+from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
 from livememfs.tree.writer import is_asked_by_us, session_of

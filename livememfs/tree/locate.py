@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from livememfs.tree.live import Live
 from livememfs.tree.node import Directory, Node
+from livememfs.tree.space.live import Live
 
 if TYPE_CHECKING:
     from livememfs.tree.root import Root

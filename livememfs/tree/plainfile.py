@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from livememfs import errors
-from livememfs.records.foreign import Unreadable, read_object
 from livememfs.records.metadata import META_XATTRS
+from livememfs.text.foreign import Unreadable, read_object
 from livememfs.tree.node import AttrChange, Attrs, Caller, Symlink
 from livememfs.tree.objectfile import ObjectFile, pending_attrs
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from livememfs import errors
-from livememfs.records.privacy import redact
-from livememfs.records.times import iso
+from livememfs.text.privacy.redaction import redact
+from livememfs.text.times import iso
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
 

@@ -18,14 +18,12 @@ import trio
 
 from livememfs import errors
 from livememfs.concurrency import for_each
-from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.names import check_space_name
+from livememfs.spaces import making as spaces
 from livememfs.tree import registry
-from livememfs.tree.bank import ReadOnlyDirectory
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.context import STATE
-from livememfs.tree.control import JournalWait
 from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
@@ -34,9 +32,11 @@ from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedDirectory
 from livememfs.tree.sandbox import Places
-from livememfs.tree.search import NAME as SEARCH
-from livememfs.tree.search import SearchDirectory
-from livememfs.tree.space import Space
+from livememfs.tree.space.bank import ReadOnlyDirectory
+from livememfs.tree.space.control import JournalWait
+from livememfs.tree.space.root import Space
+from livememfs.tree.space.search import NAME as SEARCH
+from livememfs.tree.space.search import SearchDirectory
 from livememfs.tree.veil import veiled
 
 if TYPE_CHECKING:

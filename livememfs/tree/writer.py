@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from livememfs.records import agentnames
-from livememfs.records.own import ASKING
+from livememfs.text.own import ASKING
 
 _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno", "python", "python3", "sh", "bash"})
 _VARIABLE = "LIVEMEMFS_AGENT"

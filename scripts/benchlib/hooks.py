@@ -32,7 +32,7 @@ OUTPUT, LONG_OUTPUT = 4_000, 1 << 20
 OBSERVED, FILES = 10_000, 2_000
 """Observations, and how many files they are about."""
 ROOT = Path(__file__).resolve().parents[2]
-COSTS = "tests/pipelines/test_observe.py::test_a_hundred_and_twenty_events_cost_at_most_fifteen_calls"
+COSTS = "tests/observing/test_observe.py::test_a_hundred_and_twenty_events_cost_at_most_fifteen_calls"
 SHARES = (0.5, 0.95, 0.99)
 HEADINGS = ("hook", "p50 ms", "p95 ms", "p99 ms", "p95 at most", "answered", "")
 TIME = """

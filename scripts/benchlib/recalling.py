@@ -26,7 +26,7 @@ from benchlib.servers import TIED
 from livememfs.app.parts import index_folder
 from livememfs.config import Settings
 from livememfs.recall.embed.builtin import Builtin
-from livememfs.recall.reader import records_in
+from livememfs.recall.index.reader import records_in
 from livememfs.records import keys
 from livememfs.records.memory import TYPES, Memory, canonical_name
 from livememfs.records.space import Meta

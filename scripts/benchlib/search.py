@@ -24,15 +24,15 @@ from typing import TypeVar
 import numpy as np
 import trio
 
-from livememfs.cli.daemon import GC_THRESHOLD
+from livememfs.cli.mounting.daemon import GC_THRESHOLD
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.weights import Weights
-from livememfs.recall.engine import Engine, Read
-from livememfs.recall.exchanged import Asked, Restriction
-from livememfs.recall.index import Index
-from livememfs.recall.query import parse
-from livememfs.recall.reader import records_in
-from livememfs.recall.search import CANDIDATES, search
+from livememfs.recall.index.engine import Engine, Read
+from livememfs.recall.index.exchanged import Asked, Restriction
+from livememfs.recall.index.local import Index
+from livememfs.recall.index.reader import records_in
+from livememfs.recall.search.query import parse
+from livememfs.recall.search.ranking import CANDIDATES, search
 
 T = TypeVar("T")
 

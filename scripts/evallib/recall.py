@@ -30,10 +30,10 @@ from livememfs import log
 from livememfs.app import App, open_app
 from livememfs.app.parts import drop_engine
 from livememfs.config import Settings
-from livememfs.pipelines.spaces import create
-from livememfs.recall.search import Ranking
+from livememfs.recall.search.ranking import Ranking
 from livememfs.records import keys
 from livememfs.records.note import Note, canonical_name, uid8
+from livememfs.spaces.making import create
 
 INDEXED_WITHIN = 1_800.0
 OFF: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from livememfs.records.own import END, HEAD
+from livememfs.text.own import END, HEAD
 from trylib.endpoint import SUMMARY, Asked, Endpoint, Turn
 from trylib.memory import SPACE, Memory
 from trylib.programs import Program, Ran

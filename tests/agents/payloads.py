@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from livememfs.pipelines.capture import NOT_OBSERVED, SUBAGENT, Said
+from livememfs.observing.capture import NOT_OBSERVED, SUBAGENT, Said
 
 Sample = tuple[str, dict[str, Any], Said]
 """The name of a file of `.hooks`, what is written into it, and what it tells."""

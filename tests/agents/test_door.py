@@ -16,8 +16,8 @@ from livememfs.agents import door
 from livememfs.agents.door import Door, Projects, Surroundings
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError
-from livememfs.pipelines import spaces
 from livememfs.records.access import EVERYTHING, Access
+from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
 from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock

@@ -20,10 +20,10 @@ from livememfs.agents.hooks import AGENTS, CONTRACTS, PATIENCE, Hooks
 from livememfs.cache.database import Database
 from livememfs.cache.inbox import Inbox
 from livememfs.errors import HookRefused, LiveMemError, NoSpace
-from livememfs.pipelines.capture import EMPTY, SUBAGENT, Capture
-from livememfs.records.own import END, HEAD
+from livememfs.observing.capture import EMPTY, SUBAGENT, Capture
 from livememfs.records.turn import Turn
 from livememfs.testing.clock import ManualClock
+from livememfs.text.own import END, HEAD
 
 FAMILY_NAMES = ("", "claude.", "codex.", "qwen.", "opencode.")
 ROLLOUT = (Path(__file__).parent / "golden" / "codex-rollout.jsonl").read_bytes().splitlines(keepends=True)

@@ -12,10 +12,10 @@ import trio
 from livememfs.agents.hooks import Hooks
 from livememfs.cache.database import Database
 from livememfs.cache.inbox import Inbox
-from livememfs.pipelines.capture import Capture, CaptureSettings
-from livememfs.records.own import HEAD, RECORDED, fenced
+from livememfs.observing.capture import Capture, CaptureSettings
 from livememfs.serve.tools import TOOLS
 from livememfs.testing.clock import ManualClock
+from livememfs.text.own import HEAD, RECORDED, fenced
 
 MOUNT, OWN = "/home/me/memory", "a word of ours"
 MARKED = [{"type": "text", "text": fenced(f"- {OWN}")}]

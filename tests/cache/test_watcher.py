@@ -22,11 +22,11 @@ from livememfs.cache.watcher import (
     Watcher,
 )
 from livememfs.records import keys
-from livememfs.records.foreign import RECORD_BYTES, Unreadable
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.text.foreign import RECORD_BYTES, Unreadable
 
 INTERVAL = 2.0
 SOON = INTERVAL + 1.0

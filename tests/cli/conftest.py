@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from commandline import Cli, Ended
 
-from livememfs.cli import mounts
 from livememfs.cli.main import main
+from livememfs.cli.mounting import mounts
 
 FOREIGN = ("S3_", "AWS_", "LLMAAS_", "OPENAI_", "CONSOLIDATION_", "LIVEMEMFS_", "XDG_")
 

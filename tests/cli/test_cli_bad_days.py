@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli.starting import places
+from livememfs.cli.mounting.starting import places
 from livememfs.config import Settings
 from livememfs.errors import MountError
 from livememfs.fuse.mountpoint import check_mountpoint, check_places

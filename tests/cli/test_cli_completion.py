@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli import completion, mounts
-from livememfs.cli.mounts import Record
+from livememfs.cli import completion
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mounts import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,9 +15,9 @@ from commandline import Cli, Ended
 from livememfs.agents.install import plan
 from livememfs.agents.install.table import AGENTS
 from livememfs.agents.install.tools import Tool, Wanted
-from livememfs.cli import mounts
 from livememfs.cli.checks import Check, around, machine, next_step
-from livememfs.cli.mounts import Record
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mounts import Record
 from livememfs.testing.llm import Scripted, ScriptedLLM
 from livememfs.tree.exchange import PROBE
 

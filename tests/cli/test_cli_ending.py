@@ -15,7 +15,7 @@ import pytest
 PROGRAM = """
 import sys, trio
 from livememfs import log
-from livememfs.cli.ending import asked_to_end
+from livememfs.cli.mounting.ending import asked_to_end
 
 def say(word):
     print(word, flush=True)

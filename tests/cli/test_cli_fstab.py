@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli import fstab
-from livememfs.cli.helper import FLAGS, VALUES, Call, main
 from livememfs.cli.main import app
+from livememfs.cli.mounting import fstab
+from livememfs.cli.mounting.helper import FLAGS, VALUES, Call, main
 from livememfs.errors import UsageError
 
 STORES = {

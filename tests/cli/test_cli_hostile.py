@@ -89,7 +89,7 @@ def test_an_error_that_names_something_steers_nothing(cli: Cli, hostile: str) ->
 
 
 def test_what_is_exported_says_what_it_leaves_out(cli: Cli, project: str, tmp_path: Path) -> None:
-    """A folder has no such names; `pipelines` has the test with a bucket."""
+    """A folder has no such names; tests/spaces has the test with a bucket."""
     done = cli("space", "export", project, str(tmp_path / "a.tar.gz"))
 
     assert done.err == ""

@@ -12,9 +12,9 @@ import pytest
 from commandline import Cli
 
 from livememfs.agents.install import record
-from livememfs.cli import mounts
 from livememfs.cli.main import main
-from livememfs.cli.mounts import Record
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mounts import Record
 
 Mounted = Callable[..., Path]
 TOOLS = ("claude-code", "cursor", "codex")

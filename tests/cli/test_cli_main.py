@@ -111,7 +111,7 @@ def test_an_interrupt_exits_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> No
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("livememfs.cli.status.look", interrupt)
+    monkeypatch.setattr("livememfs.cli.mounting.status.look", interrupt)
 
     assert cli("status").code == 130
 

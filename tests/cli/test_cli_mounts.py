@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli import mounts, umount
-from livememfs.cli.mounts import Record
+from livememfs.cli.mounting import mounts, umount
+from livememfs.cli.mounting.mounts import Record
 
 MOUNTINFO = r"""22 1 0:20 / /proc rw,nosuid - proc proc rw
 90 22 0:51 / {} rw,nosuid,nodev shared:1 - fuse.livememfs livememfs rw,user_id=0,group_id=0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commandline import Cli
 
-from livememfs.records.own import HEAD
+from livememfs.text.own import HEAD
 
 DATABASE = "We chose PostgreSQL as the database of the orders service"
 

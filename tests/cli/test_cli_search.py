@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from livememfs.cli.main import main
-from livememfs.records.own import HEAD
+from livememfs.text.own import HEAD
 
 
 def livememfs(home: Path, *arguments: str, status: int = 0, said: str = "", **environ: str) -> str:

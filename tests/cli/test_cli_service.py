@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commandline import Cli
 
-from livememfs.cli import unit
+from livememfs.cli.mounting import unit
 
 NASTY = 'me & mine, 100% of $HOME\'s "best" \\n été'
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from livememfs.cli import mount
-from livememfs.cli.starting import Readiness
+from livememfs.cli.mounting import mount
+from livememfs.cli.mounting.starting import Readiness
 from livememfs.errors import BucketMissing, MountError, SettingsError, UsageError
 
 Pipe = tuple[int, int]

@@ -42,7 +42,8 @@ GONE = frozenset({errno.ENOTCONN, errno.ECONNABORTED, errno.EIO, errno.ESTALE, e
 def serve(mountpoint: Path) -> None:
     """Fork one daemon for each line, tell its pid when it serves, and wait for its end before the next."""
     from livememfs import config, log
-    from livememfs.cli import common, daemon, starting
+    from livememfs.cli import common
+    from livememfs.cli.mounting import daemon, starting
     from livememfs.store import s3  # noqa: F401  # what takes long is imported before the fork
 
     settings = config.Settings.load(config.environment())

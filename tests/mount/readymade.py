@@ -26,11 +26,11 @@ from typing import Any
 
 IMPORTED = (
     "livememfs.app.serving",
-    "livememfs.cli.daemon",
+    "livememfs.cli.mounting.daemon",
     "livememfs.cli.main",
-    "livememfs.cli.mount",
+    "livememfs.cli.mounting.mount",
     "livememfs.llm.client",
-    "livememfs.recall.index",
+    "livememfs.recall.index.local",
     "livememfs.serve.http",
     "livememfs.store.s3",
 )

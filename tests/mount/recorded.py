@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from livememfs.pipelines.capture import NOISY, NOT_OBSERVED, NOTIFICATION, ONLY_OURS, SUBAGENT
+from livememfs.observing.capture import NOISY, NOT_OBSERVED, NOTIFICATION, ONLY_OURS, SUBAGENT
 
 SESSION = "0b6f5a52-7c1e-4f0e-9a55-3f7f6f1f2d11"
 PROJECT = "/home/anna/shop"

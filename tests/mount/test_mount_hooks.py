@@ -18,7 +18,7 @@ from recorded import FAILED, KEPT, PRIVATE, PUBLIC, REPEATED, SESSION, Call, fat
 
 from livememfs.agents.hooks import CONTRACTS
 from livememfs.agents.install.command import Hook, memory_off
-from livememfs.pipelines.observe import NOTHING_NEW
+from livememfs.observing.observer import NOTHING_NEW
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.observer import LOOKED
 

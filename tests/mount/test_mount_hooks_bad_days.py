@@ -16,10 +16,10 @@ from test_mount_outage import AT_ONCE, Proxy, behind, proxy, timed
 from test_mount_watch import until
 
 from livememfs.agents.hooks import CONTRACTS, PATIENCE
-from livememfs.recall import pending
+from livememfs.recall.turn import pending
 from livememfs.records.observation import Observation
-from livememfs.records.own import HEAD
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
+from livememfs.text.own import HEAD
 from livememfs.tree.exchange import MAX_EVENT
 
 __all__ = ["llm", "observed", "proxy"]  # fixtures

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from machine import Mount, StartMount, clean_environment, sh
 
-from livememfs.records.own import HEAD
+from livememfs.text.own import HEAD
 from livememfs.tree.exchange import USAGE
 
 TOLD_WITHIN = 20.0

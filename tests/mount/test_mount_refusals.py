@@ -12,7 +12,7 @@ import pytest
 from cloud import Bucket, Cloud
 from machine import Mount, sh
 
-from livememfs.tree.space import RESERVED
+from livememfs.tree.space.root import RESERVED
 
 PYTHON = f"{sys.executable} -c"
 

@@ -37,7 +37,7 @@ EVENTS, AFTER = 4, 5
 SCHEDULED, OBSERVED = "scheduled", "observed"
 WITHIN = 20.0
 SHORT_LEASE = """
-import livememfs.pipelines.lease as lease
+import livememfs.spaces.lease as lease
 lease.SECONDS, lease.RENEWED_EVERY, lease.GIVEN_UP_AFTER = 3.0, 0.75, 2.0
 """
 """Read by each interpreter at its start: the dead are taken over after three seconds instead of sixty."""

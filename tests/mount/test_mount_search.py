@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machine import Mount, StartMount, sh
 
-from livememfs.records.own import HEAD
+from livememfs.text.own import HEAD
 
 MEANT_WITHIN = 20.0
 NOTES = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from machine import Mount, StartMount, sh
 
-from livememfs.records.own import HEAD
+from livememfs.text.own import HEAD
 
 KILLS = 4
 NOTES = 600

@@ -11,9 +11,9 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.index import Index
+from livememfs.recall.index.local import Index
 from livememfs.recall.service import Answer, Patience, Recall
-from livememfs.records import frontmatter, keys
+from livememfs.records import keys
 from livememfs.records.memory import canonical_name as canonical_name_of
 from livememfs.records.memory import complete
 from livememfs.records.note import Note, canonical_name, uid8
@@ -21,6 +21,7 @@ from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import FaultyStore
+from livememfs.text import frontmatter
 
 SPACE = "alpha"
 DONE_WITHIN = 20.0

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from livememfs.recall.query import Query, parse
-from livememfs.recall.words import content_words
+from livememfs.recall.index.words import content_words
+from livememfs.recall.search.query import Query, parse
 from livememfs.records.names import check_space_name
 from livememfs.records.note import CATEGORIES
-from livememfs.records.times import iso, parse_iso
+from livememfs.text.times import iso, parse_iso
 
 CORPUS = Path(__file__).parent / "corpus"
 NOW = datetime(2026, 4, 1, tzinfo=UTC)

@@ -13,12 +13,12 @@ import pytest
 import trio
 
 from livememfs.recall.embed.builtin import Builtin
-from livememfs.recall.feeder import vectors_of
-from livememfs.recall.index import Index
-from livememfs.recall.prior import TEXTS
-from livememfs.recall.query import parse
-from livememfs.recall.reader import records_in
-from livememfs.recall.search import search
+from livememfs.recall.index.feeder import vectors_of
+from livememfs.recall.index.local import Index
+from livememfs.recall.index.prior import TEXTS
+from livememfs.recall.index.reader import records_in
+from livememfs.recall.search.query import parse
+from livememfs.recall.search.ranking import search
 from livememfs.records import keys
 from livememfs.records.note import Note, canonical_name, uid8
 

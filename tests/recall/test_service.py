@@ -17,11 +17,11 @@ from recall_world import DONE_WITHIN, SPACE, Bucket
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
-from livememfs.pipelines import spaces
-from livememfs.recall import feeder
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.index import Index
+from livememfs.recall.index import feeder
+from livememfs.recall.index.local import Index
 from livememfs.recall.service import QUIET, QUIET_MOST, Patience, Recall
+from livememfs.spaces import making as spaces
 from livememfs.testing.embed import FakeEmbedder
 
 

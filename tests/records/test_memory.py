@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText, TooLarge
-from livememfs.records import frontmatter, keys
+from livememfs.records import keys
 from livememfs.records.memory import (
     CATEGORIES,
     FRESH,
@@ -23,6 +23,7 @@ from livememfs.records.memory import (
     complete,
     expiry,
 )
+from livememfs.text import frontmatter
 
 NOW = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
 

@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
-from livememfs.records import frontmatter, keys
+from livememfs.records import keys
 from livememfs.records.observation import ICONS, TYPES, Observation, observation_id, read_list_of, type_of
-from livememfs.records.size import tokens
+from livememfs.text import frontmatter
+from livememfs.text.size import tokens
 
 AT = datetime(2026, 2, 20, 14, 30, 5, tzinfo=UTC)
 NAME = "20260220T143005_bugfix_0a1b2c3d.md"

@@ -12,7 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
-from livememfs.records import frontmatter
 from livememfs.records.event import Event
 from livememfs.records.session import (
     LAST_KEPT,
@@ -23,6 +22,7 @@ from livememfs.records.session import (
     last_prompts,
     with_prompts,
 )
+from livememfs.text import frontmatter
 
 AT = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
 NOW = AT + timedelta(days=3)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
-from livememfs.records.foreign import LARGEST
 from livememfs.records.space import Meta, Synthesis, iso, parse_iso, parse_synthesis, render_synthesis
+from livememfs.text.foreign import LARGEST
 
 KNOWN = (
     "space_id",

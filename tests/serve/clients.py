@@ -11,7 +11,7 @@ import mcp
 from mcp.types import CallToolResult
 
 from livememfs.app import App
-from livememfs.records.own import HEAD, RECORDED
+from livememfs.text.own import HEAD, RECORDED
 
 SPACE = "alpha"
 REVISIONS = ("legacy", "2026-07-28")

@@ -12,11 +12,11 @@ from clients import REVISIONS, SPACE, Client, OpenClient
 
 from livememfs.app import App, open_app
 from livememfs.config import Settings
-from livememfs.pipelines import spaces
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.serve.mcp import McpServer
 from livememfs.serve.toolbox import chosen
 from livememfs.serve.tools import TOOLS
+from livememfs.spaces import making as spaces
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from clients import SPACE, OpenClient
 from livememfs.app import App
 from livememfs.records import keys
 from livememfs.records.observation import Observation
-from livememfs.records.size import tokens
 from livememfs.serve.toolbox import MOST_TOKENS
 from livememfs.testing.clock import START
+from livememfs.text.size import tokens
 
 FRAME = 1.15
 """What JSON adds to texts of some length."""

@@ -9,10 +9,10 @@ from clients import SPACE, OpenClient, content_of
 
 from livememfs.app import App
 from livememfs.errors import BadRequest, ReadOnly, Unreachable
-from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.serve.folder import LARGEST, MOST_ENTRIES, Folder
+from livememfs.spaces import making as spaces
 from livememfs.tree.node import NOBODY
 from livememfs.tree.plain import PlainDirectory
 

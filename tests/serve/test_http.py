@@ -23,9 +23,9 @@ from mcp.shared.exceptions import MCPError
 from livememfs.app import App
 from livememfs.app.serving import http_server
 from livememfs.errors import UsageError
-from livememfs.pipelines import spaces
-from livememfs.records.own import HEAD
 from livememfs.serve.http import Address, HttpServer
+from livememfs.spaces import making as spaces
+from livememfs.text.own import HEAD
 
 # Under trio, the SDK's client leaves generators of its HTTP library to the garbage collector.
 # Sessions of the older revisions subscribe in a way that the newest has no more.

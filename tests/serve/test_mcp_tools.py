@@ -20,7 +20,6 @@ from livememfs.app import App
 from livememfs.cache.changes import Change
 from livememfs.config import Settings
 from livememfs.errors import BadRequest
-from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.records.observation import Observation
@@ -32,6 +31,7 @@ from livememfs.serve.news import QUEUED, uri_of
 from livememfs.serve.note_tools import READ_AT_ONCE
 from livememfs.serve.toolbox import Call, Tool
 from livememfs.serve.tools import TOOLS
+from livememfs.spaces import making as spaces
 from livememfs.testing.clock import START
 
 CHARACTERS_A_TOKEN = 4.0

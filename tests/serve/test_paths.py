@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from livememfs.app import App, open_app
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
-from livememfs.pipelines import backups, spaces
-from livememfs.pipelines.notes import write_note
+from livememfs.memories.notes import write_note
 from livememfs.records.access import PERMISSIONS, Access
 from livememfs.serve.toolbox import Call, Tool
 from livememfs.serve.tools import TOOLS
+from livememfs.spaces import backups
+from livememfs.spaces import making as spaces
 
 CANARY = "canary-7f3a"
 """Stands in everything that is outside."""

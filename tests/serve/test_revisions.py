@@ -23,10 +23,8 @@ from test_http import ACCEPT, HELLO, PATIENCE, Site, ask
 
 from livememfs.app import App
 from livememfs.app.serving import http_server, mcp_server
-from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import Access
-from livememfs.records.own import END, HEAD
 from livememfs.serve import local, sessions
 from livememfs.serve.described import tool as described
 from livememfs.serve.http import Address
@@ -34,6 +32,8 @@ from livememfs.serve.news import uri_of
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import chosen
 from livememfs.serve.tools import TOOLS
+from livememfs.spaces import making as spaces
+from livememfs.text.own import END, HEAD
 
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator '(httpx2|httpcore2|mcp):ResourceWarning")
 

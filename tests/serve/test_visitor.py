@@ -15,11 +15,12 @@ from clients import SPACE, content_of
 
 from livememfs.app import App
 from livememfs.app.visitor import meeting
-from livememfs.cli.daemon import _speak
+from livememfs.cli.mounting.daemon import _speak
 from livememfs.errors import MountError
-from livememfs.pipelines import gate, spaces
 from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.serve import sock
+from livememfs.spaces import gate
+from livememfs.spaces import making as spaces
 
 READ, WRITE, ADMIN = ["read"], ["read", "write"], ["read", "write", "admin"]
 

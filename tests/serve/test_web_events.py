@@ -15,9 +15,9 @@ from web_site import ALPHA, BETA, NOTE, OF_ALPHA, Browser, Doors, note
 from livememfs.cache.names import Nobody
 from livememfs.cache.replica import Replica
 from livememfs.errors import Unreachable
-from livememfs.pipelines.queue import Consolidations
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
+from livememfs.runs.queue import Consolidations
 from livememfs.serve.web import Site
 from livememfs.serve.web import stream as streams
 from livememfs.serve.web.events import KEPT, Events

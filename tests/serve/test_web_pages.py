@@ -13,13 +13,13 @@ from web_site import ALPHA, BETA, MEMORY, MOMENT, NOTE, OF_ALPHA, READER, SECRET
 
 from livememfs import errors
 from livememfs.app import App
-from livememfs.pipelines import held
 from livememfs.records import keys
 from livememfs.records.access import NOTHING
 from livememfs.records.ledger import Entry, Write
-from livememfs.records.outgoing import Outgoing
+from livememfs.runs import held
 from livememfs.serve.web import Site
 from livememfs.serve.web.headers import CONTENT_SECURITY_POLICY
+from livememfs.text.outgoing import Outgoing
 
 PAGES = {
     "/": "the first",

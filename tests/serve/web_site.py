@@ -16,12 +16,12 @@ from starlette.applications import Starlette
 
 from livememfs.app import App, open_app
 from livememfs.config import Settings
-from livememfs.pipelines import spaces
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.records.observation import Observation
 from livememfs.records.session import Session, Summary
 from livememfs.serve.web import Site, routes_of
+from livememfs.spaces import making as spaces
 
 ALPHA, BETA = "alpha", "beta"
 SECRET = "lm_" + "s" * 43

@@ -8,8 +8,8 @@ from typing import Any
 
 from hosts import SPACE, World
 
-from livememfs.pipelines.capture import Capture, CaptureSettings
-from livememfs.recall.context import ContextPages
+from livememfs.observing.capture import Capture, CaptureSettings
+from livememfs.recall.turn.context import ContextPages
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.observation import Observation

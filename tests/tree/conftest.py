@@ -9,7 +9,7 @@ import pytest
 import trio
 from hosts import SPACE, Host, World
 
-from livememfs.pipelines import spaces
+from livememfs.spaces import making as spaces
 
 
 @asynccontextmanager

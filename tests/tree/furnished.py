@@ -11,17 +11,17 @@ import trio
 
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
-from livememfs.pipelines import backups
-from livememfs.pipelines.capture import Capture
-from livememfs.pipelines.observe import Observer
-from livememfs.pipelines.options import RunOptions
-from livememfs.pipelines.queue import Consolidations
-from livememfs.recall.context import ContextPages
-from livememfs.recall.index import Index
+from livememfs.observing.capture import Capture
+from livememfs.observing.observer import Observer
+from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
+from livememfs.recall.turn.context import ContextPages
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.records.observation import Observation
+from livememfs.runs.options import RunOptions
+from livememfs.runs.queue import Consolidations
+from livememfs.spaces import backups
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.embed import PATIENT

@@ -13,8 +13,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
-from livememfs.pipelines.expiry import Expiry
-from livememfs.pipelines.queue import Consolidations
+from livememfs.memories.expiry import Expiry
+from livememfs.runs.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy

@@ -11,7 +11,7 @@ from furnished import CHOSEN_MODE, SPACE, ask, furnish, tree, walk
 
 from livememfs.tree.node import Attrs
 from livememfs.tree.registry import ANY, REGISTRY, find
-from livememfs.tree.space import RESERVED
+from livememfs.tree.space.root import RESERVED
 
 TREE = docs_tables.TREE.read_text()
 Shown = dict[str, Attrs]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from livememfs import errors
-from livememfs.pipelines import backups
+from livememfs.spaces import backups
 from livememfs.tree.locate import places
 from livememfs.tree.node import NOBODY, AttrChange, OpenMode
 

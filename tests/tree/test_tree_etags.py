@@ -14,7 +14,7 @@ import trio
 from hosts import EDIT, LISTED_ANEW, SPACE, WRITE, Host, World
 from trio.abc import Clock
 
-from livememfs.pipelines import spaces
+from livememfs.spaces import making as spaces
 from livememfs.store.base import Condition, ObjectInfo, StoredObject
 from livememfs.store.memory import MemoryStore
 from livememfs.tree.node import NOBODY, AttrChange, Handle

@@ -18,12 +18,12 @@ from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, read_all
 
 from livememfs import errors
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.index import Index
-from livememfs.recall.prehook import Prehook
+from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.told import Sessions
-from livememfs.records.own import END, HEAD
+from livememfs.recall.turn.prehook import Prehook
+from livememfs.recall.turn.told import Sessions
 from livememfs.testing.embed import PATIENT, FakeEmbedder
+from livememfs.text.own import END, HEAD
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
 from livememfs.tree.node import AttrChange, Caller, File, Handle, OpenMode
 from livememfs.tree.root import Root

@@ -10,14 +10,14 @@ import pytest
 from hosts import Host
 
 from livememfs import errors
-from livememfs.pipelines.history import runs
-from livememfs.pipelines.undo import undo
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
-from livememfs.records.outgoing import Outgoing
+from livememfs.runs.history import runs
+from livememfs.runs.undo.run import undo
 from livememfs.testing.clock import START
-from livememfs.tree.history import WINDOW
+from livememfs.text.outgoing import Outgoing
 from livememfs.tree.node import NOBODY, AttrChange, Directory, OpenMode
+from livememfs.tree.space.history import WINDOW
 
 if TYPE_CHECKING:
     from hosts import World

@@ -11,11 +11,12 @@ import trio
 from hosts import WRITE, Host, World
 
 from livememfs import errors
-from livememfs.pipelines.memories import id_of
-from livememfs.records import frontmatter, keys
+from livememfs.memories.storing import id_of
+from livememfs.records import keys
 from livememfs.records.memory import RELATIONS, Memory
-from livememfs.tree.memoryfile import PREFIX
+from livememfs.text import frontmatter
 from livememfs.tree.node import Symlink
+from livememfs.tree.space.memoryfile import PREFIX
 
 if TYPE_CHECKING:
     from trio.abc import Clock

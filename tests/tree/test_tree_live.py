@@ -11,11 +11,12 @@ import trio
 from hosts import during, full_disk
 
 from livememfs import errors
-from livememfs.records import keys, privacy
+from livememfs.records import keys
 from livememfs.records.metadata import META_NAME
 from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8, uid_ending, uid_of
 from livememfs.testing.clock import START
 from livememfs.testing.store import Fault
+from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ LITTER = (
     *(".DS_Store", f"._{NAME}", ".goutputstream-X", f".~lock.{NAME}#", ".fuse_hidden0001", ".nfs0001", "x.tmp"),
 )
 LARGE = b"a line\n" * (privacy.LARGE // 6)
-REDACTION = "livememfs.records.privacy.redact_file"
+REDACTION = "livememfs.text.privacy.redaction.redact_file"
 EDIT = OpenMode(write=True)
 APPEND = OpenMode(read=False, write=True, append=True)
 WRITE = OpenMode(read=False, write=True)

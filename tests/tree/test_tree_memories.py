@@ -9,10 +9,11 @@ import pytest
 import trio
 
 from livememfs import errors
-from livememfs.pipelines import memories
-from livememfs.records import frontmatter, keys
+from livememfs.memories import storing as memories
+from livememfs.records import keys
 from livememfs.records.memory import MAX_MEMORY_BYTES, Memory
-from livememfs.tree.form import MemoryForm
+from livememfs.text import frontmatter
+from livememfs.tree.space.form import MemoryForm
 
 if TYPE_CHECKING:
     from hosts import Host, World

@@ -13,13 +13,13 @@ import pytest
 import trio
 from hosts import WRITE
 
-from livememfs.pipelines import memories
-from livememfs.recall.index import Index
-from livememfs.recall.prehook import Prehook
+from livememfs.memories import storing as memories
+from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.told import Sessions
-from livememfs.records import privacy
+from livememfs.recall.turn.prehook import Prehook
+from livememfs.recall.turn.told import Sessions
 from livememfs.testing.embed import PATIENT, FakeEmbedder
+from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.root import Root
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from hosts import READ, SPACE, WRITE, Host, World
 
 from livememfs import errors
 from livememfs.llm.client import OpenAIChat
-from livememfs.pipelines.options import ConsolidationSettings
-from livememfs.pipelines.queue import Consolidations
+from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.queue import Consolidations
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 from livememfs.tree import rejected

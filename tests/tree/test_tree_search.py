@@ -10,13 +10,13 @@ import trio
 from hosts import SPACE, Host, World
 
 from livememfs import errors
-from livememfs.pipelines import spaces
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.index import Index
+from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.records.own import HEAD
+from livememfs.spaces import making as spaces
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import Fault
+from livememfs.text.own import HEAD
 from livememfs.tree.node import NOBODY, Directory, Symlink
 from livememfs.tree.root import Root
 

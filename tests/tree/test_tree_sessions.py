@@ -10,7 +10,7 @@ from captured import EVENTS, MINE, PROMPTS, SESSIONS, STOP, Mount
 from hosts import APPEND, EDIT, REPLACE, SPACE, WRITE, Host, World
 
 from livememfs import errors
-from livememfs.pipelines.capture import EMPTY
+from livememfs.observing.capture import EMPTY
 from livememfs.records import keys
 from livememfs.records.event import Event
 from livememfs.records.session import Session

@@ -14,10 +14,10 @@ from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Listing
-from livememfs.pipelines import spaces
 from livememfs.records.metadata import META_OP
+from livememfs.spaces import making as spaces
 from livememfs.tree.node import NOBODY, AttrChange
-from livememfs.tree.space import Space
+from livememfs.tree.space.root import Space
 
 
 def insisting(world: World, name: str) -> Host:

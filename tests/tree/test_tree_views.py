@@ -12,11 +12,11 @@ import trio
 from hosts import Host, World
 
 from livememfs import errors
-from livememfs.pipelines.memories import id_of
-from livememfs.records import frontmatter
-from livememfs.tree import shelf
+from livememfs.memories.storing import id_of
+from livememfs.text import frontmatter
 from livememfs.tree.node import Directory, Symlink
 from livememfs.tree.root import Root
+from livememfs.tree.space import shelf
 
 if TYPE_CHECKING:
     from trio.abc import Clock

@@ -23,8 +23,8 @@ from livememfs.agents.install import plan, record
 from livememfs.agents.install.command import MACHINE, SECONDS, Hook
 from livememfs.agents.install.plan import Standing
 from livememfs.agents.install.tools import Tool
-from livememfs.cli import mounts
 from livememfs.cli.checks import Check
+from livememfs.cli.mounting import mounts
 from livememfs.fuse.mounted import ask
 from livememfs.records import keys
 from livememfs.tree.exchange import PROBE

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import trio
 
-from livememfs.cli import mounts
 from livememfs.cli.checks import Check, agents
+from livememfs.cli.mounting import mounts
 from livememfs.fuse.mounted import ask
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from livememfs import config, private
 from livememfs.cache.replica import DISK_RESERVE
-from livememfs.cli import mounts, output
+from livememfs.cli import output
 from livememfs.cli.checks import Check
-from livememfs.cli.unit import service_environment
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.unit import service_environment
 from livememfs.config import Settings
 from livememfs.errors import NotPrivate
 

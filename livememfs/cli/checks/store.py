@@ -15,7 +15,7 @@ from livememfs.app.parts import open_store
 from livememfs.cache.watcher import CLOCK_SKEW
 from livememfs.cli import output
 from livememfs.cli.checks import Check, attempt
-from livememfs.cli.daemon import check_store
+from livememfs.cli.mounting.daemon import check_store
 from livememfs.clock import Clock, SystemClock
 from livememfs.config import Settings
 from livememfs.errors import BucketMissing, Denied, LiveMemError, NotPrivate, Unreachable

@@ -17,7 +17,7 @@ import trio
 from livememfs.errors import ModelError
 from livememfs.llm.client import OpenAIEmbeddings
 from livememfs.recall.embed.base import EmbedStatistics
-from livememfs.records.privacy import redact
+from livememfs.text.privacy.redaction import redact
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.exchanged import MAX_TERMS, TEXT_WEIGHT, Asked, Restriction
+from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Asked, Restriction
+from livememfs.recall.index.words import LANGUAGES, STOP_WORDS, Language, placed, terms
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.postings import (
     BLOCK,
@@ -27,7 +28,6 @@ from livememfs.recall.postgres.postings import (
     postings,
 )
 from livememfs.recall.postgres.records import clauses, fitting, space_ids
-from livememfs.recall.words import LANGUAGES, STOP_WORDS, Language, placed, terms
 
 FILTERED_FIRST = 2_000
 """Of the best, whether they fit a filter is asked first; only if too few do, which pieces fit at all."""

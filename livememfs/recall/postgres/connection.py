@@ -21,7 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from livememfs.errors import LiveMemError, NoSpace, SettingsError, TimedOut
-from livememfs.recall.exchanged import Damaged
+from livememfs.recall.index.exchanged import Damaged
 
 T = TypeVar("T")
 Db = psycopg.Connection[Any]

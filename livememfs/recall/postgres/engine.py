@@ -15,16 +15,16 @@ import numpy as np
 import structlog
 
 from livememfs.errors import LiveMemError, TimedOut
-from livememfs.recall.engine import IndexStatistics, Read
-from livememfs.recall.exchanged import Asked, Linked, Restriction, Stored
-from livememfs.recall.merits import Foremost, Use, Wanted
-from livememfs.recall.pieces import Text, piece_of, text_of
+from livememfs.recall.index.engine import IndexStatistics, Read
+from livememfs.recall.index.exchanged import Asked, Linked, Restriction, Stored
+from livememfs.recall.index.merits import Foremost, Use, Wanted
+from livememfs.recall.index.pieces import Text, piece_of, text_of
+from livememfs.recall.index.record import Brief, Record
+from livememfs.recall.index.sittings import NEIGHBOURS, Place, Sittings, windows
+from livememfs.recall.index.vectors import Floats
 from livememfs.recall.postgres import asking, meaning, postings, records, schema
 from livememfs.recall.postgres.connection import Connections, Db, Unavailable
 from livememfs.recall.postgres.postings import Document
-from livememfs.recall.record import Brief, Record
-from livememfs.recall.sittings import NEIGHBOURS, Place, Sittings, windows
-from livememfs.recall.vectors import Floats
 
 log = structlog.get_logger("livememfs.recall")
 

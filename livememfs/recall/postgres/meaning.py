@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from psycopg import sql
 
-from livememfs.recall.exchanged import Restriction
+from livememfs.recall.index.exchanged import Restriction
+from livememfs.recall.index.prior import WEIGHT
+from livememfs.recall.index.vectors import Floats
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.records import clauses, clean, columns
-from livememfs.recall.prior import WEIGHT
-from livememfs.recall.vectors import Floats
 
 INDEXED_FROM = 50_000
 """Vectors of a space from which it gets a graph; to scan fewer takes no longer, after a filter as well."""

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.exchanged import TEXT_WEIGHT, Piece
+from livememfs.recall.index.exchanged import TEXT_WEIGHT, Piece
+from livememfs.recall.index.record import digest
+from livememfs.recall.index.words import Language, placed, spelt_out
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.records import columns
-from livememfs.recall.record import digest
-from livememfs.recall.words import Language, placed, spelt_out
 
 BLOCK = 1_024
 """Numbers of pieces that share a row for each of their terms."""

@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from livememfs.recall.engine import Read
-from livememfs.recall.exchanged import Linked, Restriction, Stored
-from livememfs.recall.merits import IDENTITY, ROUNDING, Foremost, Use, Wanted, weigh
-from livememfs.recall.pieces import Text, text_of
+from livememfs.recall.index.engine import Read
+from livememfs.recall.index.exchanged import Linked, Restriction, Stored
+from livememfs.recall.index.merits import IDENTITY, ROUNDING, Foremost, Use, Wanted, weigh
+from livememfs.recall.index.pieces import Text, text_of
+from livememfs.recall.index.record import Brief, Record, digest
+from livememfs.recall.index.sittings import SITTING_SECONDS, Place
 from livememfs.recall.postgres.connection import Db
-from livememfs.recall.record import Brief, Record, digest
-from livememfs.recall.sittings import SITTING_SECONDS, Place
 from livememfs.records.keys import COLLECTIONS, UNTIL
 from livememfs.records.memory import FRESH, HALF_LIFE
 

@@ -19,8 +19,8 @@ from livememfs.serve.web.markdown import MAX_SHOWN, rendered
 from livememfs.serve.web.overview import bank_files
 from livememfs.serve.web.render import page
 from livememfs.serve.web.who import access_of
-from livememfs.tree.history import HistoryDirectory
-from livememfs.tree.space import HISTORY
+from livememfs.tree.space.history import HistoryDirectory
+from livememfs.tree.space.root import HISTORY
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from livememfs.pipelines.history import History
+    from livememfs.runs.history import History
     from livememfs.serve.web.site import Site
-    from livememfs.tree.space import Space
+    from livememfs.tree.space.root import Space
 
 NOW = "now"
 SHOWN_RUNS = 30

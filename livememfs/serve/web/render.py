@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
 from livememfs.records import keys
-from livememfs.records.times import parse_iso
 from livememfs.serve.web.static import address
+from livememfs.text.times import parse_iso
 
 if TYPE_CHECKING:
     from livememfs.records.access import Access

@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse
 
 from livememfs import errors
 from livememfs.concurrency import in_thread
-from livememfs.pipelines import held
-from livememfs.pipelines.options import RunOptions
 from livememfs.records import keys
 from livememfs.records.space import parse_synthesis
+from livememfs.runs import held
+from livememfs.runs.options import RunOptions
 from livememfs.serve.web.bank import history_of
 from livememfs.serve.web.diff import diff_lines
 from livememfs.serve.web.markdown import rendered
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from livememfs.pipelines.history import History
     from livememfs.records.ledger import Entry
+    from livememfs.runs.history import History
     from livememfs.serve.web.site import Site
 
 SHOWN_RUNS = 8

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from livememfs import errors
-from livememfs.pipelines.parameters import QUESTION
-from livememfs.recall.words import content_words
+from livememfs.memories.parameters import QUESTION
+from livememfs.recall.index.words import content_words
 from livememfs.serve.web.overview import rows_of
 from livememfs.serve.web.render import page, place
 from livememfs.serve.web.who import access_of
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from livememfs.recall.query import Query
-    from livememfs.recall.search import Hit
+    from livememfs.recall.search.query import Query
+    from livememfs.recall.search.ranking import Hit
     from livememfs.serve.web.site import Site
 
 LIMIT = 20
@@ -68,7 +68,7 @@ async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str
         raise errors.NotFound(path="search on this mount")
     values: dict[str, Any] = {"hits": [], "remarks": [], "read_as": "", "strategy": "", "candidates": 0}
     if question:
-        from livememfs.recall.page import snippet
+        from livememfs.recall.search.page import snippet
 
         answer = await recall.ask(question, spaces, limit=LIMIT)
         found = answer.found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.concurrency import for_each, in_thread
-from livememfs.recall.timeline import file_of
+from livememfs.recall.turn.timeline import file_of
 from livememfs.records import keys
 from livememfs.records.observation import ICONS, Observation
 from livememfs.records.session import SUMMARY_FIELDS, Session, Summary, prompts_in

@@ -18,7 +18,7 @@ from livememfs import errors
 from livememfs.serve.web.events import Events
 from livememfs.serve.web.render import error_page
 from livememfs.serve.web.who import access_of
-from livememfs.tree.space import Space
+from livememfs.tree.space.root import Space
 
 if TYPE_CHECKING:
     from starlette.requests import Request

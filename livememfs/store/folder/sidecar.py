@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from livememfs.records.foreign import read_object
 from livememfs.store.folder.place import Place
+from livememfs.text.foreign import read_object
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""`livememfs service fstab`: a line for `/etc/fstab`, and the link by which mount(8) finds us.
+
+Owns the form of the line and the link `/sbin/mount.fuse.livememfs`. Refuses to edit `/etc/fstab`, to replace a file
+that is not a link of ours, and secrets in the line. Main thread only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from livememfs import config
+from livememfs.cli import output
+from livememfs.cli.common import Choice, command, quiet_log
+from livememfs.cli.doctor import setting_sources
+from livememfs.cli.mounting.mount import resolve
+from livememfs.config import Settings
+from livememfs.errors import MountError, UsageError
+
+HELPER = "mount.fuse.livememfs"
+SBIN = Path("/sbin")
+IN_LINE = ("S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE")
+
+
+@command
+def fstab(
+    choice: Choice,
+    mountpoint: Annotated[
+        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.", show_default=False)
+    ],
+    allow_other: Annotated[bool, typer.Option("--allow-other", help="Let other users in.")] = False,
+    link: Annotated[bool, typer.Option("--link", help=f"Make {SBIN / HELPER} first, as root.")] = False,
+) -> None:
+    """Print the line for /etc/fstab that mounts on MOUNTPOINT.
+
+    With --link, `mount` is told where livememfs is.
+    """
+    settings = choice.load()
+    quiet_log(settings)
+    if link:
+        _link(SBIN / HELPER, Path(sys.executable).with_name(HELPER))
+    output.say(line_for(choice, settings, resolve(mountpoint), allow_other=allow_other))
+    if not (SBIN / HELPER).exists():
+        output.note(f"mount does not know livememfs yet; as root: livememfs service fstab --link {mountpoint}")
+    sources = setting_sources(choice, settings)
+    stays = [one.variable for one in sources if one.source.startswith("environment") and one.variable not in IN_LINE]
+    if stays:
+        named = ", ".join(stays)
+        output.note(
+            f"mount does not see this shell's {named}; write them to a file that root reads, and add config=FILE"
+        )
+
+
+def line_for(choice: Choice, settings: Settings, place: Path, *, allow_other: bool) -> str:
+    """The line. Raises UsageError for a value with a comma, which would end it."""
+    options = ["nofail"]
+    if settings.s3_bucket_name:
+        source = settings.s3_bucket_name
+        options += ["_netdev", *([f"endpoint_url={settings.s3_endpoint_url}"] if settings.s3_endpoint_url else [])]
+    else:
+        source = str(settings.store_path.absolute())
+    file, is_named = config.file_of(config.environment(), choice.config)
+    options += [f"config={file.absolute()}"] if is_named else []
+    options += ["allow_other"] if allow_other or settings.allow_other else []
+    if any("," in option for option in options):
+        raise UsageError("a comma in the path of the configuration file or in the endpoint ends an option of mount")
+    return " ".join(map(_escaped, (source, str(place), "fuse.livememfs", ",".join(options), "0", "0")))
+
+
+def _escaped(word: str) -> str:
+    """A field of fstab: blanks and the like as octal numbers."""
+    return re.sub(r"[ \t\r\n\\#]", lambda match: f"\\{ord(match[0]):03o}", word)
+
+
+def _link(link: Path, program: Path) -> None:
+    """Have `link` lead to `program`. Raises MountError when it cannot, or when something else is there."""
+    if not program.exists():
+        raise MountError(f"there is no {program}; install livememfs again")
+    try:
+        if link.is_symlink() and link.readlink().name == HELPER:
+            link.unlink()
+        link.symlink_to(program)
+    except FileExistsError:
+        raise MountError(f"{link} is not from livememfs; move it away first") from None
+    except OSError as error:
+        advice = "; run this as root" if os.geteuid() else ""
+        raise MountError(f"{link} cannot be made: {error.strerror}{advice}") from None

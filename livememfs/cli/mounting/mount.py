@@ -1,0 +1,252 @@
+"""`livememfs mount`: in the background, or in the foreground for service managers and containers.
+
+Owns starting the daemon and telling the user how it went. The parent waits on a pipe that only the daemon holds open,
+so it learns of readiness, of a failure in the daemon's own words, and of a death without words alike. Main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from livememfs import config, log, private
+from livememfs.cli import output
+from livememfs.cli.common import AllowHost, Choice, JsonFlag, command, expanded, run
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.notify import ServiceManager
+from livememfs.cli.mounting.starting import Readiness, Served, Table, places
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError, MountError, UsageError
+from livememfs.fuse.mountpoint import check_mountpoint, check_places
+
+GRACE = 30.0
+"""Seconds that the daemon may take to come up beyond the one question it asks the store."""
+LARGEST_LOG = 10_485_760
+
+
+@command
+def mount(
+    choice: Choice,
+    mountpoint: Annotated[
+        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="An empty directory.", show_default=False)
+    ],
+    foreground: Annotated[bool, typer.Option("--foreground", "-f", help="Stay in the foreground.")] = False,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Agent named in notes whose writer cannot be told.", show_default=False),
+    ] = None,
+    allow_other: Annotated[
+        bool | None, typer.Option("--allow-other", help="Let other users in.", show_default=False)
+    ] = None,
+    op_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the local state is kept.", show_default=False)
+    ] = None,
+    cache_size: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Contents kept on the local disk.", show_default=False)
+    ] = None,
+    fsync: Annotated[
+        str | None, typer.Option(metavar="local|remote", help="What fsync waits for.", show_default=False)
+    ] = None,
+    poll_interval: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Between looks for others' changes.", show_default=False)
+    ] = None,
+    drain_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
+    ] = None,
+    web: Annotated[
+        str | None, typer.Option("--web", metavar="ADDRESS", help="Serve the live page and MCP there.")
+    ] = None,
+    allow_host: AllowHost = None,
+    token: Annotated[
+        str | None, typer.Option(metavar="TOKEN", help="Allow what this token does.  [default: everything]")
+    ] = None,
+    as_json: JsonFlag = False,
+    ready_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+    log_file: Annotated[str, typer.Option(hidden=True)] = "",
+    source: Annotated[str, typer.Option(hidden=True)] = "",
+    noexec: Annotated[bool, typer.Option("--noexec", hidden=True)] = False,
+) -> None:
+    """Mount the memory on MOUNTPOINT.
+
+    Runs in the background until `livememfs umount MOUNTPOINT`, and returns when the mount is usable.
+    """
+    more = {
+        "agent": agent,
+        "allow_other": allow_other,
+        "op_timeout": op_timeout,
+        "cache": str(expanded(cache).resolve()) if cache is not None else None,
+        "cache_size": cache_size,
+        "fsync": fsync,
+        "poll_interval": poll_interval,
+        "drain_timeout": drain_timeout,
+        "token": token,
+    }
+    path = resolve(mountpoint)
+    table = Table(source, noexec)
+    served = Served(web, tuple(allow_host or ()))
+    if foreground:
+        _foreground(choice, more, path, served, Readiness(ready_fd), log_file, table)
+    else:
+        _background(choice, more, path, served, as_json, table)
+
+
+def resolve(mountpoint: Path) -> Path:
+    """The absolute path that the kernel will show. A mount is not asked for it: its daemon may be dead, or hang."""
+    path = Path.cwd() / expanded(mountpoint)
+    if path.name not in ("", ".."):
+        path = path.parent.resolve() / path.name
+    return path if str(path) in mounts.kernel_mounts() else path.resolve()
+
+
+# --- in the foreground -------------------------------------------------------------------------------------------
+
+
+def _foreground(
+    choice: Choice,
+    more: dict[str, Any],
+    path: Path,
+    served: Served,
+    readiness: Readiness,
+    log_file: str,
+    table: Table,
+) -> None:
+    from livememfs.cli.mounting import daemon  # whoever only starts one need not load what it is made of
+
+    manager = ServiceManager.of(config.environment())
+    try:
+        settings = choice.load(**more)
+        log.configure(settings.log_level, json=settings.log_json)
+        serving = partial(daemon.run_daemon, manager=manager, table=table)
+        run(serving, settings, path, readiness, log_file, served)
+    except LiveMemError as error:
+        readiness.failed(error)
+        raise
+
+
+# --- in the background -------------------------------------------------------------------------------------------
+
+
+def _background(choice: Choice, more: dict[str, Any], path: Path, served: Served, as_json: bool, table: Table) -> None:
+    settings = choice.load(**more)
+    check_mountpoint(path)
+    check_places(path, places(settings))
+    log_file = _open_log(path)
+    options = choice.arguments(settings)
+    options += ["--agent", settings.agent] if settings.agent else []
+    options += ["--allow-other"] if settings.allow_other else []
+    options += ["--op-timeout", str(settings.op_timeout)]
+    options += ["--source", table.source] if table.source else []
+    options += ["--noexec"] if table.noexec else []
+    options += [
+        word
+        for name in ("cache", "cache_size", "fsync", "poll_interval", "drain_timeout")
+        if more[name] is not None
+        for word in (f"--{name.replace('_', '-')}", str(more[name]))
+    ]
+    options += served.options()
+    secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
+    with output.busy(f"mounting {path}"):
+        _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
+    if as_json:
+        output.print_json(mounts.find(path))
+    else:
+        _explain(path, settings)
+
+
+def _open_log(path: Path) -> Path:
+    log_file = mounts.log_path(path)
+    try:
+        private.folder(log_file.parent, top=mounts.state())
+        if log_file.exists() and log_file.stat().st_size > LARGEST_LOG:
+            log_file.replace(log_file.with_suffix(".old"))
+        log_file.touch(mode=private.FILE)
+    except OSError as error:
+        raise MountError(f"cannot write the log {log_file}: {error.strerror}") from None
+    return log_file
+
+
+def _start(options: list[str], secret: dict[str, str], log_file: Path, timeout: float) -> None:
+    """Start the daemon and wait until it is ready. Raises MountError, or the daemon's own failure.
+
+    `secret` goes by the environment: everybody can read the arguments of a process.
+    """
+    reader, writer = os.pipe()
+    arguments = [sys.executable, "-m", "livememfs", "mount", "--foreground", "--ready-fd", str(writer), *options]
+    with log_file.open("ab") as stderr:
+        child = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            pass_fds=(writer,),
+            start_new_session=True,  # a Ctrl-C or a closed terminal is not for the daemon
+            env=config.environment() | secret,
+            cwd="/",  # it must not keep anybody's directory busy
+        )
+    os.close(writer)
+    try:
+        answer = _wait_for_answer(reader, timeout)
+    except BaseException:
+        child.send_signal(signal.SIGTERM)
+        raise
+    finally:
+        os.close(reader)
+    if answer.get("state") != "ready":
+        raise _failure(child, answer, log_file)
+
+
+def _wait_for_answer(reader: int, timeout: float) -> dict[str, Any]:
+    """The daemon's line; empty when it died without one. Raises MountError when time is up."""
+    deadline = time.monotonic() + timeout
+    received = b""
+    while not received.endswith(b"\n"):
+        readable, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            raise MountError(f"the mount did not come up within {timeout:g} seconds")
+        data = os.read(reader, 65_536)
+        if not data:
+            return {}
+        received += data
+    value: dict[str, Any] = json.loads(received)
+    return value
+
+
+def _failure(child: subprocess.Popen[bytes], answer: dict[str, Any], log_file: Path) -> LiveMemError:
+    code = child.wait()
+    if not answer:
+        return MountError(f"the mount's process ended with status {code} before it was ready; see {log_file}")
+    advice = f" ({answer['advice']})" if answer["advice"] else ""
+    kind = UsageError if answer["exit_code"] == UsageError.exit_code else MountError
+    return kind(f"{answer['reason']}{advice}")
+
+
+def _explain(path: Path, settings: Settings) -> None:
+    record = mounts.find(path)
+    output.say(
+        f"{record.store if record else 'the memory'} is mounted on {path}",
+        "",
+        f"  mkdir -p {path}/project                                       make a space",
+        f"  echo 'we chose S3' > {path}/project/live/decision-store.md    write a note",
+        f"  ls {path}/project                                             look around; README.md explains",
+        f"  livememfs umount {path}                                       unmount",
+        "",
+        f"consolidation by {settings.model_name}; log in {record.log if record else 'the state directory'}",
+        *(
+            [f"the live page is {record.url}/; `livememfs token create NAME` lets somebody in"]
+            if record and record.url
+            else []
+        ),
+    )

@@ -1,0 +1,280 @@
+"""`livememfs service`: a mount that systemd starts with the user's session, and takes down in good order.
+
+Owns the unit's file among the user's own and the calls to systemctl; where no systemd answers it says what to do.
+Refuses to overwrite or remove a unit that is not ours, and to write a secret. Main thread only.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import platformdirs
+import typer
+
+from livememfs import config
+from livememfs.cli import output
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
+from livememfs.cli.doctor import setting_sources
+from livememfs.cli.mounting import fstab, mounts, unit
+from livememfs.cli.mounting.mount import GRACE, resolve
+from livememfs.cli.mounting.unit import Unit
+from livememfs.config import Settings
+from livememfs.errors import MountError, UsageError
+
+SYSTEMCTL_SECONDS = 30.0
+STOP_GRACE = 30.0
+"""Seconds for the end beyond those for uploading."""
+NOT_FOR_UNITS = {"foreground", "as_json", "ready_fd", "log_file"}
+SECRET = re.compile(r"token|key|secret|password")
+
+app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
+app.command("fstab")(fstab.fstab)
+
+Place = Annotated[
+    Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)
+]
+
+
+@app.command("install", context_settings={"ignore_unknown_options": True})
+@command
+def install(
+    choice: Choice,
+    context: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="MOUNTPOINT", help="And any option of `livememfs mount`.", show_default=False),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the unit.")] = False,
+) -> None:
+    """Write a unit that mounts on MOUNTPOINT, with the options of `livememfs mount`.
+
+    Done again it replaces the unit. Secrets belong into the configuration file, or ~/.config/livememfs/env.
+    """
+    asked = _mount_asked(context, words)
+    settings = choice.load(**_overrides(asked))
+    quiet_log(settings)
+    place = resolve(asked.params["mountpoint"])
+    made = _unit(place, _options(asked, choice, settings), settings)
+    if dry_run:
+        output.say(made.text().rstrip("\n"))
+        return
+    path = _path_of(place)
+    before = _read(path)
+    if before is not None and unit.mountpoint_in(before) is None:
+        raise UsageError(f"{path} is not from livememfs; move it away first")
+    _make_mountpoint(place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(made.text())
+    is_reloaded = _systemctl("daemon-reload") is not None
+    _tell(path, before, made.text(), is_reloaded)
+    _tell_of_secrets(choice, settings)
+
+
+@app.command("uninstall")
+@command
+def uninstall(choice: Choice, mountpoint: Place) -> None:
+    """Stop a unit that `install` wrote, and remove it. Nothing that was remembered goes with it."""
+    quiet_log(choice.load())
+    path = _path_of(resolve(mountpoint))
+    text = _read(path)
+    if text is None:
+        raise UsageError(
+            f"there is no unit for {resolve(mountpoint)}; `livememfs service status` lists those there are"
+        )
+    if unit.mountpoint_in(text) is None:
+        raise UsageError(f"{path} is not from livememfs, and stays")
+    seconds = SYSTEMCTL_SECONDS + choice.load().drain_timeout + STOP_GRACE
+    done = _systemctl("disable", "--now", path.name, timeout=seconds)
+    if done is not None and done.returncode:
+        raise MountError(f"{path.name} cannot be stopped: {done.stderr.strip()}")
+    path.unlink()
+    (path.parent / "default.target.wants" / path.name).unlink(missing_ok=True)
+    _systemctl("daemon-reload")
+    output.say(f"{path} is removed")
+    if done is None and str(resolve(mountpoint)) in mounts.kernel_mounts():
+        output.note(f"it is mounted still; `livememfs umount {resolve(mountpoint)}` unmounts")
+
+
+@app.command("status")
+@command
+def status(choice: Choice, as_json: JsonFlag = False) -> None:
+    """List the units that `install` wrote, and what systemd says of them."""
+    quiet_log(choice.load())
+    found = []
+    for path in sorted(_folder().glob("livememfs-*.service")):
+        place = unit.mountpoint_in(_read(path) or "")
+        if place is not None:
+            found.append(Installed(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
+    if as_json:
+        output.print_json([vars(one) for one in found])
+    elif found:
+        rows = [[one.mountpoint, one.enabled, one.active, str(one.unit)] for one in found]
+        output.table(["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows)
+    else:
+        output.say("no unit is installed; `livememfs service install DIRECTORY` does it")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One unit; `enabled` and `active` in systemd's words, `unknown` when it cannot be asked."""
+
+    unit: Path
+    mountpoint: str
+    enabled: str
+    active: str
+
+
+# --- what the unit says ------------------------------------------------------------------------------------------
+
+
+def _mount_asked(context: typer.Context, words: list[str]) -> Any:
+    """What `livememfs mount` makes of these words; it ends the command itself when it can make nothing of them."""
+    mount = context.find_root().command.commands["mount"]  # type: ignore[attr-defined]  # a group, typer does not say
+    asked = mount.make_context("install", list(words), parent=context.parent)
+    for option in mount.params:
+        if not _is_given(asked, option):
+            continue
+        if option.name in NOT_FOR_UNITS:
+            raise UsageError(f"{option.opts[0]} is nothing for a unit")
+        if SECRET.search(option.name):
+            raise UsageError(
+                f"{option.opts[0]} is a secret; it belongs into {unit.service_environment()}, not into a unit"
+            )
+    if not str(resolve(asked.params["mountpoint"])).isprintable():
+        raise UsageError("the mount point of a unit has only characters that can be printed")
+    return asked
+
+
+def _is_given(asked: Any, parameter: Any) -> bool:
+    source = asked.get_parameter_source(parameter.name)
+    return parameter.param_type_name == "option" and source is not None and source.name == "COMMANDLINE"
+
+
+def _overrides(asked: Any) -> dict[str, Any]:
+    """The settings among the options of `mount` alone."""
+    names = [option.name for option in asked.command.params if _is_given(asked, option)]
+    given = {name: asked.params[name] for name in names if name in Settings.model_fields}
+    return {name: _word(value) if isinstance(value, Path) else value for name, value in given.items()}
+
+
+def _word(value: object) -> str:
+    """A value as another process takes it, wherever that runs."""
+    return str(expanded(value).absolute()) if isinstance(value, Path) else str(value)
+
+
+def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:
+    """The options of the unit's `mount`: those given here, and which store is meant, wherever that was said."""
+    words: list[str] = []
+    for option in asked.command.params:
+        if _is_given(asked, option):
+            value = asked.params[option.name]
+            many = value if isinstance(value, (list, tuple)) else [value]
+            words += (
+                [option.opts[0]] if value is True else [word for one in many for word in (option.opts[0], _word(one))]
+            )
+    file, is_named = config.file_of(config.environment(), choice.config)
+    if is_named:
+        words += ["--config", _word(file)]
+    said = {one.variable for one in setting_sources(choice, settings) if one.source != "configuration file"}
+    if settings.s3_bucket_name:
+        words += ["--bucket", settings.s3_bucket_name] if "S3_BUCKET_NAME" in said else []
+        words += ["--endpoint-url", settings.s3_endpoint_url] if "S3_ENDPOINT_URL" in said else []
+    elif "LIVEMEMFS_STORE" in said:
+        words += ["--store", str(settings.store_path.absolute())]
+    return [*words, *(["--log-level", settings.log_level] if choice.log_level else [])]
+
+
+def _unit(place: Path, options: list[str], settings: Settings) -> Unit:
+    program = Path(sys.executable).with_name("livememfs")
+    start = [str(program)] if program.exists() else [sys.executable, "-m", "livememfs"]
+    return Unit(
+        mountpoint=str(place),
+        command=[*start, "mount", "--foreground", *options, str(place)],
+        environment=unit.file_named(str(unit.service_environment()), str(Path.home())),
+        start_timeout=settings.op_timeout + GRACE + STOP_GRACE,
+        stop_timeout=settings.drain_timeout + STOP_GRACE,
+    )
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def _folder() -> Path:
+    return platformdirs.user_config_path("systemd") / "user"
+
+
+def _path_of(place: Path) -> Path:
+    return _folder() / unit.name_of(str(place))
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def _make_mountpoint(place: Path) -> None:
+    if str(place) in mounts.kernel_mounts():
+        return
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MountError(f"{place} cannot be a mount point: {error.strerror}") from None
+
+
+# --- systemd -----------------------------------------------------------------------------------------------------
+
+
+def _systemctl(*words: str, timeout: float = SYSTEMCTL_SECONDS) -> subprocess.CompletedProcess[str] | None:
+    """What `systemctl --user` came to; None when there is no user manager that it could ask."""
+    if shutil.which("systemctl") is None:
+        return None
+    asked = ["systemctl", "--user", *words]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise MountError(f"`{shlex.join(asked)}` does not come back") from None
+    return None if done.returncode and "connect to bus" in done.stderr else done
+
+
+def _said(*words: str) -> str:
+    done = _systemctl(*words)
+    return (done.stdout.strip() if done is not None else "") or "unknown"
+
+
+def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None:
+    """What was done, and the one command that is next."""
+    output.say(f"{path} is {'as it was' if before == after else 'written'}")
+    name = shlex.quote(path.name)
+    if not is_reloaded:
+        output.note("no systemd of this user answers here; the unit is there for when one does")
+    elif _said("is-active", path.name) == "active":
+        output.say(f"next: systemctl --user restart {name}")
+        return
+    output.say(f"next: systemctl --user enable --now {name}")
+    output.note("`loginctl enable-linger` keeps it mounted while nobody is logged in")
+
+
+def _tell_of_secrets(choice: Choice, settings: Settings) -> None:
+    """Name what this shell knows and the unit will not, and who could read what it will."""
+    by_option = {"S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE"}
+    sources = setting_sources(choice, settings)
+    only_here = [
+        one.variable for one in sources if one.source.startswith("environment") and one.variable not in by_option
+    ]
+    file = unit.service_environment()
+    if only_here:
+        named = ", ".join(only_here)
+        output.note(f"the unit does not see this shell's {named}: write NAME=value lines to {file}, and `chmod 600` it")
+    elif file.exists() and file.stat().st_mode & 0o077:
+        output.note(f"others can read {file}; `chmod 600 {shlex.quote(str(file))}`")

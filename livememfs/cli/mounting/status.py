@@ -1,0 +1,129 @@
+"""`livememfs status`: which mounts there are and how they are doing.
+
+Owns the state of a mount as one word. Reads `.livememfs/status.json` of each that serves, and waits for none
+long. Main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from livememfs.cli import completion, output
+from livememfs.cli.common import Choice, JsonFlag, command, quiet_log
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mount import resolve
+from livememfs.errors import MountError
+from livememfs.fuse.mounted import ask
+from livememfs.tree.context import STATE
+
+State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
+
+WHAT_TO_DO: dict[State, str] = {
+    "not answering": "its daemon does not answer; see its log, and `livememfs umount --lazy` if it stays so",
+    "daemon died": "its daemon is gone; `livememfs umount` clears it away, then mount again",
+    "saving": "it is unmounted, and still writes to the store or is still in use",
+    "ended badly": "see its log; `livememfs umount` forgets it",
+}
+
+
+@dataclass(frozen=True)
+class MountStatus:
+    """One mount. `details` is the mount's own `status.json`, None when it cannot be had."""
+
+    mountpoint: str
+    state: State
+    record: mounts.Record | None
+    details: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able values."""
+        known = asdict(self.record) if self.record else {"mountpoint": self.mountpoint}
+        return {**known, "state": self.state, "advice": WHAT_TO_DO.get(self.state, ""), "details": self.details}
+
+
+@command
+def status(
+    choice: Choice,
+    mountpoint: Annotated[
+        Path | None,
+        typer.Argument(
+            parser=Path,
+            autocompletion=completion.mountpoints,
+            metavar="[MOUNTPOINT]",
+            help="Only this mount.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what is mounted and how it is doing.
+
+    Exits 1 when something is not as it should be.
+    """
+    quiet_log(choice.load())
+    found = look()
+    if mountpoint is not None:
+        path = str(resolve(mountpoint))
+        found = [one for one in found if one.mountpoint == path]
+        if not found:
+            raise MountError(f"no livememfs is mounted on {path}")
+    if as_json:
+        output.print_json([one.to_json() for one in found])
+    else:
+        _show(found, detailed=mountpoint is not None)
+    if any(one.state != "mounted" for one in found):
+        raise typer.Exit(1)
+
+
+def look() -> list[MountStatus]:
+    """Every mount that the kernel or a record knows of, by mount point."""
+    known = {record.mountpoint: record for record in mounts.records()}
+    in_kernel = set(mounts.kernel_mounts())
+    return [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
+
+
+def _one(path: str, record: mounts.Record | None, in_kernel: bool) -> MountStatus:
+    alive = record is not None and record.is_alive
+    if not in_kernel:
+        return MountStatus(path, "saving" if alive else "ended badly", record)
+    if record is not None and not alive:
+        return MountStatus(path, "daemon died", record)
+    answer = ask(Path(path), Path(path, STATE, "status.json"))
+    try:
+        details = json.loads(answer.data if answer is not None else b"")
+    except ValueError:
+        return MountStatus(path, "not answering", record)
+    return MountStatus(path, "mounted", record, details)
+
+
+def _show(found: list[MountStatus], *, detailed: bool) -> None:
+    if not found:
+        output.say("nothing is mounted; `livememfs mount DIRECTORY` mounts")
+        return
+    rows = [
+        [one.mountpoint, one.state, *([one.record.store, str(one.record.pid), one.record.since] if one.record else [])]
+        for one in found
+    ]
+    output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows)
+    for one in found:
+        if one.state in WHAT_TO_DO:
+            problem = f"{one.record.problem}; " if one.record and one.record.problem else ""
+            output.say(f"{one.mountpoint}: {problem}{WHAT_TO_DO[one.state]}")
+    if detailed and found[0].details:
+        output.say("", *_lines(found[0].details))
+
+
+def _lines(value: dict[str, Any], prefix: str = "") -> list[str]:
+    """Nested values as `a.b: value` lines."""
+    lines: list[str] = []
+    for name, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            lines += _lines(inner, f"{prefix}{name}.")
+        elif inner not in (None, "", [], {}):
+            lines.append(f"{prefix}{name}: {inner if isinstance(inner, str) else json.dumps(inner)}")
+    return lines

@@ -1,0 +1,153 @@
+"""`livememfs umount`: ask the kernel, then wait until the daemon has saved everything and is gone.
+
+Owns finding out who keeps a mount busy. Refuses to kill anybody. Main thread only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from livememfs.cli import completion, output
+from livememfs.cli.common import Choice, command
+from livememfs.cli.mounting import mounts
+from livememfs.cli.mounting.mount import resolve
+from livememfs.errors import LiveMemError, MountError
+from livememfs.fuse.mountpoint import unmount
+
+SHOWN_HOLDERS = 5
+LOOK_SECONDS = 0.3
+LAZY_PATIENCE = 2.0
+"""Seconds a lazy unmount waits: long enough for a daemon that nobody uses, short for one that somebody does."""
+
+
+@command
+def umount(
+    choice: Choice,
+    mountpoint: Annotated[
+        Path,
+        typer.Argument(
+            parser=Path,
+            autocompletion=completion.mountpoints,
+            metavar="MOUNTPOINT",
+            help="Where it is mounted.",
+            show_default=False,
+        ),
+    ],
+    lazy: Annotated[bool, typer.Option("--lazy", help="Detach now, end when nobody uses it any more.")] = False,
+) -> None:
+    """Unmount, and wait until everything is saved."""
+    patience = LAZY_PATIENCE if lazy else choice.load().drain_timeout + 10
+    path = resolve(mountpoint)
+    record = mounts.find(path)
+    if str(path) not in mounts.kernel_mounts():
+        _not_mounted(path, record)
+        return
+    alive = record is not None and record.is_alive
+    try:
+        # Nobody answers for a mount whose daemon died; only a lazy unmount gets rid of it whoever uses it.
+        unmount(path, lazy=lazy or (record is not None and not alive))
+    except MountError as error:
+        raise _busy(path) or error from None
+    if record is None:
+        output.say(f"{path} is unmounted; nothing is known of its daemon, so it was not waited for")
+    elif not alive:
+        record.forget()
+        output.say(f"{path} is unmounted; its daemon, process {record.pid}, had died (see {record.log or 'its log'})")
+    else:
+        _wait(path, record, lazy, patience)
+
+
+def _not_mounted(path: Path, record: mounts.Record | None) -> None:
+    """Nothing to do for the kernel; the daemon may still be saving, or have ended badly."""
+    if record is None:
+        raise MountError(f"no livememfs is mounted on {path}")
+    if record.is_alive:
+        raise MountError(f"{path} is unmounted already, and process {record.pid} is still saving")
+    record.forget()
+    problem = f": {record.problem}" if record.problem else " (see its log)"
+    raise MountError(f"no livememfs is mounted on {path}; the last one ended badly{problem}")
+
+
+def _wait(path: Path, record: mounts.Record, lazy: bool, patience: float) -> None:
+    with output.bar(f"uploading what {path} still has") as show:
+        gone = _wait_watching(record, patience, show)
+    if not gone:
+        if lazy:
+            output.say(f"{path} is detached; process {record.pid} ends when nobody uses it any more")
+            return
+        raise MountError(f"{path} is unmounted, but process {record.pid} still runs after {patience:g} seconds")
+    left = mounts.find(path)
+    if left is not None and left.problem:
+        left.forget()
+        raise LiveMemError(f"{path} is unmounted, but not everything was saved: {left.problem}")
+    output.say(f"{path} is unmounted; everything is in {record.store}")
+
+
+def _wait_watching(record: mounts.Record, patience: float, show: Callable[[int, int], None]) -> bool:
+    """Whether the daemon ended in time; meanwhile `show(done, of)` hears how far it is."""
+    deadline, most = time.monotonic() + patience, 0
+    while not wait_for_exit(record.pid, min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):
+        if time.monotonic() >= deadline:
+            return False
+        left = record.left
+        if left is not None:
+            most = max(most, left)
+            show(most - left, most)
+    return True
+
+
+def wait_for_exit(pid: int, timeout: float) -> bool:
+    """Whether a process, which need not be a child, ended within `timeout` seconds."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        readable, _, _ = select.select([descriptor], [], [], timeout)
+        return bool(readable)
+    finally:
+        os.close(descriptor)
+
+
+# --- who is it ---------------------------------------------------------------------------------------------------
+
+
+def _busy(path: Path) -> MountError | None:
+    """Who keeps the mount busy, in one sentence; None when nobody can be seen."""
+    found = holders(path)
+    if not found:
+        return None
+    named = ", ".join(found[:SHOWN_HOLDERS]) + (" and others" if len(found) > SHOWN_HOLDERS else "")
+    return MountError(f"{path} is in use by {named}; end that, or use --lazy")
+
+
+def holders(path: Path) -> list[str]:
+    """The processes that work in or have open something below `path`, as far as /proc shows them."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal() and int(process.name) != os.getpid() and _holds(process, str(path)):
+            name = "?"
+            with contextlib.suppress(OSError):
+                name = (process / "comm").read_text(errors="replace").strip()
+            found.append(f"{name} (process {process.name})")
+    return sorted(found)
+
+
+def _holds(process: Path, path: str) -> bool:
+    links = [process / "cwd", process / "root", process / "exe"]
+    with contextlib.suppress(OSError):
+        links += (process / "fd").iterdir()
+    for link in links:
+        with contextlib.suppress(OSError):
+            target = str(link.readlink())
+            if target == path or target.startswith(f"{path}/"):
+                return True
+    return False

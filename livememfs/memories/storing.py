@@ -1,0 +1,179 @@
+"""Memories as objects: storing one, forgetting it so that it can come back, bringing it back, removing it for good.
+
+Owns where the versions are kept that a memory no longer has: `{space}/{collection}/.history/{id}/{stamp}.md`. Refuses
+to decide which memories are alike. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from secrets import token_hex
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.concurrency import for_each
+from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.records import keys
+from livememfs.records.memory import Memory, canonical_name, complete, sealed
+from livememfs.spaces.describe import require_space
+from livememfs.spaces.objects import OnPrivate, public, public_name, put_new, unheard
+from livememfs.store.base import ObjectInfo
+
+
+@dataclass(frozen=True)
+class Old:
+    """A version that is kept: of which memory, since when, and whether it was forgotten or replaced."""
+
+    id: str
+    key: str
+    moment: datetime
+    memory: Memory
+
+
+async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
+    """Take a version of a memory away and keep it as forgotten; the key of what is kept. NoSpace, StoreError, TooLarge.
+
+    Accepted when this returns, as any removal is.
+    """
+    parsed = keys.parse(info.key)
+    collection, _, name = parsed.name.partition("/")
+    data = (await replica.read(info.key)).data
+    memory = Memory.parse(data, path=info.key, collection=collection, name=name)
+    kept = keys.memory_history_key(parsed.space, collection, id_of(name), clock.now())
+    replica.save(kept, sealed(replace(memory, forgotten=True), info.key), meta={}, base=None)
+    replica.remove(info.key, base=info)
+    return kept
+
+
+def id_of(name: str) -> str:
+    """What a memory is called by others: its name without how long it lasts."""
+    parsed = keys.MemoryName.parse(name)
+    return parsed.id if parsed is not None else name.removesuffix(".md")
+
+
+async def forgotten(replica: Replica, space: str, collection: str) -> list[Old]:
+    """What was forgotten and is not there again, the last first."""
+    return [old for old in await versions(replica, space, collection) if old.memory.forgotten]
+
+
+async def versions(replica: Replica, space: str, collection: str, memory_id: str = "") -> Sequence[Old]:
+    """What is kept of one memory, or of all, the last first."""
+    prefix = keys.memory_history_prefix(space, collection) + (f"{memory_id}/" if memory_id else "")
+    found: list[Old] = []
+    for info in await replica.walk(prefix, local=True):
+        of, _, name = info.key.removeprefix(keys.memory_history_prefix(space, collection)).rpartition("/")
+        try:
+            moment = datetime.fromisoformat(name.removesuffix(".md")[:15]).replace(tzinfo=UTC)
+            data = (await replica.read(info.key)).data
+            memory = Memory.parse(data, path=info.key, collection=collection, name=f"{of}.md")
+        except (ValueError, ObjectMissing, NotText):
+            continue  # one that is damaged must not hide the others
+        found.append(Old(of, info.key, moment, memory))
+    return sorted(found, key=lambda old: old.key, reverse=True)
+
+
+async def restore(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> str:
+    """Bring a forgotten memory back; its key. NotFound when there is none, AlreadyExists when it is there."""
+    kept = await versions(replica, space, collection, memory_id)
+    if not kept or not kept[0].memory.forgotten:
+        raise NotFound(path=f"{space}/{collection}/{memory_id}")
+    memory = replace(kept[0].memory, forgotten=False)
+    ends = memory.expires_at
+    if ends is not None and ends <= clock.now():
+        memory, ends = replace(memory, expires_at=None), None  # whoever brings it back wants to see it
+    name = keys.MemoryName.parse(f"{memory_id}.md")
+    key = f"{space}/{collection}/" + (str(replace(name, expires_at=ends)) if name is not None else f"{memory_id}.md")
+    if replica.now(key) is not None:
+        raise AlreadyExists(path=key)
+    replica.save(key, memory.render(), meta={}, base=None)
+    replica.remove(kept[0].key, base=None)
+    return key
+
+
+# --- what a command asks for ------------------------------------------------------------------------------------------
+
+
+async def current(replica: Replica, clock: Clock, space: str, collection: str) -> list[tuple[str, Memory]]:
+    """The memories that are there now, with their ids, by name. NotFound without the space."""
+    await require_space(replica, space)
+    prefix = f"{space}/{collection}/"
+    infos = [info for info in await replica.walk(prefix, local=True) if keys.parse(info.key).kind == "memory"]
+    found: dict[str, Memory] = {}
+
+    async def read(info: ObjectInfo) -> None:
+        name = info.key.removeprefix(prefix)
+        try:
+            data = (await replica.read(info.key)).data
+            found[name] = Memory.parse(data, path=info.key, collection=collection, name=name)
+        except (ObjectMissing, NotText):
+            return
+
+    await for_each([info for info in infos if not keys.has_ended(info.key, clock.now())], read)
+    return [(id_of(name), found[name]) for name in sorted(found)]
+
+
+async def remember(
+    replica: Replica,
+    clock: Clock,
+    space: str,
+    collection: str,
+    text: str,
+    *,
+    agent: str,
+    on_private: OnPrivate = unheard,
+) -> str:
+    """Store a memory and return its key; when this returns, the bucket has it. `on_private` hears what was replaced.
+
+    Raises NotFound without the space, BadRequest for a text without a word, TooLarge.
+    """
+    await require_space(replica, space)
+    path = f"{space}/{collection}/(new memory)"
+    data = await public(text, path, on_private)
+    memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
+    if not memory.content.strip():
+        raise BadRequest(path=path, detail="there is nothing in the memory")
+    author = public_name(agent, path, on_private)
+    data = sealed(replace(memory, extra={"agent": author, **memory.extra}), path)
+    while True:
+        key = f"{space}/{collection}/{canonical_name(memory, token_hex(4))}"
+        with suppress(PreconditionFailed):
+            await put_new(replica, key, data)
+            return key
+
+
+async def the_one(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> ObjectInfo:
+    """The object of a memory by its id or the beginning of one. NotFound, BadRequest when several begin so."""
+    await require_space(replica, space)
+    prefix = f"{space}/{collection}/"
+    found = [
+        info
+        for info in await replica.walk(prefix, local=True)
+        if keys.parse(info.key).kind == "memory"
+        and info.key.removeprefix(prefix).startswith(memory_id.removesuffix(".md"))
+        and not keys.has_ended(info.key, clock.now())
+    ]
+    if not found:
+        raise NotFound(path=prefix + memory_id)
+    if len(found) > 1:
+        raise BadRequest(path=prefix + memory_id, detail=f"{len(found)} memories begin so")
+    return found[0]
+
+
+async def purge(replica: Replica, space: str, collection: str, memory_id: str) -> int:
+    """Remove a memory and all that it was, for good; how many objects. NotFound when there was nothing."""
+    await require_space(replica, space)
+    prefix = f"{space}/{collection}/"
+    whole = [info.key for info in await replica.walk(prefix) if _is_of(info.key.removeprefix(prefix), memory_id)]
+    if not whole:
+        raise NotFound(path=prefix + memory_id)
+    for key in whole:
+        await replica.delete(key)
+    return len(whole)
+
+
+def _is_of(name: str, memory_id: str) -> bool:
+    """Whether an object is a memory, or something that it was."""
+    return id_of(name) == memory_id or name.startswith(f"{keys.MEMORY_HISTORY}/{memory_id}/")

@@ -1,0 +1,227 @@
+"""Capture: what an agent's hooks and folders tell becomes events in the inbox, and nothing else happens then.
+
+Owns what is not captured and why, that nothing private, nothing of our own words and nothing that an agent's program
+wrote around a prompt gets in, and the ids of events that have none. Waits for the local state alone: who calls is an
+agent that wants to go on. Refuses to know how an agent spells its hooks. Trio thread only; what is large is cleaned in
+a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, get_args
+
+import trio
+
+from livememfs.cache.inbox import Inbox
+from livememfs.clock import Clock
+from livememfs.observing.own_use import OwnUse
+from livememfs.records.event import (
+    OBSERVED_KINDS,
+    STORED_CHARACTERS,
+    Event,
+    Kind,
+    as_text,
+    capped,
+    digest_id,
+    shortened,
+    storable,
+)
+from livememfs.text.harness import asked
+from livememfs.text.own import LEFT_OUT, is_left_out, value_without_own, without_own
+from livememfs.text.privacy import redaction as privacy
+from livememfs.text.size import tokens
+
+IN_A_THREAD = 64 << 10
+"""Characters from which on an event is cleaned in a thread."""
+ONLY_OURS = "our own context"
+NOISY = "a tool that is not observed"
+SUBAGENT = "a subagent's stop"
+NOTIFICATION = "a notification or a command of the program, not a prompt"
+NOT_OBSERVED = "an event that is not observed"
+EMPTY = "nothing was said"
+OFF = "observing is off"
+REPEAT_SECONDS = 2.0
+"""The same use of a tool without an id is the same one for so long: a hook may be installed twice."""
+_LATEST = 1_024
+"""Uses of tools without an id that are remembered."""
+_NAMES = ("session", "id", "agent", "subagent", "project", "tool", "occasion")
+"""The short fields of what a hook told: an agent, or whoever sets one up, may put anything into them."""
+
+
+@dataclass(frozen=True)
+class CaptureSettings:
+    """What is captured.
+
+    :skip_tools: names of tools that are not observed, in lower case
+    :observe:    whether tools, and what an agent says, are observed at all
+    :mounted:    where the mount is: what an agent reads of it is known already
+    :home:       what `~` is in a command
+    :own_tools:  the names of our MCP tools
+    """
+
+    skip_tools: frozenset[str] = frozenset()
+    observe: bool = True
+    mounted: str = ""
+    home: str = ""
+    own_tools: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a hook told: the fields of Event, before they are cleaned.
+
+    :id:       the agent's own; empty where it gives none
+    :text:     as in Event; of a stop: the agent's last words
+    :failed:   a tool failed
+    :occasion: without an id: what tells it from another of the same content, such as its turn and its duration
+    :skipped:  why it is only counted; empty for what may be captured
+    """
+
+    session: str
+    kind: Kind
+    id: str = ""
+    agent: str = ""
+    subagent: str = ""
+    project: str = ""
+    tool: str = ""
+    input: Any = None
+    output: Any = None
+    text: str = ""
+    failed: bool = False
+    occasion: str = ""
+    skipped: str = ""
+
+
+class Capture:
+    """The way into one inbox. `woken(space, session)` hears of each new event; `redacted(space, kinds)` of what was
+    replaced because it is private.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        clock: Clock,
+        settings: CaptureSettings | None = None,
+        *,
+        woken: Callable[[str, str], None] = lambda *_: None,
+        redacted: Callable[[str, tuple[str, ...]], None] = lambda *_: None,
+    ) -> None:
+        self._inbox, self._clock, self.settings = inbox, clock, settings or CaptureSettings()
+        self._woken, self._redacted = woken, redacted
+        self._own = OwnUse(self.settings.mounted, self.settings.home, self.settings.own_tools)
+        self._latest: dict[tuple[str, str, str], tuple[str, datetime]] = {}
+        self._counts = {"captured": 0, "repeated": 0, "redacted": 0}
+
+    async def take(self, space: str, said: Said) -> Said:
+        """Accept what a hook told; what it is without anything private, and why it is only counted. A stop with words
+        is two events. Durable when this returns. NoSpace.
+        """
+        said = replace(said, **{one.name: storable(getattr(said, one.name)) for one in fields(said)})
+        size = len(as_text(said.input)) + len(as_text(said.output)) + len(said.text)
+        if size > IN_A_THREAD:
+            clean, found, event_id = await trio.to_thread.run_sync(self._cleaned, said)
+        else:
+            clean, found, event_id = self._cleaned(said)
+        if found:
+            self._counts["redacted"] += 1
+            self._redacted(space, found)
+        if clean.kind == "stop" and clean.text.strip():
+            words = replace(clean, kind="said", id="", skipped=clean.skipped or ("" if self.settings.observe else OFF))
+            self._accept(space, words, digest_id("said", clean.subagent, clean.text))
+            event_id, clean = clean.id or digest_id("stop", "", None, None, ""), replace(clean, text="")
+        self._accept(space, clean, event_id)
+        return clean
+
+    def _cleaned(self, said: Said) -> tuple[Said, tuple[str, ...], str]:
+        """Without what is private and what is ours, shortened, and with the reason why it is only counted; with the
+        kinds of what was private, and its id.
+        """
+        given, in_given = privacy.redact_value(value_without_own(said.input))
+        gave, in_gave = privacy.redact_value(value_without_own(said.output))
+        text = privacy.redact(without_own(said.text))
+        named = {name: privacy.redact(getattr(said, name)) for name in _NAMES}
+        in_names = (kind for one in named.values() for kind in one.found)
+        found = tuple(sorted({*in_given, *in_gave, *text.found, *in_names}))
+        names: dict[str, Any] = {name: one.text for name, one in named.items()}
+        clean = replace(said, input=given, output=gave, text=text.text, **names)
+        if said.kind == "prompt":  # after it was redacted: no tag hides the mark that opens what is private
+            clean = replace(clean, text=asked(text.text))
+        clean = self._judged(said, clean)
+        parts = (clean.kind, clean.tool, given, gave, text.text, *filter(None, [clean.occasion]))
+        if clean.kind == "said":  # by the words alone: an agent may tell them as it speaks and as it stops
+            parts = ("said", clean.subagent, clean.text)
+        return clean, found, clean.id or digest_id(*parts)
+
+    def _judged(self, said: Said, clean: Said) -> Said:
+        """With why it is only counted, or without what came out where that may be our own words."""
+        if clean.skipped:
+            return clean
+        if clean.kind == "prompt" and not clean.text:
+            return replace(clean, skipped=NOTIFICATION if said.text.strip() else EMPTY)
+        if clean.kind not in OBSERVED_KINDS:
+            return clean
+        if not self.settings.observe:
+            return replace(clean, skipped=OFF)
+        if clean.kind == "said":
+            return clean if clean.text.strip() else replace(clean, skipped=EMPTY)
+        if clean.tool.lower() in self.settings.skip_tools:
+            return replace(clean, skipped=NOISY)
+        use = self._own.of(said.tool, said.input, said.project)
+        if use == "all" or is_left_out(clean.output):
+            return replace(clean, skipped=ONLY_OURS)
+        return replace(clean, output=LEFT_OUT) if use == "part" else clean
+
+    def _accept(self, space: str, said: Said, event_id: str) -> None:
+        now = self._clock.now()
+        if not said.id:
+            event_id = self._told_apart(space, said, event_id, now)
+        event = Event(
+            id=event_id,
+            session=said.session,
+            kind=said.kind,
+            at=now,
+            agent=said.agent,
+            subagent=said.subagent,
+            project=said.project,
+            tool=said.tool,
+            input=capped(said.input, STORED_CHARACTERS),
+            output=capped(said.output, STORED_CHARACTERS),
+            text=shortened(said.text, STORED_CHARACTERS),
+            tokens=tokens(as_text(said.input)) + tokens(as_text(said.output)) if said.kind == "tool" else 0,
+            failed=said.failed,
+        )
+        at, line = int(now.timestamp()), "" if said.skipped else event.to_json()
+        if self._inbox.add(space, said.session, event_id, said.kind, line, at=at, skipped=said.skipped):
+            self._counts["captured"] += not said.skipped
+            if not said.skipped:
+                self._woken(space, said.session)
+        else:
+            self._counts["repeated"] += 1
+
+    def _told_apart(self, space: str, said: Said, event_id: str, now: datetime) -> str:
+        """The id of an event whose agent gives none. The same may be asked twice; twice at the same point of a session
+        it is two hooks that say so. A tool may be used twice in the same way; within a moment it is two hooks as well.
+        """
+        if said.kind != "tool" or said.skipped:
+            return f"{event_id}-{self._before(space, said)}"
+        which = (space, said.session, event_id)
+        known, since = self._latest.pop(which, ("", now))
+        if not known or not 0 <= (now - since).total_seconds() < REPEAT_SECONDS:
+            known, since = f"{event_id}-{int(now.timestamp() * 1_000):x}", now
+        self._latest[which] = known, since
+        while len(self._latest) > _LATEST:
+            del self._latest[next(iter(self._latest))]
+        return known
+
+    def _before(self, space: str, said: Said) -> int:
+        """How far a session has come. What an agent says comes just before its stop, and belongs to it."""
+        apart = {"stop", "end"} if said.kind == "said" else set()
+        kinds = [kind for kind in get_args(Kind) if (kind != said.kind or said.skipped) and kind not in apart]
+        return self._inbox.count(space, said.session, *kinds)
+
+    def statistics(self) -> dict[str, int]:
+        """Events captured, repeated, and with something private in them, since the start."""
+        return dict(self._counts)

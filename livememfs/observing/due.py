@@ -1,0 +1,159 @@
+"""When a session is due to be observed: how long a batch waits for more, and how long everybody waits for a model.
+
+Owns the waiting: of a batch that is not full, of a session whose last call came to nothing, of all sessions while no
+model answers, and for the next day when its budget is spent. A session that has ended does not wait, nor does what
+another one left when a session of its space begins. It is in memory alone; after a restart all are due. Trio thread
+only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs.cache.inbox import Standing
+from livememfs.observing.known import Place
+from livememfs.records.event import OBSERVED_KINDS
+
+if TYPE_CHECKING:
+    from livememfs.clock import Clock
+    from livememfs.observing.ask import ObserveSettings
+
+SMALL_WAITS = 6
+"""How many times longer a batch waits for more that is not half full, while the agent is at work."""
+STOP_GROWTH, STOP_MOST = 4.0, 3_600.0
+"""How many times longer a batch that is not full waits after a stop, with each that did not wait for more; and how long
+at most: or each short turn of a long conversation would cost a call.
+"""
+FREE_SECONDS = 1.0
+"""The longest wait for more events where observing them costs nothing."""
+RECORD_SECONDS = 0.5
+"""How long the beginning of a session, its prompts and its end wait: for more of them, and for an agent that is being
+answered.
+"""
+OUTAGE_SECONDS, OUTAGE_MOST = 5.0, 3_600.0
+LOOK_SECONDS = 600.0
+"""How long a pause lasts without a look at the time of day: the clock may be put right while nothing comes."""
+
+
+class Due:
+    """The waiting of one observer. `free`: nobody is asked who costs anything."""
+
+    def __init__(self, clock: Clock, settings: ObserveSettings, *, free: bool) -> None:
+        self._clock, self._settings, self._free = clock, settings, free
+        self._heard: dict[Place, float] = {}
+        self._held: dict[Place, float] = {}
+        self._asked: dict[Place, int] = {}  # the last event that was a prompt: no stop before it is one any more
+        # The last event that waited when another session began, and when that was.
+        self._hurried: dict[Place, tuple[int, float]] = {}
+        self._small: dict[Place, int] = {}  # batches after a stop that were not full
+        self._outages = 0
+        self._closed_until = -math.inf
+        self.paused_until: datetime | None = None
+        """When the budget of another day lets it go on; None while it does."""
+        self._spent_on: date | None = None
+
+    def heard(self, place: Place) -> None:
+        """Something new came."""
+        self._heard[place] = trio.current_time()
+
+    def small(self, place: Place) -> None:
+        """A batch after a stop was observed that was not full."""
+        self._small[place] = self._small.get(place, 0) + 1
+
+    def hold(self, place: Place, seconds: float) -> None:
+        """A session waits so long."""
+        self._held[place] = trio.current_time() + seconds
+
+    def let_go(self, place: Place) -> None:
+        """A session waits no more for what went wrong."""
+        self._held.pop(place, None)
+
+    def out(self) -> None:
+        """No model answered: all wait, longer each time."""
+        self._closed_until = trio.current_time() + min(OUTAGE_SECONDS * 2**self._outages, OUTAGE_MOST)
+        self._outages += 1
+
+    def reached(self) -> None:
+        """A model answered."""
+        self._outages, self._closed_until = 0, -math.inf
+
+    def pause(self) -> None:
+        """All wait for the next UTC day."""
+        now = self._clock.now().astimezone(UTC)
+        tomorrow, self._spent_on = now + timedelta(days=1), now.date()
+        self.paused_until = tomorrow.replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def is_paused(self) -> bool:
+        """Whether the day's budget is spent."""
+        return self._pause_ends() > -math.inf
+
+    def _pause_ends(self) -> float:
+        if self.paused_until is None:
+            return -math.inf
+        now = self._clock.now()
+        left = (self.paused_until - now).total_seconds()
+        # A clock that was ahead is put right: its day was spent, and today was not.
+        if left <= 0 or now.astimezone(UTC).date() != self._spent_on:
+            self.paused_until = None
+            return -math.inf
+        return trio.current_time() + min(left, LOOK_SECONDS)
+
+    def first(
+        self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]
+    ) -> tuple[float, Place | None]:
+        """The session that is due first, and when; `tries(event)` is how many calls an event was part of."""
+        places = {Place(*one): waiting for one, waiting in waits.items()}
+        for place, waiting in places.items():
+            if "start" in waiting:
+                self._begins(place, places)
+        found = [(self._of(place, waiting, tries), place) for place, waiting in places.items()]
+        return min(found, key=lambda one: one[0], default=(math.inf, None))
+
+    def _begins(self, place: Place, places: Mapping[Place, Mapping[str, Standing]]) -> None:
+        """A session begins, or goes on: what others of its space left is of use to it now."""
+        self._small.pop(place, None)
+        for other, waiting in places.items():
+            if other.space == place.space and other != place:
+                self._hurried[other] = max(one.last for one in waiting.values()), self._heard.get(place, -math.inf)
+
+    def _of(self, place: Place, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
+        heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
+        if "prompt" in waiting:
+            self._asked[place] = waiting["prompt"].last
+        if "start" in waiting or "prompt" in waiting:
+            return max(heard + RECORD_SECONDS, held)
+        events = [waiting[kind] for kind in OBSERVED_KINDS if kind in waiting]
+        last_hurried, began = self._hurried.get(place, (0, -math.inf))
+        if self._is_full(events, tries):
+            due = -math.inf
+        elif "end" in waiting:
+            due = heard + RECORD_SECONDS
+        elif min(one.first for one in waiting.values()) <= last_hurried:
+            due = began + RECORD_SECONDS  # whoever begins is waiting for what it is told: that first
+        else:
+            last = max([self._asked.get(place, 0), *(one.last for one in events)])
+            stopped = "stop" in waiting and waiting["stop"].last > last
+            due = heard + self._patience(place, sum(one.number for one in events), stopped=stopped)
+        return max(due, held, self._closed_until, self._pause_ends())
+
+    def _patience(self, place: Place, events: int, *, stopped: bool) -> float:
+        """How long a batch that is not full waits for more."""
+        settings = self._settings
+        if stopped:
+            waits = min(settings.stop_idle * STOP_GROWTH ** min(self._small.get(place, 0), 9), STOP_MOST)
+        else:
+            waits = settings.idle if events >= settings.batch // 2 else SMALL_WAITS * settings.idle
+        return min(waits, FREE_SECONDS) if self._free else waits
+
+    def _is_full(self, events: Sequence[Standing], tries: Callable[[int], int]) -> bool:
+        if sum(one.number for one in events) >= self._settings.batch:
+            return True
+        if sum(one.size for one in events) >= self._settings.characters:
+            return True
+        # What was to come with it has come.
+        return bool(events) and tries(min(one.first for one in events)) > 0

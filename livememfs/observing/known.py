@@ -1,0 +1,218 @@
+"""What is durable of a session: its objects, read for the observer and written with what came of a batch.
+
+Owns which of them a batch needs, and how a batch becomes objects. Refuses to ask a model. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from livememfs.cache.inbox import Queued
+from livememfs.errors import NotText, ObjectMissing
+from livememfs.observing.prompt import Known
+from livememfs.records import keys
+from livememfs.records.event import Event
+from livememfs.records.observation import Observation, observation_id
+from livememfs.records.session import Meter, Session, Summary, last_prompts, with_prompts
+from livememfs.text.foreign import read_object
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.observing.reply import Draft, Reply
+
+REMINDED = 8
+"""Observations that the observer is reminded of."""
+PROMPTS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which session: `session` is the agent's id of it."""
+
+    space: str
+    session: str
+
+    def key(self, name: str) -> str:
+        """The key of one of its objects."""
+        return keys.session_key(self.space, keys.session_slug(self.session), name)
+
+
+@dataclass
+class Outcome:
+    """What a batch led to, to be accepted in one step.
+
+    :objects: contents by key
+    :stored:  events by the key of what they led to
+    :skipped: events by reason
+    """
+
+    objects: dict[str, bytes] = field(default_factory=dict)
+    stored: dict[str, list[Queued]] = field(default_factory=dict)
+    skipped: dict[str, list[Queued]] = field(default_factory=dict)
+
+
+async def data_of(replica: Replica, key: str) -> bytes:
+    """An object's content; empty where there is none. Raises what the store fails with."""
+    try:
+        return (await replica.read(key)).data
+    except ObjectMissing:
+        return b""
+
+
+async def session_of(replica: Replica, place: Place, now: datetime) -> Session:
+    """What `session.json` says; a new session where there is none. Raises what the store fails with."""
+    try:
+        found = await replica.read(place.key(keys.SESSION))
+    except ObjectMissing:
+        return Session(place.session, place.space, now, now)
+    await replica.unread.read(found, read_object)
+    return Session.parse(found.data, space=place.space, session=place.session, now=now)
+
+
+async def known_of(replica: Replica, place: Place, session: Session, *, with_summary: bool, answers: int = 0) -> Known:
+    """What a request needs of a session; `answers` is how often the agent spoke in the batch, as each answers a prompt.
+    Raises what the store fails with.
+    """
+    shown = min(max(PROMPTS_SHOWN, answers), REMINDED)
+    prompts = last_prompts(await data_of(replica, place.key(keys.PROMPTS)), shown)
+    wanted = session.observations if with_summary else session.observations[-REMINDED:]
+    found = await observations_of(replica, place.space, wanted)
+    summary = ""
+    if with_summary:
+        with suppress(NotText):
+            data = await data_of(replica, place.key(keys.SUMMARY))
+            summary = data.decode("utf-8", "replace").partition("\n---\n")[2].strip()
+    titles = [one.title for one in found]
+    return Known(session.project, prompts, found[-REMINDED:], titles, summary)
+
+
+async def observations_of(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
+    """Observations by the names of their objects; those that are gone are left out."""
+    found = await replica.read_many([keys.observations_prefix(space) + name for name in names])
+    parsed: list[Observation] = []
+    for name in names:
+        one = found.get(keys.observations_prefix(space) + name)
+        if one is not None:
+            with suppress(NotText):
+                parsed.append(Observation.parse(one.data, path=one.info.key, name=name))
+    return parsed
+
+
+async def recorded(replica: Replica, place: Place, events: Sequence[tuple[Queued, Event]], now: datetime) -> Outcome:
+    """The objects of a session after it began or somebody asked something."""
+    session = await session_of(replica, place, now)
+    starts = [(queued, event) for queued, event in events if event.kind == "start"]
+    prompts = [(queued, event) for queued, event in events if event.kind == "prompt"]
+    last = events[-1][1]
+    session = replace(
+        session,
+        updated_at=now,
+        status="active",
+        created_at=min(session.created_at, events[0][1].at),
+        agent=last.agent or session.agent,
+        project=last.project or session.project,
+        source=starts[-1][1].text if starts else session.source,
+        prompts=session.prompts + len(prompts),
+    )
+    found = Outcome({place.key(keys.SESSION): session.render()})
+    if starts:
+        found.stored[place.key(keys.SESSION)] = [queued for queued, _ in starts]
+    if prompts:
+        key = place.key(keys.PROMPTS)
+        found.objects[key] = with_prompts(await data_of(replica, key), [event for _, event in prompts])
+        found.stored[key] = [queued for queued, _ in prompts]
+    return found
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Events that are observed together: tools, what the agent said, and the stops that end with them."""
+
+    place: Place
+    tools: Sequence[tuple[Queued, Event]]
+    stops: Sequence[Queued]
+
+    @property
+    def queued(self) -> list[Queued]:
+        """All that is claimed for it."""
+        return [*(queued for queued, _ in self.tools), *self.stops]
+
+    @property
+    def events(self) -> list[Event]:
+        """What happened."""
+        return [event for _, event in self.tools]
+
+
+def came_of(
+    batch: Batch, reply: Reply, session: Session, *, model: str, meter: Meter, now: datetime
+) -> tuple[Outcome, list[Queued]]:
+    """The objects that a reply leads to; with the events that it says nothing of."""
+    found, names = Outcome(), list[str]()
+    left = {queued.seq: queued for queued, _ in batch.tools}
+    for number, draft in enumerate(reply.observations, 1):
+        rows = [batch.tools[one - 1] for one in draft.events]
+        one = _observation(batch.place, number, draft, [event for _, event in rows], model)
+        key = keys.observations_prefix(batch.place.space) + one.name
+        found.objects[key] = one.render()
+        found.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]
+        names.append(one.name)
+    observed = sum(map(len, found.stored.values()))
+    for number, reason in reply.skipped.items():
+        queued = batch.tools[number - 1][0]
+        if left.pop(queued.seq, None) is not None:
+            found.skipped.setdefault(reason, []).append(queued)
+    skipped = sum(map(len, found.skipped.values()))
+    session = replace(
+        session.with_observations(names),
+        updated_at=now,
+        observed=session.observed + observed,
+        skipped=session.skipped + skipped,
+        model=model,
+        meter=session.meter.plus(meter),
+    )
+    if batch.tools:  # an agent may have no hook for its beginning
+        last = batch.tools[-1][1]
+        session = replace(session, agent=last.agent or session.agent, project=last.project or session.project)
+    if batch.stops and (reply.summary or reply.no_summary):
+        session = replace(session, status="completed", summed_up=session.observed + session.skipped)
+        _end(found, batch, reply.summary, session, model, now)
+    found.objects[batch.place.key(keys.SESSION)] = session.render()
+    return found, list(left.values())
+
+
+def _end(
+    found: Outcome, batch: Batch, said: Mapping[str, str] | None, session: Session, model: str, now: datetime
+) -> None:
+    if not said:
+        found.skipped.setdefault("nothing worth a summary", []).extend(batch.stops)
+        return
+    summary = Summary(batch.place.session, now, project=session.project, model=model, **said)
+    found.objects[batch.place.key(keys.SUMMARY)] = summary.render()
+    found.stored[batch.place.key(keys.SUMMARY)] = list(batch.stops)
+
+
+def _observation(place: Place, number: int, draft: Draft, events: Sequence[Event], model: str) -> Observation:
+    ids = tuple(event.id for event in events)
+    files = [event.files() for event in events]
+    return Observation(
+        id=observation_id(place.session, ids, number),
+        session=place.session,
+        created_at=min(event.at for event in events),
+        type=draft.type,
+        title=draft.title,
+        subtitle=draft.subtitle,
+        narrative=draft.narrative,
+        facts=draft.facts,
+        concepts=draft.concepts,
+        files_read=tuple(dict.fromkeys(name for read, _ in files for name in read)),
+        files_modified=tuple(dict.fromkeys(name for _, changed in files for name in changed)),
+        project=events[-1].project,
+        agent=events[-1].agent,
+        discovery_tokens=sum(event.tokens for event in events),
+        model=model,
+        events=ids,
+    )

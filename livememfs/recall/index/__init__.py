@@ -1,0 +1,1 @@
+"""The index: records, words and vectors derived from the bucket, and what feeds them."""

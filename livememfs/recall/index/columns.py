@@ -1,0 +1,188 @@
+"""What one may filter and rank by, of every piece, in memory: a filter is a mask, whatever it lets through.
+
+Owns arrays that are indexed by a piece's number. Refuses labels, of which a piece has many (`Table.numbers` knows
+them), and to know what has gone: whoever asks for a piece has just found it. Callers serialise changes; any thread may
+ask.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from livememfs.recall.index.exchanged import Restriction
+from livememfs.recall.index.record import Brief
+
+Column = tuple[int, int, int, str, str, str, str, int, int]
+"""Of a piece: its number, its place in its record, that one's number, kind, space, type, agent, time, and whether it
+asks.
+"""
+FIELDS = ("space", "kind", "type", "agent")
+MOST_PARTS = 32_767
+_ARRAYS = ("fields", "created", "record", "part", "asks")
+TAKEN_AT_ONCE = 10_000
+
+
+class Columns:
+    """Record, place in it, space, kind, type, agent and time of every piece."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], int] = {}
+        self._words: list[str] = [""]
+        self._spelt: dict[tuple[str, str], dict[str, None]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._fields = np.zeros((len(FIELDS), 1_024), np.int32)
+        self._created = np.zeros(1_024, np.int64)
+        self._record = np.zeros(1_024, np.int32)
+        self._part = np.zeros(1_024, np.int16)
+        self._asks = np.zeros(1_024, np.bool_)
+
+    def __len__(self) -> int:
+        """Pieces that are or were there."""
+        return self._counts.total()
+
+    def put(self, pieces: Iterable[Column]) -> None:
+        """Take note of pieces. Numbers are never given twice, so nothing has to be taken out."""
+        rows = iter(pieces)
+        while portion := list(islice(rows, TAKEN_AT_ONCE)):
+            self._take(portion)
+
+    def _take(self, pieces: Sequence[Column]) -> None:
+        number, part, record, kind, space, type_, agent, created, asks = zip(*pieces, strict=True)
+        self._make_room(max(number) + 1)
+        numbers = np.array(number, np.int64)
+        known = self._record[numbers] > 0
+        self._counts.update(
+            pair for pair, is_known in zip(zip(space, kind, strict=True), known, strict=True) if not is_known
+        )
+        for row, values in enumerate((space, kind, type_, agent)):
+            codes = {value: self._code(FIELDS[row], value) for value in dict.fromkeys(values)}
+            self._fields[row, numbers] = [codes[value] for value in values]
+        self._created[numbers], self._asks[numbers] = created, asks
+        self._part[numbers] = [min(one, MOST_PARTS) for one in part]
+        self._record[numbers] = record  # last: from now on they are there for whoever asks
+        for name, values in (("type", type_), ("agent", agent)):
+            for where, value in dict.fromkeys(zip(space, values, strict=True)):
+                self._spelt.setdefault((where, name), {})[value] = None
+
+    def _make_room(self, end: int) -> None:
+        if end <= len(self._created):
+            return
+        room = max(end, 2 * len(self._created)) - len(self._created)
+        self._fields = np.pad(self._fields, ((0, 0), (0, room)))
+        self._created = np.pad(self._created, (0, room))
+        self._part = np.pad(self._part, (0, room))
+        self._asks = np.pad(self._asks, (0, room))
+        self._record = np.pad(self._record, (0, room))
+
+    def _code(self, field: str, value: str) -> int:
+        found = self._codes.get((field, value))
+        if found is None:
+            self._words.append(value)  # before the code is known: another thread may ask for what it means
+            found = self._codes[(field, value)] = len(self._words) - 1
+        return found
+
+    def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
+        """The record of each piece, and which of its pieces it is; those that nobody knows are left out."""
+        there = np.array([number for number in numbers if number < len(self._record)], np.int64)
+        there = there[self._record[there] > 0]
+        spaces, kinds, types, agents = ([self._words[code] for code in row] for row in self._fields[:, there].tolist())
+        rows = zip(
+            self._record[there].tolist(),
+            kinds,
+            spaces,
+            types,
+            agents,
+            self._created[there].tolist(),
+            self._asks[there].tolist(),
+            strict=True,
+        )
+        parts = self._part[there].tolist()
+        return {number: (part, Brief(*row)) for number, part, row in zip(there.tolist(), parts, rows, strict=True)}
+
+    def space_of(self, number: int) -> str:
+        """The space of a piece; empty for one that nobody knows."""
+        return self._words[self._fields[0, number]] if number < len(self._record) else ""
+
+    def kept(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything there is, as facts and arrays, for `Columns.again`."""
+        facts = {
+            "words": self._words,
+            "codes": [[*pair, code] for pair, code in self._codes.items()],
+            "spelt": [[*pair, list(values)] for pair, values in self._spelt.items()],
+            "counts": [[*pair, count] for pair, count in self._counts.items()],
+        }
+        end = int(np.max(np.flatnonzero(self._record), initial=0)) + 1
+        return facts, {name: getattr(self, f"_{name}")[..., :end] for name in _ARRAYS}
+
+    @classmethod
+    def again(cls, facts: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Columns:
+        """What was kept. Raises ValueError, KeyError or TypeError for what was not."""
+        found = cls()
+        found._words = list(facts["words"])
+        found._codes = {(name, value): code for name, value, code in facts["codes"]}
+        found._spelt = {(space, name): dict.fromkeys(values) for space, name, values in facts["spelt"]}
+        found._counts = Counter({(space, kind): count for space, kind, count in facts["counts"]})
+        for name in _ARRAYS:
+            setattr(found, f"_{name}", array(name))
+        return found
+
+    def share(self, where: Restriction) -> float:
+        """About which part of all pieces fits, from 0 to 1; 0 where more is asked of it than space and kind."""
+        fields = {name: set(values) for name, values in where.fields}
+        plain = len(fields) == len(where.fields) and fields.keys() <= {"space", "kind"}
+        if not plain or where.without or (where.after, where.before, where.numbers) != (None, None, None):
+            return 0.0
+        fitting = (
+            count
+            for (space, kind), count in self._counts.items()
+            if space in fields.get("space", {space}) and kind in fields.get("kind", {kind})
+        )
+        return sum(fitting) / max(self._counts.total(), 1)
+
+    def fitting(self, numbers: Sequence[int], where: Restriction) -> list[bool]:
+        """Which of some pieces fit what is asked of their space and kind."""
+        there = np.array([number if number < len(self._record) else 0 for number in numbers], np.int64)
+        found = self._record[there] > 0
+        for name, values in where.fields:
+            found &= _is_one_of(self._fields[FIELDS.index(name), there], self._known(name, values))
+        fits: list[bool] = found.tolist()
+        return fits
+
+    def spelt(self, field: str, spaces: Iterable[str]) -> list[str]:
+        """Every value that `type` or `agent` has had in these spaces, as it is written."""
+        return list(dict.fromkeys(value for space in spaces for value in self._spelt.get((space, field), ())))
+
+    def mask(self, where: Restriction, *, but: str = "") -> NDArray[np.bool_] | None:
+        """The pieces that fit, by number; None when all do. The field `but` and labels are not looked at."""
+        masks: list[NDArray[np.bool_]] = []
+        for wanted, pairs in ((True, where.fields), (False, where.without)):
+            for name, values in pairs:
+                if name in FIELDS and name != but:
+                    codes = self._known(name, values)
+                    masks.append(_is_one_of(self._fields[FIELDS.index(name)], codes) == wanted)
+        if where.after is not None:
+            masks.append(self._created >= where.after)
+        if where.before is not None:
+            masks.append(self._created < where.before)
+        if where.numbers is not None:
+            listed = np.zeros(len(self._created), np.bool_)
+            listed[[number for number in where.numbers if number < len(listed)]] = True
+            masks.append(listed)
+        return np.logical_and.reduce(masks) if masks else None
+
+    def _known(self, name: str, values: Iterable[str]) -> list[int]:
+        return [code for value in values if (code := self._codes.get((name, value))) is not None]
+
+
+def _is_one_of(column: NDArray[np.int32], codes: Sequence[int]) -> NDArray[np.bool_]:
+    """By one comparison for each of the few codes, which takes a fiftieth of what `np.isin` does."""
+    found = np.zeros(len(column), np.bool_)
+    for code in codes:
+        found |= column == code
+    return found

@@ -1,0 +1,348 @@
+"""From the stream of changes to the index: what is written is found, what is removed is gone.
+
+Owns which spaces are indexed, what is known to differ, and the reading of it. A space is indexed from the first time
+somebody searches it, since reading all of a bucket is not free; from then on, changes alone feed the index, and a new
+process compares names and versions once instead of reading anything again. Refuses to search. Trio thread only; what
+blocks runs in one worker thread after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.cache.changes import Change
+from livememfs.cache.replica import Replica
+from livememfs.errors import LiveMemError
+from livememfs.recall.embed.base import Embedder
+from livememfs.recall.index.engine import Engine
+from livememfs.recall.index.local import Index
+from livememfs.recall.index.pieces import Text
+from livememfs.recall.index.prior import TEXTS
+from livememfs.recall.index.reader import is_indexed, records_of, space_of
+from livememfs.recall.index.record import digest
+from livememfs.recall.index.recordfile import is_damage
+from livememfs.records import keys
+from livememfs.store.base import ObjectInfo, StoredObject
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from livememfs.recall.index.sharing import Sharing
+
+log = structlog.get_logger("livememfs.recall")
+
+READ_AT_ONCE, MOST_AT_ONCE = 4, 16
+"""Objects read side by side: more where it helps, as each takes a moment of the one thread that answers files, too."""
+FASTER = 1.2
+APPLIED_AT_ONCE = 256
+"""Objects in one step: what is found by its words comes in such portions."""
+EMBEDDED_AT_ONCE = 64
+WORDS_FIRST = 60.0
+"""Seconds for which meanings wait for words, when many objects come at once."""
+SHARED_WITHIN = 10.0
+"""Seconds that the bucket has to say which vectors there are already."""
+AGAIN_SECONDS = 5.0
+"""After a failure of the store, the disk or the model."""
+
+
+@dataclass
+class _Batch:
+    """Objects on their way into the index: their keys, and what was read of those that are there."""
+
+    keys: list[str]
+    found: dict[str, StoredObject] = field(default_factory=dict)
+
+
+class _Pace:
+    """How many objects to read side by side: twice as many, as long as that is worth it."""
+
+    def __init__(self) -> None:
+        self.at_once = self._best = READ_AT_ONCE
+        self._rate = 0.0
+
+    def took(self, objects: int, seconds: float) -> None:
+        """So many were read in this time."""
+        rate = objects / max(seconds, 1e-6)
+        if objects < APPLIED_AT_ONCE:
+            return  # the end of something says little
+        if rate > self._rate * FASTER:
+            self._rate, self._best = rate, self.at_once
+            self.at_once = min(2 * self.at_once, MOST_AT_ONCE)
+        else:
+            self.at_once = self._best
+
+
+class Feeder:
+    """Feeds one index. `heard` takes changes from any layer; `run` does the work. `sharing`: with vectors of others."""
+
+    def __init__(self, replica: Replica, index: Engine, sharing: Sharing | None = None) -> None:
+        self._replica, self._index, self._sharing = replica, index, sharing
+        self._spaces: dict[str, trio.Event] = {}
+        self._dirty: dict[str, None] = {}
+        self._reading: Counter[str] = Counter()
+        self._work, self._texts = trio.Event(), trio.Event()
+        self._idle = trio.Event()
+        # Embedding has come to an end: everything was, or it is stuck.
+        self._meant, self._stuck = trio.Event(), False
+        self._limiter = trio.CapacityLimiter(1)
+        self._pace = _Pace()
+        self.last_error = ""
+
+    def heard(self, change: Change) -> None:
+        """Take note of a change: a subscriber of `changes`."""
+        if is_indexed(change.key) and space_of(change.key) in self._spaces:
+            self._mark([change.key])
+
+    def knows(self, space: str) -> bool:
+        """Whether a space's names have been compared."""
+        begun = self._spaces.get(space)
+        return begun is not None and begun.is_set()
+
+    def complete(self, space: str) -> bool:
+        """Whether the index has all of a space that is known of."""
+        return self.knows(space) and not self.waiting
+
+    @property
+    def waiting(self) -> int:
+        """Objects that differ from what the index has."""
+        return len(self._dirty) + self._reading.total()
+
+    def lacking(self, space: str) -> list[str] | None:
+        """Notes, memories and bank files of a space that differ from what the index has; None where that is not known
+        yet.
+        """
+        if not self.knows(space):
+            return None
+        folders = tuple(f"{space}/{folder}/" for folder in (keys.LIVE, *keys.COLLECTIONS, keys.BANK))
+        return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if key.startswith(folders)]
+
+    def _mark(self, found: list[str]) -> None:
+        self._dirty.update(dict.fromkeys(found))
+        if self._dirty:
+            self._idle = trio.Event() if self._idle.is_set() else self._idle
+            self._work.set()
+
+    # --- spaces ---------------------------------------------------------------------------------------------------
+
+    def wants(self, space: str) -> None:
+        """A space will be needed: what others have computed of it is looked for before anything is computed here."""
+        if self._sharing is not None:
+            self._sharing.wants(space)
+
+    async def ensure(self, space: str) -> None:
+        """Have a space indexed; returns when its names were compared. Raises what the store fails with."""
+        begun = self._spaces.get(space)
+        if begun is not None:
+            await begun.wait()
+            if space in self._spaces:
+                return
+        ready = self._spaces[space] = trio.Event()
+        self.wants(space)
+        try:
+            self._mark(await self._differences(space))
+        except BaseException:
+            self._spaces.pop(space, None)
+            raise
+        finally:
+            ready.set()
+
+    async def mend(self, error: Exception) -> bool:
+        """After a failure: have records that are damaged made anew, and every space compared with them again; whether
+        that was the failure.
+        """
+        if not isinstance(self._index, Index) or not is_damage(error):
+            return False
+        log.warning("the index is damaged and made anew", reason=str(error))
+        try:
+            await trio.to_thread.run_sync(self._index.make_anew, limiter=self._limiter)
+        except Exception as failure:  # a full disk, say: the next failure tries again
+            log.error("the index cannot be made anew", exc_info=failure)
+        self._spaces.clear()
+        if self._sharing is not None:
+            self._sharing.forget()
+        return True
+
+    async def _differences(self, space: str) -> list[str]:
+        """The keys whose versions in the bucket are not those of the index."""
+        there = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
+        known = await trio.to_thread.run_sync(self._index.objects, f"{space}/")
+        # In the order of time: what was said before stands in the index before what came after it is understood.
+        return sorted(key for key in there.keys() | known.keys() if there.get(key) != known.get(key))
+
+    async def _objects_of(self, space: str) -> list[ObjectInfo]:
+        live = await self._replica.listing(keys.live_prefix(space))
+        bank = await self._replica.walk(keys.bank_prefix(space), local=True)
+        top = await self._replica.listing(f"{space}/")
+        found = [*live.objects.values(), *bank, *top.objects.values()]
+        for collection in keys.COLLECTIONS:
+            if collection in top.folders:
+                found += (await self._replica.listing(f"{space}/{collection}/")).objects.values()
+        if keys.OBSERVATIONS in top.folders:
+            found += (await self._replica.listing(keys.observations_prefix(space))).objects.values()
+        if keys.SESSIONS in top.folders:
+            found += await self._replica.walk(f"{space}/{keys.SESSIONS}/", local=True)
+        return found
+
+    async def settled(self, seconds: float) -> bool:
+        """Wait until everything that was heard is found by its words; False when that takes longer."""
+        with trio.move_on_after(seconds):
+            while self.waiting:
+                await self._idle.wait()
+            return True
+        return not self.waiting
+
+    async def understood(self, seconds: float) -> bool:
+        """Wait until everything that is found by its words is found by its meaning as well; False when that takes
+        longer, or when embedding failed and nothing was embedded since.
+        """
+        with trio.move_on_after(seconds):
+            while self.waiting or not self._meant.is_set():
+                await (self._idle if self.waiting else self._meant).wait()
+            return not self._stuck
+        return False
+
+    # --- working --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Bring what differs to the index, until cancelled: what comes next is read while the last is taken in."""
+        send, receive = trio.open_memory_channel[_Batch](0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read_on, send)
+            async for batch in receive:
+                try:
+                    await trio.to_thread.run_sync(self._take, batch, limiter=self._limiter)
+                except Exception as error:  # whatever an index can suffer must not cost the mount
+                    await self._try_later(batch, error)
+                    continue
+                self.last_error = ""
+                self._done(batch)
+
+    async def _read_on(self, send: trio.MemorySendChannel[_Batch]) -> None:
+        while True:
+            await self._work.wait()
+            batch = _Batch(list(self._dirty)[:APPLIED_AT_ONCE])
+            for key in batch.keys:
+                del self._dirty[key]  # what changes while it is read is heard again
+            if not self._dirty:
+                self._work = trio.Event()
+            self._reading.update(batch.keys)
+            try:
+                begun = trio.current_time()
+                batch.found = await self._replica.read_many(batch.keys, at_once=self._pace.at_once)
+                self._pace.took(len(batch.keys), trio.current_time() - begun)
+            except Exception as error:  # as in `run`
+                await self._try_later(batch, error)
+                continue
+            await send.send(batch)
+
+    def _take(self, batch: _Batch) -> None:
+        """In a thread: reading what stands in objects takes as long as indexing it."""
+        read = [(key, one.info.etag, space_of(key), records_of(one)) for key, one in batch.found.items()]
+        self._index.apply([key for key in batch.keys if key not in batch.found], read)
+
+    def _done(self, batch: _Batch) -> None:
+        self._reading -= Counter(batch.keys)
+        self._meant = trio.Event() if self._meant.is_set() else self._meant
+        self._texts.set()
+        if not self.waiting:
+            self._idle.set()
+
+    async def _try_later(self, batch: _Batch, error: Exception) -> None:
+        self._dirty.update(dict.fromkeys(batch.keys))
+        self._reading -= Counter(batch.keys)
+        await self._failed(error)
+        await trio.sleep(AGAIN_SECONDS)
+        self._work.set()
+
+    async def embed(self, embedder: Embedder) -> None:
+        """Compute what vectors are missing, until cancelled."""
+        while True:
+            try:
+                await self._shared(False)
+                await self._words_first()
+                await self._expect(embedder)
+                while await self._embed_some(embedder):
+                    pass
+            except Exception as error:  # as in `run`
+                self._stuck = True
+                self._meant.set()
+                await self._failed(error)
+                await trio.sleep(AGAIN_SECONDS)
+                continue
+            self._stuck = False
+            if not self._texts.is_set():
+                self._meant.set()
+            await self._texts.wait()
+
+    async def _embed_some(self, embedder: Embedder) -> bool:
+        """Compute the vectors of some texts, unless others have; whether there were any without."""
+        self._texts = trio.Event()  # what comes from here on is looked for again
+        texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
+        if not texts:
+            return False
+        await self._words_first()
+        if await self._shared(len(texts) == EMBEDDED_AT_ONCE):
+            return True
+        vectors = await vectors_of(embedder, texts)
+        meanings = [text.meaning for text in texts]
+        await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
+        if self._sharing is not None:
+            self._sharing.embedded(meanings)
+        if self._stuck:
+            self._stuck, self._meant = False, trio.Event()
+        return True
+
+    async def _words_first(self) -> None:
+        """Words are found before meanings, and sooner without them."""
+        if self.waiting > APPLIED_AT_ONCE:
+            with trio.move_on_after(WORDS_FIRST):
+                await self._idle.wait()
+
+    async def _shared(self, many: bool) -> bool:
+        """Wait for the vectors of others, which need not be computed; whether any came. `many`: look for more."""
+        if self._sharing is None:
+            return False
+        before = self._sharing.statistics().read
+        if many:
+            self._sharing.look_again()
+        with trio.move_on_after(SHARED_WITHIN):
+            await self._sharing.settled()
+        return self._sharing.statistics().read > before
+
+    async def _expect(self, embedder: Embedder) -> None:
+        """Have the index know what any text looks like to this model, before the first of ours is compared."""
+        if await trio.to_thread.run_sync(lambda: self._index.prior) is None:
+            vectors = await embedder.passages(TEXTS)
+            meanings = [digest(text) for text in TEXTS]
+            await trio.to_thread.run_sync(self._index.take_vectors, meanings, vectors, limiter=self._limiter)
+            await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
+
+    async def _failed(self, error: Exception) -> None:
+        if not await self.mend(error):
+            self._tell(error)
+        self.last_error = str(error) or type(error).__name__
+
+    def _tell(self, error: Exception) -> None:
+        if not isinstance(error, LiveMemError):
+            log.error("the index failed", exc_info=error)
+        elif str(error) != self.last_error:
+            log.info("the index waits", reason=str(error))
+
+
+async def vectors_of(embedder: Embedder, texts: Sequence[Text]) -> NDArray[np.float32]:
+    """One vector for each text: half of what it says, half of what it says in its place."""
+    import numpy as np
+
+    own = await embedder.passages([text.own for text in texts])
+    beside = [row for row, text in enumerate(texts) if text.around]
+    if beside:
+        own[beside] += await embedder.passages([texts[row].around for row in beside])
+    lengths = np.linalg.norm(own, axis=1, keepdims=True)
+    return np.asarray(own / np.maximum(lengths, 1e-9), np.float32)

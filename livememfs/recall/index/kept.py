@@ -1,0 +1,126 @@
+"""The vectors of an index in SQLite, and which of them the bucket has.
+
+Owns the tables `vector` and `segment`. Vectors are kept by the digest of their text, since a text that comes back need
+not be computed again. Threads: as `RecordFile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from livememfs.recall.index.record import divided
+from livememfs.recall.index.recordfile import RecordFile, chunks
+
+
+class KeptVectors(RecordFile):
+    """The part of the table that is about vectors."""
+
+    # --- vectors --------------------------------------------------------------------------------------------------
+
+    def without_vector(self, model: str, numbers: Sequence[int] | None = None) -> list[int]:
+        """The pieces, of all or of some, that have no vector of this model, ascending."""
+        select = (
+            "SELECT p.number FROM piece p WHERE NOT EXISTS"
+            " (SELECT 1 FROM vector v WHERE v.model = ? AND v.meaning = p.meaning)"
+        )
+        if numbers is None:
+            return [row[0] for row in self._db.execute(f"{select} ORDER BY p.number", (model,))]
+        found: list[int] = []
+        for chunk in chunks(numbers):
+            marks = ",".join("?" * len(chunk))
+            found += (row[0] for row in self._db.execute(f"{select} AND p.number IN ({marks})", (model, *chunk)))
+        return sorted(found)
+
+    def keep_vectors(self, model: str, vectors: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep vectors by digest. NoSpace, Damaged."""
+        with self._step():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO vector VALUES (?, ?, ?)",
+                [(meaning, model, eight) for meaning, eight in vectors],
+            )
+
+    def vectors(self, model: str, meanings: Sequence[bytes] | None = None) -> Iterator[tuple[str, int, bytes]]:
+        """Space, number and vector of every piece that has one; or of the pieces with one of these digests."""
+        select = (
+            "SELECT r.space, p.number, v.eight FROM piece p JOIN vector v ON v.model = ? AND v.meaning = p.meaning"
+            " JOIN record r ON r.id = p.record"
+        )
+        if meanings is None:
+            yield from self._db.execute(select, (model,))
+            return
+        for chunk in chunks(meanings):
+            marks = ",".join("?" * len(chunk))
+            yield from self._db.execute(f"{select} WHERE p.meaning IN ({marks})", (model, *chunk)).fetchall()
+
+    def meanings(self, numbers: Sequence[int]) -> list[bytes]:
+        """The digests of pieces."""
+        found: set[bytes] = set()
+        for chunk in chunks(numbers):
+            marks = ",".join("?" * len(chunk))
+            found |= {row[0] for row in self._db.execute(f"SELECT meaning FROM piece WHERE number IN ({marks})", chunk)}
+        return list(found)
+
+    def eights(self, model: str, meanings: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Vectors by digest, of those that there are."""
+        found: dict[bytes, bytes] = {}
+        for chunk in chunks(meanings):
+            marks = ",".join("?" * len(chunk))
+            select = f"SELECT meaning, eight FROM vector WHERE model = ? AND meaning IN ({marks})"
+            found.update(self._db.execute(select, (model, *chunk)).fetchall())
+        return found
+
+    def eights_of(self, model: str, ids: Sequence[int]) -> dict[int, bytes]:
+        """The vectors of the first pieces of records, by the records' numbers."""
+        found: dict[int, bytes] = {}
+        for chunk in chunks(ids):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(
+                # In this order: left to itself, SQLite reads all vectors of the model first.
+                "SELECT p.record, v.eight FROM piece p INDEXED BY piece_record CROSS JOIN vector v"
+                f" WHERE p.record IN ({marks}) AND p.part = 0 AND v.model = ? AND v.meaning = p.meaning",
+                (*chunk, model),
+            )
+            found.update(rows.fetchall())
+        return found
+
+    # --- segments of the bucket -----------------------------------------------------------------------------------
+
+    def segments(self, model: str, space: str) -> dict[str, list[bytes]]:
+        """The digests in each segment of a space that is known here, by its name."""
+        select = "SELECT name, meanings FROM segment WHERE model = ? AND space = ?"
+        return {name: divided(blob) for name, blob in self._db.execute(select, (model, space)).fetchall()}
+
+    def keep_segment(self, model: str, space: str, name: str, vectors: Sequence[tuple[bytes, bytes]]) -> None:
+        """Take note of a segment and keep its vectors, those that are new here. NoSpace, Damaged."""
+        with self._step():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO vector VALUES (?, ?, ?)", [(meaning, model, eight) for meaning, eight in vectors]
+            )
+            joined = b"".join(meaning for meaning, _ in vectors)
+            self._db.execute("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?)", (model, space, name, joined))
+
+    def forget_segments(self, model: str, space: str, names: Iterable[str]) -> None:
+        """The bucket has them no more. NoSpace, Damaged."""
+        with self._step():
+            self._db.executemany(
+                "DELETE FROM segment WHERE model = ? AND space = ? AND name = ?",
+                [(model, space, name) for name in names],
+            )
+
+    def meanings_of(self, space: str) -> set[bytes]:
+        """The digests of all pieces of a space."""
+        select = "SELECT p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE r.space = ?"
+        return {row[0] for row in self._db.execute(select, (space,))}
+
+    def spaces_of(self, meanings: Sequence[bytes]) -> dict[str, set[bytes]]:
+        """Digests by the spaces that have pieces with them."""
+        found: dict[str, set[bytes]] = {}
+        for chunk in chunks(meanings):
+            marks = ",".join("?" * len(chunk))
+            rows = self._db.execute(
+                f"SELECT r.space, p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE p.meaning IN ({marks})",
+                chunk,
+            )
+            for space, meaning in rows:
+                found.setdefault(space, set()).add(meaning)
+        return found

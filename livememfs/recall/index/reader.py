@@ -1,0 +1,243 @@
+"""From an object of the bucket to what can be found in it.
+
+Owns the decision which objects are indexed, and how they are cut: notes, memories and summaries stay whole, an
+observation is its narrative and its facts, a bank file is cut at its headings. Refuses to fail on an object: what is no
+text, or has nothing to say, holds no records. Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import structlog
+
+from livememfs.errors import NotText
+from livememfs.recall.index.record import Record, files_in
+from livememfs.records import keys
+from livememfs.records.memory import Memory
+from livememfs.records.names import is_litter
+from livememfs.records.note import Note
+from livememfs.records.observation import Observation
+from livememfs.records.session import SUMMARY_FIELDS, Summary
+from livememfs.store.base import StoredObject
+from livememfs.text.outline import Outline
+
+log = structlog.get_logger("livememfs.recall")
+
+TITLE_CHARACTERS = 80
+LABELS_READ = 64
+"""Values of one field of a note's front matter."""
+IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "question": 0.5, "progress": 0.4}
+"""What a note weighs by its category; those of memories say it themselves."""
+OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
+"""The same for observations."""
+_BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
+_LABELS = {"tags": "tag", "concepts": "concept", "subjects": "subject", "files": "file"}
+
+
+def is_indexed(key: str) -> bool:
+    """Whether something in this object may be found."""
+    parsed = keys.parse(key)
+    if parsed.kind == "note":
+        return not is_litter(parsed.name)
+    if parsed.kind == "session":
+        return parsed.name.endswith(f"/{keys.SUMMARY}")
+    return parsed.kind in ("synthesis", "memory", "observation") or (parsed.kind == "bank" and key.endswith(".md"))
+
+
+def space_of(key: str) -> str:
+    """The space of an object."""
+    return keys.parse(key).space
+
+
+def records_of(found: StoredObject) -> list[Record]:
+    """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
+    info = found.info
+    try:
+        return records_in(info.key, found.data, info.etag, info.modified_ns // 1_000_000_000)
+    except Exception:
+        log.exception("an object cannot be indexed", key=info.key)
+        return []
+
+
+def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
+    """What can be found in an object; `modified` is the time of its version in seconds."""
+    parsed = keys.parse(key)
+    if parsed.kind == "note":
+        return _note(key, parsed, data, etag)
+    if parsed.kind == "memory":
+        return _memory(key, parsed, data, etag)
+    if parsed.kind == "observation":
+        return _observation(key, parsed, data, etag)
+    if parsed.kind == "session":
+        return _summary(key, parsed, data, etag)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return []
+    if "\0" in text:
+        return []
+    return list(_sections(key, parsed, text, etag, modified))
+
+
+def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    try:
+        note = Note.parse(data, path=key, name=parsed.name)
+    except NotText:
+        return []
+    body = note.body.strip()
+    if not body:
+        return []
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind="live",
+        space=parsed.space,
+        type=note.category,
+        agent=note.agent,
+        title=_first_line(body),
+        created=int(note.timestamp.timestamp()),
+        importance=IMPORTANCE.get(note.category, _OTHER_IMPORTANCE),
+        labels=tuple(_labels(note, body)),
+        pieces=(body,),
+    )
+    return [record]
+
+
+def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    collection, _, name = parsed.name.partition("/")
+    try:
+        memory = Memory.parse(data, path=key, collection=collection, name=name)
+    except NotText:
+        return []
+    body = memory.content.strip()
+    if not body or memory.forgotten:
+        return []
+    labels = [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
+    labels += [("concept", memory.category)] if memory.category else []
+    labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind=collection,
+        space=parsed.space,
+        type=memory.type,
+        agent=str(memory.extra.get("agent", "")),
+        title=_first_line(body),
+        created=int(memory.created_at.timestamp()),
+        importance=memory.importance,
+        labels=(*labels, *(("file", name) for name in files_in(body))),
+        pieces=(body,),
+        links=memory.links,
+        channel=memory.channel_id,
+        updated=int(memory.updated_at.timestamp()),
+    )
+    return [record]
+
+
+def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
+    try:
+        one = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
+    except NotText:
+        return []
+    whole = "\n".join(filter(None, (one.title, one.subtitle, one.narrative.strip())))
+    if not whole:
+        return []
+    files = dict.fromkeys((*one.files_modified, *one.files_read, *files_in(whole)))
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind=keys.OBSERVATIONS,
+        space=parsed.space,
+        type=one.type,
+        agent=one.agent,
+        title=_first_line(one.title or whole),
+        created=int(one.created_at.timestamp()),
+        importance=OBSERVED[one.type],
+        labels=(*(("concept", name) for name in one.concepts), *(("file", name) for name in files)),
+        pieces=(whole, *(fact for fact in one.facts if fact.strip())),
+    )
+    return [record]
+
+
+def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+    try:
+        one = Summary.parse(data, path=key)
+    except NotText:
+        return []
+    said = [getattr(one, name) for name in SUMMARY_FIELDS if getattr(one, name)]
+    if not said:
+        return []
+    record = Record(
+        ref=key,
+        key=key,
+        etag=etag,
+        kind=keys.SESSIONS,
+        space=parsed.space,
+        type="summary",
+        agent="",
+        title=_first_line(one.request or one.completed or said[0]),
+        created=int(one.created_at.timestamp()),
+        importance=_SUMMARY_IMPORTANCE,
+        labels=tuple(("file", name) for name in files_in("\n".join(said))),
+        pieces=("\n".join(said),),
+    )
+    return [record]
+
+
+def _labels(note: Note, body: str) -> Iterator[tuple[str, str]]:
+    for tag in note.tags[:LABELS_READ]:
+        yield "tag", tag
+    for name, label in _LABELS.items():
+        yield from ((label, value) for value in _texts(note.extra.get(name)))
+    yield from (("file", name) for name in files_in(body))
+
+
+def _texts(value: Any) -> list[str]:
+    """What a foreign writer put into a field: one text or several."""
+    given = value if isinstance(value, list | tuple) else [value]
+    return [item for item in given if isinstance(item, str) and item][:LABELS_READ]
+
+
+def _sections(key: str, parsed: keys.ParsedKey, text: str, etag: str, modified: int) -> Iterator[Record]:
+    """One record for each heading that has text of its own, and one for what stands above the first."""
+    outline = Outline(text)
+    seen: set[str] = set()
+    for section in outline.root.walk():
+        own = "".join(outline.lines[section.body : section.own_end]).strip()
+        if not own:
+            continue
+        path = " / ".join(section.path)
+        anchor = next(name for name in _names(path) if name not in seen)
+        seen.add(anchor)
+        yield Record(
+            ref=f"{key}#{anchor}" if anchor else key,
+            key=key,
+            etag=etag,
+            kind="bank" if parsed.kind == "bank" else "synthesis",
+            space=parsed.space,
+            type="",
+            agent="",
+            title=path or _first_line(own),
+            created=modified,
+            importance=_BANK_IMPORTANCE,
+            labels=tuple(("file", name) for name in files_in(own)),
+            pieces=(f"{path}\n{own}" if path else own,),
+        )
+
+
+def _names(path: str) -> Iterator[str]:
+    """What a section may be called: by its path, or with a number where that is taken."""
+    yield path
+    yield from (f"{path} ({number})" for number in count(2))
+
+
+def _first_line(text: str) -> str:
+    line = text.lstrip("#-* \t\r\n").partition("\n")[0].strip()
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"

@@ -1,0 +1,1 @@
+"""Likeness: whether two texts state the same fact."""

@@ -1,0 +1,103 @@
+"""Which memories say what a text says: the candidates by meaning and by words, judged one by one.
+
+Owns the looking; the judgement is `likeness`'s. Without a model only the same words are alike, and that is said.
+Refuses to change anything. Trio thread only; what takes time runs in a worker thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs.recall.likeness.estimate import likeness
+
+if TYPE_CHECKING:
+    from livememfs.recall.index.engine import Engine
+    from livememfs.recall.index.exchanged import Restriction
+    from livememfs.recall.index.vectors import Floats
+    from livememfs.recall.service import Recall
+
+CANDIDATES = 20
+WAITED = 10.0
+"""Seconds without a new vector after which words have to do."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """A memory: its object, its text as it was indexed, how likely it states the same fact, and the cosine of both
+    (relative to the mean of any texts; None without a model).
+    """
+
+    key: str
+    text: str
+    likeness: float
+    near: float | None
+
+
+async def alike(recall: Recall, space: str, collection: str, text: str) -> tuple[list[Alike], list[str]]:
+    """Memories of one collection, the most alike first, and remarks on what could not be done."""
+    index, notes = await recall.ready((space,), WAITED)
+    if index is None:
+        return [], notes
+    done = -1
+    while not await recall.understood(WAITED) and recall.embedded != done:  # an import: it goes on
+        done = recall.embedded
+    look = _Look(index, space, collection, text)
+    vector = await trio.to_thread.run_sync(look.by_words)
+    if vector is None:
+        vector = await recall.passage(text, notes)
+    found = await trio.to_thread.run_sync(look.compared, vector)
+    return sorted(found, key=lambda one: (-one.likeness, -(one.near or 0.0), one.key)), notes
+
+
+class _Look:
+    """One look, in its threads."""
+
+    def __init__(self, index: Engine, space: str, collection: str, text: str) -> None:
+        self._index, self._space, self._collection, self._text = index, space, collection, text
+        self._ids: list[int] = []
+
+    def _where(self) -> Restriction:
+        from livememfs.recall.index.exchanged import Restriction
+
+        return Restriction(fields=(("space", (self._space,)), ("kind", (self._collection,))))
+
+    def by_words(self) -> Floats | None:
+        """The vector of the text where it has been computed for a memory; notes those that share words with it."""
+        from livememfs.recall.index.exchanged import Asked
+
+        hits, _ = self._index.text(Asked(self._text), self._where(), CANDIDATES)
+        self._take([number for number, _ in hits])
+        same = [number for number, record in self._index.records(self._ids).items() if record.text == self._text]
+        return next(iter(self._index.vectors_of(same).values()), None)
+
+    def compared(self, vector: Floats | None) -> list[Alike]:
+        """All candidates, judged."""
+        if vector is not None:
+            self._take([number for number, _ in self._index.near(vector, self._where(), CANDIDATES)])
+        near = self._cosines(vector)
+        return [
+            Alike(record.key, record.text, likeness(self._text, record.text, near.get(number)), near.get(number))
+            for number, record in self._index.records(self._ids).items()
+        ]
+
+    def _take(self, hits: list[int]) -> None:
+        self._ids = list(dict.fromkeys((*self._ids, *(brief.id for _, brief in self._index.briefs(hits).values()))))
+
+    def _cosines(self, vector: Floats | None) -> dict[int, float]:
+        """Of the candidates' vectors with this one, all relative to the mean of any texts."""
+        import numpy as np
+
+        prior = self._index.prior
+
+        def centred(of: Floats) -> Floats:
+            moved = of - prior if prior is not None and len(prior) == len(of) else of
+            return np.asarray(moved / max(float(np.linalg.norm(moved)), 1e-6), np.float32)
+
+        if vector is None:
+            return {}
+        mine = centred(vector)
+        theirs = {number: one for number, one in self._index.vectors_of(self._ids).items() if len(one) == len(vector)}
+        return {number: float(mine @ centred(one)) for number, one in theirs.items()}

@@ -1,0 +1,412 @@
+"""Which records answer a question, in which order, and why.
+
+Owns the lists (words, meaning, hints, links), how they become one, and the choice between the three strategies
+(claude-mem 4.1): strict when there is nothing to search by but filters, semantic for free text, hybrid for both. Words
+and meaning are merged by their calibrated scores, since ranks alone forget how well something fits; that list is fused
+with the others by reciprocal ranks. Refuses to generate and to read the bucket. Blocking; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
+from typing import Literal, TypeVar
+
+from livememfs.recall.index.engine import Engine
+from livememfs.recall.index.exchanged import Asked, Restriction
+from livememfs.recall.index.record import Brief, Record
+from livememfs.recall.index.sittings import SITTING_SECONDS
+from livememfs.recall.index.vectors import Floats
+from livememfs.recall.index.words import fold
+from livememfs.recall.search.graph import seeds_of, walk
+from livememfs.recall.search.hints import Hints, hints_in
+from livememfs.recall.search.query import Query
+from livememfs.recall.search.telling import share_of_names, share_of_words
+
+T = TypeVar("T")
+Strategy = Literal["strict", "words", "semantic", "hybrid"]
+
+DEFAULT_LIMIT = 10
+CANDIDATES, CANDIDATES_UNASKED, CANDIDATES_EACH = 400, 100, 5
+"""Pieces taken of each list; for a message that nobody chose to search by, of which few are told, at most so many, and
+so many for each that may be told.
+"""
+READ, READ_UNASKED = 50, 10
+"""Records whose text is looked at before they get their place; for a message, beside as many as may be told."""
+SITTING_BEST = 3
+MOST_UNWANTED = 10_000
+_LAST = "\U0010ffff"
+_KINDS = {"live": ("live",), "bank": ("bank", "synthesis")}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The weights of the lists, measured (docs/recall.md).
+
+    :meaning:  of a cosine, beside a text score of at most about 1
+    :author:   factor for what somebody wrote whom the question names; 1 for none
+    :question: factor for what asks, since it seldom answers
+    :sitting:  what a hit gains from the best of what was written in the same sitting
+    :names:    what a text gains, as a share, by having names in it
+    :damping:  k of the reciprocal rank fusion
+    :hints:    weight of the list of what fits the question's hints, beside 1 for words and meaning
+    :graph:    weight of the list of what memories that fit lead to by their links
+    :reached:  the most of what they lead to that counts
+
+    For a question that asks for several things, which stand in several places:
+
+    :further:  what each further hit of one sitting loses, as a share, in place of what a sitting gains
+    :length:   how much a text's length counts, as the power of its share of what is long
+    :several:  whether such a question is told from others at all
+
+    :candidates: pieces taken of each list
+    :read:       records whose text is looked at
+    """
+
+    meaning: float = 0.3
+    author: float = 1.4
+    question: float = 0.9
+    sitting: float = 0.25
+    names: float = 0.1
+    damping: int = 60
+    hints: float = 0.1
+    graph: float = 0.9
+    reached: int = 3
+    further: float = 0.05
+    length: float = 0.2
+    several: bool = True
+    candidates: int = CANDIDATES
+    read: int = READ
+
+
+UNASKED = Ranking(hints=0.0, graph=0.0, candidates=CANDIDATES_UNASKED)
+"""For messages: without hints and links, scores stay scores and can be compared with the best one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that was found.
+
+    :piece:   which of its pieces fits best
+    :reasons: its rank in each list that has it, from 1
+    """
+
+    record: Record
+    piece: int
+    score: float
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer: hits, best first, and how they were found."""
+
+    hits: tuple[Hit, ...]
+    strategy: Strategy
+    candidates: int = 0
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Candidate:
+    brief: Brief
+    piece: int
+    score: float = 0.0
+    reasons: dict[str, int] = field(default_factory=dict)
+    record: Record | None = None
+
+    def order(self) -> tuple[float, int, str, int]:
+        """Best first; of equals the newest, so that the order is always the same."""
+        return -self.score, -self.brief.created, self.record.ref if self.record is not None else _LAST, self.brief.id
+
+
+def search(
+    index: Engine,
+    query: Query,
+    question: Floats | None,
+    spaces: Sequence[str],
+    *,
+    limit: int | None = None,
+    ranking: Ranking | None = None,
+) -> Found:
+    """Search some spaces; `question` is the vector of the query's text, None when there is none to be had."""
+    limit = query.limit or limit or DEFAULT_LIMIT
+    if query.is_wordless:  # the newest would pass for an answer to it
+        return Found((), "strict", remarks=("there is no word in the question",))
+    where = restriction(index, query, spaces)
+    if where is None:
+        return Found((), "strict", remarks=("nobody and nothing here fits the filters",))
+    if query.is_filter_only:
+        unwanted = {brief.id for _, brief in index.briefs(list(_unwanted(index, query, where))).values()}
+        fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
+        hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
+        return Found(tuple(hits), "strict", len(hits))
+    found = _ranked(index, query, question, where, spaces, ranking or Ranking())
+    remarks: tuple[str, ...] = ()
+    quoted = fold(" ".join(query.phrases))
+    free = any(fold(word) not in quoted for word in query.words)
+    if query.phrases and len(found) < limit and (free or not found):
+        # A question that quotes a title wants an answer; somebody who typed nothing but the quote wants that alone.
+        remarks = (
+            f"{len(found) or 'none'} of them {'has' if len(found) == 1 else 'have'} the phrase; then by the words",
+        )
+        known = {one.brief.id for one in found}
+        others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking or Ranking())
+        found += [one for one in others if one.brief.id not in known]
+    _read(index, found[:limit])
+    hits = [Hit(one.record, one.piece, one.score, one.reasons) for one in found[:limit] if one.record is not None]
+    strategy: Strategy = "words" if question is None else "hybrid" if query.is_filtered else "semantic"
+    if query.is_filtered and len(hits) < limit:
+        hits += _completed(index, where, query, hits, limit)
+    return Found(tuple(hits), strategy, len(found), remarks)
+
+
+def fitting_best(
+    index: Engine, text: str, question: Floats | None, spaces: Sequence[str], most: Mapping[str, int]
+) -> list[tuple[int, Record, float]]:
+    """The records that fit a message best, of each kind at `most` so many, with their numbers and scores, best first.
+    Scores of several calls can be compared. Kinds share the pieces that are looked at, so one that is much larger than
+    the others has a call of its own.
+    """
+    where = Restriction(fields=(("space", tuple(spaces)), ("kind", tuple(most))))
+    left = dict(most)
+    likely = max(left.values())
+    candidates = min(CANDIDATES_UNASKED, CANDIDATES_EACH * likely)
+    ranking = replace(UNASKED, read=min(READ, likely + READ_UNASKED), candidates=candidates)
+    best: list[_Candidate] = []
+    for one in _ranked(index, Query(text=text), question, where, spaces, ranking):
+        if left[one.brief.kind] > 0:
+            left[one.brief.kind] -= 1
+            best.append(one)
+    _read(index, best)
+    return [(one.brief.id, one.record, one.score) for one in best if one.record is not None]
+
+
+def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """What else fits the filters, the newest first (claude-mem 4.4): never what the query says it does not want."""
+    if query.phrases or query.without:
+        return []
+    known = {hit.record.ref for hit in hits}
+    others = [one.record for one in index.strict(where, limit + len(known)) if one.record.ref not in known]
+    return [Hit(record, 0, 0.0, {"date": rank}) for rank, record in _numbered(others[: limit - len(hits)])]
+
+
+# --- what may be found --------------------------------------------------------------------------------------------
+
+
+def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restriction | None:
+    """The query's filters and the spaces as the index knows them; None when nothing can fit them."""
+    fields: dict[str, tuple[str, ...]] = {}
+    without: list[tuple[str, tuple[str, ...]]] = []
+    allowed = tuple(space for space in spaces if not query.spaces or space in query.spaces)
+    fields["space"] = tuple(space for space in allowed if space not in query.unwanted("space"))
+    for name in ("type", "agent"):
+        for negative in (False, True):
+            values = query.unwanted(name) if negative else query.wanted(name)
+            if values:
+                there = _as_written(index, name, values, allowed)
+                if negative:
+                    without.append((name, there))
+                else:
+                    fields[name] = there
+    for label in ("tag", "concept", "subject"):
+        if query.wanted(label):
+            fields[f"label {label}"] = tuple(f"{label}:{value.casefold()}" for value in query.wanted(label))
+        if query.unwanted(label):
+            without.append(("label", tuple(f"{label}:{value.casefold()}" for value in query.unwanted(label))))
+    for negative in (False, True):
+        values = query.unwanted("in") if negative else query.wanted("in")
+        kinds = tuple(kind for value in values for kind in _KINDS.get(value, (value,)))
+        if kinds and "all" not in kinds:
+            if negative:
+                without.append(("kind", kinds))
+            else:
+                fields["kind"] = kinds
+    if not all(fields.values()):
+        return None
+    where = Restriction(
+        fields=tuple((name.partition(" ")[0], values) for name, values in fields.items()),
+        without=tuple(one for one in without if one[1]),
+        after=_seconds(query.after),
+        before=_seconds(query.before),
+    )
+    if query.wanted("file") or query.unwanted("file"):
+        numbers = index.fitting(where, files=query.wanted("file"), not_files=query.unwanted("file"))
+        where = replace(where, numbers=tuple(numbers))
+        return where if numbers else None
+    return where
+
+
+def _as_written(index: Engine, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:
+    """The values as records spell them: people do not remember capitals."""
+    wanted = {fold(value) for value in values}
+    return tuple(value for value in index.spelt(name, spaces) if fold(value) in wanted)
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return int(moment.timestamp()) if moment is not None else None
+
+
+# --- the lists and their fusion -----------------------------------------------------------------------------------
+
+
+def _ranked(
+    index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
+) -> list[_Candidate]:
+    asked = Asked(query.text, query.phrases, query.without)
+    words, ceiling = index.text(asked, where, ranking.candidates)
+    meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
+    unwanted = _unwanted(index, query, where) if query.without else set[int]()
+    meant = [hit for hit in meant if hit[0] not in unwanted]
+    known = index.briefs(list({number for number, _ in (*words, *meant)}))
+    hints = hints_in(query.text, index.spelt("agent", spaces))
+    several = hints.several and ranking.several
+    found: dict[int, _Candidate] = {}
+    _add(found, known, words, "words", 1 / max(ceiling, 1e-9))
+    _add(found, known, meant, "meaning", ranking.meaning)
+    for candidate in found.values():
+        candidate.score *= _factor(candidate.brief, hints, ranking)
+    merged = sorted(found.values(), key=_Candidate.order)
+    _read(index, merged[: ranking.read])
+    _weigh_by_text(merged, ranking.names, ranking.length if several else 0.0)
+    if several:
+        _lose_by_sitting(merged, ranking.further)
+    else:
+        _gain_by_sitting(merged, ranking.sitting)
+    merged = sorted(merged, key=_Candidate.order)
+    seeds = seeds_of((known[number][1], score) for number, score in words if number in known)
+    if not ranking.graph or query.phrases or not seeds:
+        return _fused(merged, [], hints, ranking)
+    reached = walk(index, seeds, where, lambda piece: piece not in unwanted)[: ranking.reached]
+    return _fused(merged, _linked(index, merged, seeds, reached), hints, ranking)
+
+
+def _linked(
+    index: Engine, merged: Sequence[_Candidate], seeds: Mapping[int, float], reached: Sequence[tuple[int, int, float]]
+) -> list[_Candidate]:
+    """The list of what is linked, best first, with what it was reached from; empty when nothing was."""
+    found = {one.brief.id: one for one in merged}
+    known = index.briefs([piece for record, piece, _ in reached if record not in found]) if reached else {}
+    found |= {brief.id: _Candidate(brief, part) for part, brief in known.values()}
+    scores = {**seeds, **{record: score for record, _, score in reached}} if reached else {}
+    order = sorted(scores, key=lambda record: (-scores[record], record not in seeds, -record))
+    return [found[record] for record in order if record in found]
+
+
+def _read(index: Engine, candidates: Sequence[_Candidate]) -> None:
+    """Have the records of some candidates; what has gone meanwhile stays without."""
+    missing = [one for one in candidates if one.record is None]
+    records = index.records([one.brief.id for one in missing]) if missing else {}
+    for one in missing:
+        one.record = records.get(one.brief.id)
+
+
+def _unwanted(index: Engine, query: Query, where: Restriction) -> set[int]:
+    """The pieces that have any of the words that a hit must not have."""
+    found: set[int] = set()
+    for words in query.without:
+        found |= {number for number, _ in index.text(Asked("", (words,)), where, MOST_UNWANTED)[0]}
+    return found
+
+
+def _factor(record: Brief, hints: Hints, ranking: Ranking) -> float:
+    factor = ranking.author if hints.author and fold(record.agent) == hints.author else 1.0
+    return factor * (ranking.question if record.kind == "live" and record.asks else 1.0)
+
+
+def _weigh_by_text(candidates: Sequence[_Candidate], names: float, length: float) -> None:
+    """What tells much is more likely to answer than what tells little, and fits as well."""
+    least = 1.0
+    for one in candidates:
+        factor = least  # what was not read was behind all that was, and stays there
+        if one.record is not None and one.record.pieces:
+            text = one.record.pieces[one.piece]
+            factor = (1 + names * share_of_names(text)) / (1 + names)
+            factor *= share_of_words(text) ** length if length else 1.0
+            least = min(least, factor)
+        one.score *= factor
+
+
+def _gain_by_sitting(candidates: Iterable[_Candidate], weight: float) -> None:
+    """Where several things that fit were written in one sitting, the subject was this one."""
+    for sitting in _sittings(candidates):
+        if len(sitting) == 1:  # most are, and a question has hundreds
+            sitting[0].score *= 1 + weight / SITTING_BEST
+            continue
+        best = sorted((one.score for one in sitting), reverse=True)[:SITTING_BEST]
+        for one in sitting:
+            one.score += weight * sum(best) / SITTING_BEST
+
+
+def _lose_by_sitting(candidates: Iterable[_Candidate], share: float) -> None:
+    """Where several things are asked for, what is said of one of them in one sitting leaves room for the others."""
+    for sitting in _sittings(candidates):
+        for before, one in enumerate(sorted(sitting, key=_Candidate.order)):
+            one.score *= (1 - share) ** before
+
+
+def _sittings(candidates: Iterable[_Candidate]) -> list[list[_Candidate]]:
+    """The notes among the candidates by sitting; one that stands alone is one by itself."""
+    live = [one for one in candidates if one.brief.kind == "live"]
+    live.sort(key=lambda one: (one.brief.space, one.brief.created))
+    sittings: list[list[_Candidate]] = []
+    for one in live:
+        record = one.brief
+        last = sittings[-1][-1].brief if sittings else None
+        if last is not None and last.space == record.space and record.created - last.created <= SITTING_SECONDS:
+            sittings[-1].append(one)
+        else:
+            sittings.append([one])
+    return sittings
+
+
+def _add(
+    found: dict[int, _Candidate],
+    known: Mapping[int, tuple[int, Brief]],
+    hits: Iterable[tuple[int, float]],
+    name: str,
+    weight: float,
+) -> None:
+    """Add the scores of one list, the best piece of a record standing for it."""
+    best: dict[int, tuple[float, int]] = {}
+    for number, raw in hits:
+        if number in known:
+            part, brief = known[number]
+            value = weight * max(raw, 0.0)
+            if brief.id not in best or value > best[brief.id][0]:
+                best[brief.id] = (value, part)
+                if brief.id not in found:
+                    found[brief.id] = _Candidate(brief, part)
+    for rank, (record, (value, part)) in _numbered(sorted(best.items(), key=lambda item: (-item[1][0], item[0]))):
+        candidate = found[record]
+        candidate.reasons[name] = rank
+        if value > candidate.score:
+            candidate.piece = part
+        candidate.score += value
+
+
+def _fused(merged: list[_Candidate], linked: Sequence[_Candidate], hints: Hints, ranking: Ranking) -> list[_Candidate]:
+    """Reciprocal rank fusion of the merged list with those of what fits the hints and of what is linked."""
+    fitting = [(hints.fit(one.brief), rank, one) for rank, one in _numbered(merged)]
+    fitting = [item for item in fitting if item[0] > 0]
+    fitting = fitting if ranking.hints else []
+    if not fitting and not linked:
+        return merged
+    for rank, (_, _, one) in _numbered(sorted(fitting, key=lambda item: (-item[0], item[1]))):
+        one.reasons["hints"] = rank
+    for rank, one in _numbered(linked):
+        one.reasons["graph"] = rank
+    for rank, one in _numbered(merged):
+        one.score = 1 / (ranking.damping + rank)
+    both = list({one.brief.id: one for one in (*merged, *linked)}.values())
+    for one in both:
+        for name, weight in (("hints", ranking.hints), ("graph", ranking.graph)):
+            if name in one.reasons:
+                one.score += weight / (ranking.damping + one.reasons[name])
+    return sorted(both, key=_Candidate.order)
+
+
+def _numbered(items: Iterable[T]) -> Iterator[tuple[int, T]]:
+    return zip(count(1), items, strict=False)

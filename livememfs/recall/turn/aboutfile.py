@@ -1,0 +1,104 @@
+"""What is known about just one file, for an agent that is about to read or edit it.
+
+Owns what a record may call a file, which records are worth a line, and in which order: decisions and traps, and what
+was changed last, in turns. Refuses to wait for an index, and to say the same to a session twice. Blocking: for a worker
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from livememfs.recall.turn.athand import excerpt
+from livememfs.recall.turn.choosing import candidate, in_turns, same
+from livememfs.recall.turn.inject import Candidate, Limits, Session, about_file, tell
+from livememfs.records import keys
+
+if TYPE_CHECKING:
+    from livememfs.recall.index.engine import Engine
+    from livememfs.recall.index.exchanged import Stored
+    from livememfs.recall.index.record import Record
+
+LIMITS = Limits(most=8, budget=300)
+SHOWN = 280
+"""Characters of one record."""
+LOOKED_AT = 40
+"""Records that are looked at, the newest."""
+LONGEST = 4_096
+MOST_PARTS = 16
+_KINDS = frozenset((keys.OBSERVATIONS, *keys.COLLECTIONS, keys.LIVE, keys.BANK))
+_CHANGES = frozenset(("bugfix", "feature", "refactor", "change", "discovery"))
+_TRAPS = frozenset(("gotcha", "trade-off", "why-decided", "problem-solution"))
+_EVERYWHERE = frozenset((
+    "__init__", "__main__", "config", "conftest", "index", "main", "mod", "package", "readme", "setup", "test", "types",
+    "utils",
+))  # fmt: skip
+"""Names without their end that many folders have: alone, they name no file."""
+
+
+def tell_about(
+    index: Engine, space: str, path: str, project: str, session: Session, now: datetime, gone: Callable[[str], bool]
+) -> str:
+    """What a session is told about a file, and takes note of; empty when there is nothing, or it was told before."""
+    path = path[:LONGEST].encode("utf-8", "replace").decode()
+    known = about_file(inside(path, project) or path)
+    if known in session.told:
+        return ""
+    exact, loose, bare = _names(path, project)
+    found = [
+        one
+        for one in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
+        if one.record.kind in _KINDS and not gone(one.record.key) and not keys.has_ended(one.record.key, now)
+    ]
+    found = [one for one in found if _files(one.record) & {*exact, *loose} or one.record.kind != keys.OBSERVATIONS]
+    candidates = _candidates(index, _in_order(found, exact), PurePosixPath(path).name) if found else ()
+    told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
+    session.told[known] = session.turn
+    return told.block
+
+
+def inside(path: str, project: str) -> str:
+    """A path relative to its project; empty for one that is elsewhere."""
+    if not path.startswith("/"):
+        return path.removeprefix("./")
+    root = project.rstrip("/") + "/"
+    return path.removeprefix(root) if project and path.startswith(root) else ""
+
+
+def _names(path: str, project: str) -> tuple[set[str], list[str], list[str]]:
+    """What a file is called: just so; by its end, of two parts at least; by its name alone, if that tells it."""
+    relative = inside(path, project)
+    parts = [part for part in path.split("/") if part not in ("", ".")][-MOST_PARTS:]
+    loose = ["/".join(parts[start:]) for start in range(len(parts) - 1)]
+    name = parts[-1] if parts else ""
+    tells = len(parts) > 1 and PurePosixPath(name).stem.casefold() not in _EVERYWHERE
+    return {path, relative} - {""}, loose, [name] if tells else []
+
+
+def _files(record: Record) -> set[str]:
+    return {value for label, value in record.labels if label == "file"}
+
+
+def _in_order(found: Iterable[Stored], exact: set[str]) -> Iterator[Stored]:
+    """What is decided or to be minded, and what was changed last, in turns; first what names the file just so."""
+    order = sorted(found, key=lambda one: (not _files(one.record) & exact, -one.record.created))
+    changes = [one for one in order if one.record.type in _CHANGES and not _is_trap(one.record)]
+    yield from in_turns([one for one in order if one not in changes], changes)
+
+
+def _is_trap(record: Record) -> bool:
+    return any(label == "concept" and value in _TRAPS for label, value in record.labels)
+
+
+def _candidates(index: Engine, found: Iterable[Stored], name: str) -> Iterator[Candidate]:
+    chosen = list(found)
+    vectors = index.vectors_of([one.id for one in chosen])
+    for one in chosen:
+        made = candidate(one.record, "file", vectors.get(one.id), name)
+        text = made.text if one.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
+        text = " ".join(text.split())
+        text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}…"
+        yield Candidate(made.id, "file", text, made.about, made.vector)

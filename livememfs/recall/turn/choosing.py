@@ -1,0 +1,249 @@
+"""What may be told to a message, or about a file, and in which order: candidates out of the index.
+
+Owns the paths to them (what comes whatever is asked, what fits the message, what names the file), from the index and
+from what it lacks still, and how each kind of record is shown. Refuses to decide what was told already, which is
+`inject`'s. Blocking: for a worker thread, one turn each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from livememfs.recall.index.record import Record, digest
+from livememfs.recall.turn.athand import excerpt, fitting
+from livememfs.recall.turn.inject import SHOWN_CHARACTERS, Candidate, Limits, SameWords, Section, Session, Told, tell
+from livememfs.records import keys
+
+if TYPE_CHECKING:
+    from livememfs.recall.index.engine import Engine
+    from livememfs.recall.index.vectors import Floats
+    from livememfs.recall.turn.inject import Same
+    from livememfs.records.turn import Turn
+
+    Numbered = list[tuple[int, Record]]
+
+WORTH = 0.35
+"""The share of the best score that something needs to be told: nobody chose to search, and what does not belong there
+costs tokens and attention.
+"""
+IDENTITY = "identity"
+ONE_FACT = 300
+"""Characters up to which a section of the bank is compared by its meaning with what others say."""
+_SECTIONS: tuple[tuple[Section, tuple[str, ...]], ...] = (
+    ("relevant", keys.COLLECTIONS), ("bank", (keys.BANK,)), ("live", (keys.LIVE,)),
+)  # fmt: skip
+"""Where what fits a message is shown, and the kinds of it."""
+
+
+@dataclass(frozen=True)
+class PrehookSettings:
+    """The numbers of the specification.
+
+    :recent_hours: what was created within so many is new
+    :important:    what a memory weighs now that comes whatever is asked
+    :channel_only: what is new must have been said in the message's channel
+    :pinned:       at most so many of those who somebody is, of what matters, of what is new
+    :relevant:     memories that fit the message
+    :live:         notes that fit it
+    :bank:         sections of bank files that fit it
+    :files:        whether something is told about a file before it is read or edited
+    """
+
+    recent_hours: float = 6.0
+    important: float = 0.8
+    channel_only: bool = False
+    pinned: int = 10
+    relevant: int = 20
+    live: int = 10
+    limits: Limits = field(default_factory=Limits)
+    bank: int = 6
+    files: bool = True
+
+
+class Choosing:
+    """One turn at work, in its thread: `begin`, and then `tell`. `index` None: out of `lacking` alone, the records that
+    the index lacks. `question` is the vector of the message, which is set between the two; None without one.
+    """
+
+    def __init__(
+        self, index: Engine | None, space: str, turn: Turn, now: datetime,
+        settings: PrehookSettings, spent: dict[str, float], *, asks: bool, gone: Callable[[str], bool],
+        lacking: Sequence[Record] = (),
+    ) -> None:  # fmt: skip
+        self._index, self._space, self.turn = index, space, turn
+        self.question: Floats | None = None
+        self._pinned: Numbered = []
+        self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
+        self._lacking = [one for one in lacking if not keys.has_ended(one.key, now)]
+        self._newer = {one.key for one in lacking}
+
+    def begin(self, session: Session) -> None:
+        """Look up what needs no question: what the session was told by others, and what comes whatever is asked."""
+        with timed(self._spent, "indexed"):
+            remember(self._index, session, self._settings.limits.buffer)
+            self._pinned = self._always()
+
+    def tell(self, session: Session) -> tuple[Told, tuple[str, ...]]:
+        """Choose, take note in the session, and write the block; with the paths of what is told."""
+        with timed(self._spent, "search"):
+            fits = self._fitting()
+        with timed(self._spent, "dedup"):
+            limits = self._settings.limits
+            told = tell(session, self._in_order(fits), same(self._index, limits.alike), limits)
+        with timed(self._spent, "formatting"):
+            _ = told.block  # and it is kept
+        records = [record for _, record in (*self._pinned, *(one for found in fits.values() for one in found))]
+        paths = {id_of(record): record.key for record in records}
+        return told, tuple(paths[one.id] for one in told.emitted)
+
+    def _in_order(self, fits: dict[Section, Numbered]) -> list[Candidate]:
+        """Who somebody is, and then of everything in turns."""
+        numbers = [number for found in (self._pinned, *fits.values()) for number, _ in found if number]
+        vectors = self._index.vectors_of(numbers) if self._index is not None else {}
+
+        def candidates(found: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
+            return [candidate(record, section, vectors.get(number), self.turn.message) for number, record in found]
+
+        identity = [one for one in self._pinned if one[1].type == IDENTITY]
+        others = [one for one in self._pinned if one[1].type != IDENTITY]
+        rest = {section: candidates(found, section) for section, found in fits.items()}
+        turns = rest["relevant"], candidates(others, "pinned"), rest["bank"], rest["live"]
+        return [*candidates(identity, "pinned"), *in_turns(*turns)]
+
+    def _always(self) -> Numbered:
+        """What comes whatever is asked."""
+        settings, since = self._settings, int(self._now.timestamp() - self._settings.recent_hours * 3_600)
+        channel = self.turn.channel if settings.channel_only else ""
+        memories = [one for one in self._lacking if one.kind in keys.COLLECTIONS]
+        important = [one for one in memories if one.type == IDENTITY or one.importance >= settings.important]
+        recent = [one for one in memories if one.created >= since and channel in ("", one.channel)]
+        newest = sorted(recent, key=lambda one: -one.created)[: settings.pinned]
+        direct = {one.ref: (0, one) for one in (*important[: settings.pinned], *newest)}
+        return [*direct.values(), *self._foremost(since, channel)]
+
+    def _foremost(self, since: int, channel: str) -> Numbered:
+        if self._index is None:
+            return []
+        from livememfs.recall.index.merits import Wanted
+
+        wanted = Wanted(
+            now=int(self._now.timestamp()),
+            since=since,
+            least=self._settings.important,
+            channel=channel,
+            most=self._settings.pinned,
+        )
+        found = self._index.foremost((self._space,), wanted)
+        records = self._index.records(list(dict.fromkeys((*found.identity, *found.important, *found.recent))))
+        order = dict.fromkeys((*found.identity, *in_turns(found.important, found.recent)))
+        return [(number, records[number]) for number in order if number in records and self._is_there(records[number])]
+
+    def _fitting(self) -> dict[Section, Numbered]:
+        """What fits the message, best first; of all that is far behind the best nothing."""
+        if not self._asks:
+            return {section: [] for section, _ in _SECTIONS}
+        most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
+        scored = [(0, one, score) for one, score in fitting(self.turn.message, self._lacking)]
+        scored += [one for one in self._indexed(most) if self._is_there(one[1])]
+        scored.sort(key=lambda one: -one[2])
+        found: dict[Section, list[tuple[int, Record, float]]] = {}
+        for section, kinds in _SECTIONS:
+            found[section] = [one for one in scored if one[1].kind in kinds][: most[section]]
+        least = WORTH * max((score for hits in found.values() for _, _, score in hits), default=0.0)
+        return {section: [(n, one) for n, one, score in hits if score >= least] for section, hits in found.items()}
+
+    def _indexed(self, most: dict[Section, int]) -> list[tuple[int, Record, float]]:
+        if self._index is None:
+            return []
+        from livememfs.recall.search.ranking import fitting_best
+
+        found: list[tuple[int, Record, float]] = []
+        memories = dict.fromkeys(keys.COLLECTIONS, most["relevant"])
+        for kinds in (memories, {keys.BANK: most["bank"], keys.LIVE: most["live"]}):
+            if any(kinds.values()):
+                asked = self.turn.message, self.question, (self._space,)
+                found += fitting_best(self._index, *asked, kinds)
+        return found
+
+    def _is_there(self, record: Record) -> bool:
+        """Whether this is what the bucket has, as far as is known."""
+        return not (keys.has_ended(record.key, self._now) or self._gone(record.key) or record.key in self._newer)
+
+
+def same(index: Engine | None, alike: float) -> Same:
+    """What tells whether two candidates say the same: by vectors where there are any."""
+    if index is None:
+        return SameWords()
+    from livememfs.recall.likeness.sameness import Sameness
+
+    return Sameness(index.prior, alike)
+
+
+def remember(index: Engine | None, session: Session, most: int) -> None:
+    """Have a session know the texts of what another mount told it, or this one before it was started anew."""
+    ids = session.untold()[-most:] if index is not None and most else []
+    if index is None or not ids:
+        return
+    refs = {_ref_of(name): name for name in ids}
+    found = [(name, one) for ref, one in index.called(list(refs)).items() if id_of(one.record) == (name := refs[ref])]
+    vectors = index.vectors_of([one.id for _, one in found])
+    others = [candidate(one.record, _section(one.record), vectors.get(one.id), "") for _, one in found]
+    session.last.extendleft(reversed(others))
+    while len(session.last) > most:
+        session.last.popleft()
+
+
+def candidate(record: Record, section: Section, vector: Floats | None, message: str) -> Candidate:
+    """A record as it is told."""
+    made = time.strftime("%Y-%m-%d", time.gmtime(record.created))
+    about, text = record.type, record.text
+    if record.kind == keys.LIVE:
+        about = f"{record.agent}, {made}"
+    elif record.kind == keys.BANK:
+        file, heading = record.key.partition(f"/{keys.BANK}/")[2], record.ref.partition("#")[2]
+        about = f"{file}, {heading}" if heading else file
+        text = excerpt(text.removeprefix(f"{record.title}\n"), message, SHOWN_CHARACTERS)
+        if "\n" in text or len(text) > ONE_FACT:
+            vector = None  # what says the same and more is not the same: lines are compared
+    elif record.kind == keys.OBSERVATIONS:
+        about = f"{record.type}, {made}"
+    return Candidate(id_of(record), section, text, about, vector)
+
+
+def id_of(record: Record) -> str:
+    """What a session remembers a record by: the same for all versions of a memory, however long each lasts; another
+    one for a section of the bank that has changed.
+    """
+    if record.kind == keys.BANK:
+        return f"{record.ref}~{digest(record.text).hex()[:8]}"
+    return record.key.removesuffix(".md").partition(keys.UNTIL)[0]
+
+
+def _section(record: Record) -> Section:
+    return next((section for section, kinds in _SECTIONS if record.kind in kinds), "relevant")
+
+
+def _ref_of(name: str) -> str:
+    return name.rpartition("~")[0] if f"/{keys.BANK}/" in name else f"{name}.md"
+
+
+def in_turns(*lists: Iterable[Any]) -> Iterator[Any]:
+    """One of each, then the next of each: no list takes all the room."""
+    for row in zip_longest(*lists):
+        yield from (one for one in row if one is not None)
+
+
+@contextmanager
+def timed(into: dict[str, float], name: str) -> Iterator[None]:
+    """Put milliseconds into a table."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        into[name] = (time.perf_counter() - start) * 1e3

@@ -1,0 +1,332 @@
+"""`context.md`: what to put before a model that knows nothing yet, and what was observed around an observation.
+
+What is captured and not observed yet is `pending`'s.
+
+Owns the choice of what is told, in which order and under which budget, and that nothing of it changes while the space
+does not. Refuses to wait for what is not here where something older is: an agent that begins waits for this. Trio
+thread only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from livememfs.concurrency import A_NAME, aside, in_thread
+from livememfs.errors import LiveMemError, NotText, ObjectMissing
+from livememfs.recall.turn.pending import Pending
+from livememfs.recall.turn.timeline import fitting, legend, timeline
+from livememfs.records import keys
+from livememfs.records.memory import Memory
+from livememfs.records.observation import Observation
+from livememfs.records.session import Summary
+from livememfs.text.own import END, HEAD, basic, fenced
+from livememfs.text.size import tokens
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.clock import Clock
+
+log = structlog.get_logger("livememfs.recall")
+
+BUDGET = 2_000
+"""Estimated tokens of a page."""
+OBSERVATIONS_READ, READ_AT_ONCE = 80, 16
+AROUND = 8
+"""Observations shown on each side of one."""
+PINNED = 10
+"""Most lines of who somebody is, and of what they want."""
+SHARE = 0.2
+"""Of the budget, for each of who somebody is, what they want, and the last session."""
+PENDING_SHARE = 0.3
+"""Of the budget, for what is not observed yet."""
+SHOWN_CHARACTERS = 400
+SUMMARIES_TRIED = 4
+PATIENCE, AGAIN_SECONDS = 5.0, 10.0
+"""How long the bucket may take; and for how long it is not asked again when it took longer, or failed."""
+_SUMMED_UP = (("request", "Asked"), ("learned", "Learned"), ("completed", "Done"), ("next_steps", "Next"))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a page tells of the bucket."""
+
+    identity: Sequence[str] = ()
+    wishes: Sequence[str] = ()
+    summary: str = ""
+    observations: Sequence[Observation] = ()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a page was made from, and the page.
+
+    :sessions: those that were observed last, of which one's summary is told
+    :pinned:   keys of the memories it tells, of which some may end
+    :waits:    what was not observed
+    """
+
+    stamp: object
+    sessions: tuple[str, ...]
+    pinned: tuple[str, ...]
+    parts: _Parts
+    waits: object
+    text: str
+
+
+class ContextPages:
+    """The pages of one bucket. `mounted` is where its spaces are seen by agents; empty without a mount."""
+
+    def __init__(self, replica: Replica, clock: Clock, *, mounted: str = "", budget: int = BUDGET) -> None:
+        self._replica, self._clock, self._mounted, self.budget = replica, clock, mounted, budget
+        self._pending = Pending(replica, clock)
+        self._pages: dict[str, _Known] = {}
+        self._parsed: dict[str, tuple[str, Observation]] = {}
+        self._kinds: dict[str, tuple[object, list[str]]] = {}
+        self._making: dict[str, trio.Lock] = {}
+        self._failed: dict[str, float] = {}
+        self._counts = {"asked": 0, "made": 0, "failed": 0}
+
+    async def page(self, space: str, patience: float = PATIENCE) -> str:
+        """`context.md` of a space. Where the bucket cannot be asked, or takes longer than `patience` seconds, it tells
+        of the bucket what the last one did. Raises nothing of the store's.
+        """
+        self._counts["asked"] += 1
+        async with self._making.setdefault(space, trio.Lock()):
+            if self._failed.get(space, -math.inf) + AGAIN_SECONDS <= trio.current_time():
+                try:
+                    with trio.fail_after(patience):
+                        return await self._page(space)
+                except (LiveMemError, trio.TooSlowError) as error:
+                    self._counts["failed"] += 1
+                    self._failed[space] = trio.current_time()
+                    log.info("context cannot be brought up to date", space=space, reason=str(error))
+            return await self._told(space, self._pages.get(space) or _Known(None, (), (), _Parts(), None, ""))
+
+    def last(self, space: str) -> str:
+        """The page as it was made last; empty when none was. Asks nobody."""
+        known = self._pages.get(space)
+        return known.text if known is not None else ""
+
+    async def _page(self, space: str) -> str:
+        known, now = self._pages.get(space), self._clock.now()
+        lasts = known is not None and not any(keys.has_ended(key, now) for key in known.pinned)
+        if known is not None and lasts and known.stamp == await self._stamp(space, known.sessions):
+            return await self._told(space, known)
+        self._counts["made"] += 1
+        observations = await self._newest(space)
+        sessions = tuple(dict.fromkeys(one.session for one in observations if one.session))[:SUMMARIES_TRIED]
+        stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
+        who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
+        identity, goals = await self._texts(who), await self._texts(wishes)
+        parts = _Parts(identity, goals, await self._last_summary(space, sessions), observations)
+        self._pages[space] = _Known(stamp, sessions, (*who, *wishes), parts, None, "")
+        return await self._told(space, self._pages[space])
+
+    async def _told(self, space: str, known: _Known) -> str:
+        """The page of what is known of the bucket, with what is not observed by now."""
+        waits = self._pending.stamp(space)
+        if known.text and known.waits == waits:
+            return known.text
+        pending = await self._pending.lines(space, int(self.budget * PENDING_SHARE)) if waits else []
+        text = fenced(self._whole(space, known.parts, pending))
+        if space in self._pages:
+            self._pages[space] = replace(known, waits=waits, text=text)
+        return text
+
+    async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
+        """Something that is equal only while nothing that a page is made from has changed."""
+        top = await self._replica.listing(f"{space}/")
+        found: list[object] = []
+        for folder in (keys.OBSERVATIONS, *keys.COLLECTIONS):
+            if folder in top.folders:
+                found.append((folder, (await self._replica.listing(f"{space}/{folder}/")).serial))
+        for session in sessions:
+            level = await self._replica.listing(keys.session_prefix(space, keys.session_slug(session)))
+            info = level.objects.get(keys.SUMMARY)
+            found.append((session, info.etag if info is not None else ""))
+        return tuple(found)
+
+    # --- what there is ------------------------------------------------------------------------------------------
+
+    async def _newest(self, space: str, most: int = OBSERVATIONS_READ) -> list[Observation]:
+        """The newest observations, newest first."""
+        names = await self._names(space)
+
+        def newest() -> list[str]:
+            good = (name for name in sorted(names, reverse=True) if keys.MemoryName.parse(name) is not None)
+            return list(islice(good, most))  # of ten thousand, few are looked at
+
+        return await self._read(space, await aside(len(names) * A_NAME, newest))
+
+    async def _names(self, space: str) -> list[str]:
+        """Names in the folder of observations."""
+        top = await self._replica.listing(f"{space}/")
+        if keys.OBSERVATIONS not in top.folders:
+            return []
+        return list((await self._replica.listing(keys.observations_prefix(space))).objects)
+
+    async def _read(self, space: str, names: Sequence[str]) -> list[Observation]:
+        prefix = keys.observations_prefix(space)
+        level = await self._replica.listing(prefix)
+        etags = {name: level.objects[name].etag for name in names if name in level.objects}
+        missing = [name for name, etag in etags.items() if self._parsed.get(prefix + name, ("",))[0] != etag]
+        for start in range(0, len(missing), READ_AT_ONCE):
+            # Kept by portions: who had to give up on a slow store goes on from there.
+            portion = [prefix + name for name in missing[start : start + READ_AT_ONCE]]
+            for key, found in (await self._replica.read_many(portion)).items():
+                with suppress(NotText):
+                    parsed = Observation.parse(found.data, path=key, name=key.removeprefix(prefix))
+                    self._parsed[key] = etags[key.removeprefix(prefix)], parsed
+        while len(self._parsed) > 4 * OBSERVATIONS_READ:
+            self._parsed.pop(next(iter(self._parsed)))
+        return [self._parsed[prefix + name][1] for name in etags if prefix + name in self._parsed]
+
+    async def _last_summary(self, space: str, sessions: Sequence[str]) -> str:
+        """What the last of these sessions that has a summary came to, as lines; empty when none has."""
+        for session in sessions:
+            key = keys.session_key(space, keys.session_slug(session), keys.SUMMARY)
+            with suppress(ObjectMissing, NotText):
+                found = Summary.parse((await self._replica.read(key)).data, path=key)
+                lines = [
+                    f"- {word}: {_in_a_line(getattr(found, name))}" for name, word in _SUMMED_UP if getattr(found, name)
+                ]
+                if lines:
+                    return "\n".join([f"## Last session ({found.created_at:%Y-%m-%d})", *lines])
+        return ""
+
+    async def _chosen(self, space: str, kind: str) -> list[str]:
+        """Keys of memories: of who somebody is, or of what they want."""
+        folders = (keys.MEMORIES, keys.SELF) if kind else (keys.GOALS,)
+        top, now = await self._replica.listing(f"{space}/"), self._clock.now()
+        found = [key for folder in folders if folder in top.folders for key in await self._named(space, folder, kind)]
+        lasting = (key for key in found if not keys.has_ended(key, now))
+        return sorted(lasting, key=lambda key: key.rpartition("/")[2])[-PINNED:]
+
+    async def _named(self, space: str, folder: str, kind: str) -> list[str]:
+        """Keys of a folder's memories, of one kind where it has several; of a hundred thousand few say who it is."""
+        prefix = f"{space}/{folder}/"
+        level = await self._replica.listing(prefix)
+        serial, named = self._kinds.get(prefix, (None, []))
+        if serial != level.serial:
+            one = f"_{kind}_" if folder == keys.MEMORIES else ""
+            parsed = ((name, keys.MemoryName.parse(name)) for name in level.objects if one in name)
+            named = [prefix + name for name, said in parsed if said is not None and (not one or said.type == kind)]
+            self._kinds[prefix] = level.serial, named
+        return named
+
+    async def _texts(self, found: Sequence[str]) -> list[str]:
+        read = await self._replica.read_many(found)
+        texts = []
+        for key in found:
+            if key in read:
+                collection, _, name = keys.parse(key).name.partition("/")
+                with suppress(NotText):
+                    memory = Memory.parse(read[key].data, path=key, collection=collection, name=name)
+                    if not memory.forgotten and memory.content.strip():
+                        texts.append(_short(memory.content))
+        return texts
+
+    # --- the page -----------------------------------------------------------------------------------------------
+
+    def _whole(self, space: str, known: _Parts, pending: Sequence[str]) -> str:
+        where = f"{self._mounted}/{space}/" if self._mounted else ""
+        parts, share = [f"# Memory of {space}"], int(self.budget * SHARE)
+        for title, texts in (("## Who you are", known.identity), ("## Goals", known.wishes)):
+            if texts:
+                parts.append("\n".join([title, *_within([f"- {one}" for one in texts], share)]))
+        if pending:
+            parts.append("\n".join(pending))
+        if known.summary:
+            parts.append("\n".join(_cut(one, share // len(_SUMMED_UP)) for one in known.summary.split("\n")))
+        more = _more(where, bool(known.observations))
+        spent = sum(map(tokens, (HEAD, *parts, more, END))) + 60
+        shown = fitting(known.observations, max(self.budget - spent, 0))
+        if shown:
+            head = f"## Timeline (id, time UTC, kind, title, ~tokens to read it)\n{legend(shown)}"
+            parts.append(f"{head}\n{timeline(shown)}")
+        return basic("\n\n".join([*parts, more]) + "\n")
+
+    async def around(self, space: str, observation: str) -> str | None:
+        """What was observed before and after an observation, by its id or its name; None when it is not there."""
+        names = await self._names(space)
+        names = await aside(
+            len(names) * A_NAME, lambda: sorted(name for name in names if keys.MemoryName.parse(name) is not None)
+        )
+        at = next((index for index, name in enumerate(names) if _is_called(name, observation)), None)
+        if at is None:
+            return None
+        found = await self._read(space, names[max(at - AROUND, 0) : at + AROUND + 1])
+        uid = keys.ending(names[at])
+        middle = next((one for one in found if one.id == uid), None)
+        lines = [f"# Around #{uid}", "", legend(found), timeline(found, mark=uid, newest_first=False), ""]
+        if middle is not None and middle.subtitle:
+            lines += [f"#{uid}: {_short(middle.subtitle)}", ""]
+        lines.append(f"Read one: `observations/ID.md` of this space; #{uid} is `observations/{names[at]}`.")
+        return basic("\n".join(lines) + "\n")
+
+    async def latest(self, space: str, budget: int) -> str:
+        """The timeline of what was observed last, of about `budget` tokens; empty when nothing was."""
+        newest = await self._newest(space)
+
+        def page() -> str:
+            found = fitting(newest, budget)
+            return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+
+        return await in_thread(page)
+
+    def statistics(self) -> dict[str, int]:
+        """Pages asked for, made, and given as they were because the bucket could not be asked."""
+        return dict(self._counts)
+
+
+def _is_called(name: str, observation: str) -> bool:
+    return name.removesuffix(".md") == observation or keys.ending(name) == observation.lower()
+
+
+def _more(where: str, observed: bool) -> str:
+    """Where to look for more."""
+    lines = [f"## More (in {where})" if where else "## More"]
+    lines.append('- `cat "search/QUESTION.md"` searches; `bank/*.md` is what is settled.')
+    if observed:
+        lines.append(
+            "- `observations/ID.md`: a line of the timeline in full; `search/around:ID.md`: what was around it."
+        )
+    lines.append("- `README.md` says how to write something down.")
+    return "\n".join(lines)
+
+
+def _in_a_line(text: str) -> str:
+    """A list as one sentence."""
+    items = [line.strip().removeprefix("- ").strip() for line in text.splitlines()]
+    return _short("; ".join(filter(None, items)))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1].rstrip() + "\u2026"
+
+
+def _within(lines: Sequence[str], budget: int) -> list[str]:
+    """As many of the last lines as about so many tokens hold, in their order; of the very last at least a part."""
+    found: list[str] = []
+    for one in reversed(lines):
+        one = one if found else _cut(one, budget)
+        budget -= tokens(one + "\n")
+        if found and budget < 0:
+            break
+        found.append(one)
+    return found[::-1]
+
+
+def _cut(text: str, budget: int) -> str:
+    while (cost := tokens(text)) > budget and len(text) > 1:
+        text = text[: max(len(text) * budget // cost - 1, 0)].rstrip() + "\u2026"
+    return text

@@ -1,0 +1,245 @@
+"""What to know before answering: a message in, the right lines out, in milliseconds and with no model that generates.
+
+Owns a turn of a session (spacebot-memory-v2 2.2, companion-memory "live"): what is waited for, for how long, and what
+is looked at meanwhile. Which candidates there are is `choosing`'s, what a session was told `inject`'s, and over mounts
+`told`'s. Refuses to look anything up by what is private, and to fail: whatever goes wrong, the answer is empty or
+smaller, and says why. Trio thread only; what takes time runs in one worker thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import structlog
+import trio
+
+from livememfs.clock import Clock
+from livememfs.recall.index.words import content_words
+from livememfs.recall.turn.athand import AtHand
+from livememfs.recall.turn.choosing import Choosing, PrehookSettings, timed
+from livememfs.recall.turn.inject import Told
+from livememfs.recall.turn.told import Kept, Sessions
+from livememfs.records.turn import Turn
+from livememfs.text.own import HEAD, RECORDED
+from livememfs.text.privacy import redaction as privacy
+
+if TYPE_CHECKING:
+    from livememfs.recall.index.engine import Engine
+    from livememfs.recall.index.record import Record
+    from livememfs.recall.service import Recall
+
+log = structlog.get_logger("livememfs.recall")
+
+PATIENCE = 0.6
+"""Seconds that a message waits for an index that is being opened, or made: then what can be read at once has to do."""
+FILE_PATIENCE, FILE_FRESH = 0.05, 30.0
+"""Seconds that somebody who is about to read a file waits while something else is told to the session; and for which
+what the bucket says of the session counts then.
+"""
+LATEST = 0.85
+"""Seconds after which it does not wait for that either."""
+SYSTEM = "system"
+LOOKED_AT = 8_000
+"""Characters of a message that is longer: half from where it begins, half from where it ends. Around a page that was
+pasted stands what is asked of it.
+"""
+CHATTER = frozenset((
+    "accord", "allez", "bonjour", "bonsoir", "bye", "continue", "cool", "coucou", "daccord", "great", "hello",
+    "hey", "hi", "lol", "merci", "nice", "no", "non", "nope", "ok", "okay", "oui", "parfait", "please", "salut",
+    "stp", "super", "svp", "thank", "thanks", "thx", "vas", "yep", "yes",
+))  # fmt: skip
+"""Words that ask for nothing: a message of these alone gets what comes whatever is asked."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One turn. `told` is None for a message that is none of a user's; `spent` are milliseconds by part; `private` are
+    the kinds of what the message had and nothing was looked up by.
+    """
+
+    turn: int
+    told: Told | None = None
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    spent: dict[str, float] = field(default_factory=dict)
+    private: tuple[str, ...] = ()
+
+    @property
+    def block(self) -> str:
+        """What to put before the model; empty when there is nothing to say."""
+        return self.told.block if self.told is not None else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer for programs."""
+        emitted = self.told.emitted if self.told is not None else ()
+        return {
+            RECORDED: HEAD,
+            "context": self.block,
+            "turn": self.turn,
+            "memories": [
+                {"id": one.id, "path": path, "section": one.section, "text": one.text}
+                for one, path in zip(emitted, self.paths, strict=True)
+            ],
+            "left_out": self.told.left_out if self.told is not None else {},
+            "notes": list(self.notes),
+            "ms": {name: round(value, 2) for name, value in self.spent.items()},
+        }
+
+
+class Prehook:
+    """The sessions of one bucket. `used(space, ids)` hears what was told, which is a use of each."""
+
+    def __init__(
+        self,
+        recall: Recall,
+        clock: Clock,
+        told: Sessions,
+        settings: PrehookSettings | None = None,
+        *,
+        used: Callable[[str, Sequence[str]], None] = lambda *_: None,
+    ) -> None:
+        self._recall, self._clock, self._told = recall, clock, told
+        self.settings = settings or PrehookSettings()
+        self._used = used
+        self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "files": 0}
+
+    async def turn(self, space: str, turn: Turn) -> Answer:
+        """What to know before answering a message in a space. Raises nothing."""
+        if turn.source == SYSTEM:
+            self._counts["skipped"] += 1
+            return Answer(0)
+        public = await _redacted(turn.message)
+        session = privacy.redact(turn.session).text
+        turn = replace(turn, message=_looked_at(privacy.without_marks(public.text)), session=session)
+        if not turn.message.strip():
+            self._counts["skipped"] += 1
+            return Answer(0, private=public.found)
+        self._counts["turns"] += 1
+        kept = self._told.of(space, session)
+        async with kept.lock:
+            answer = replace(await self._answer(space, turn, kept), private=public.found)
+        if answer.told is not None and answer.told.emitted:
+            self._told.changed(kept)
+            self._counts["told"] += len(answer.told.emitted)
+            memories = [one.id for one in answer.told.emitted if one.section in ("pinned", "relevant")]
+            self._used(space, memories)
+        return answer
+
+    async def forget(self, space: str, session: str) -> None:
+        """Have a session be told everything again, by every mount: its model has lost what it was told (compaction), or
+        begins anew (clear). Raises nothing; doing it twice is doing it once.
+        """
+        await self._told.forget(space, privacy.redact(session).text)
+
+    async def file(self, space: str, session: str, path: str, project: str = "") -> str:
+        """What is known about just this file, to say before it is read or edited: once a session, and only what can be
+        said at once. Empty when that is nothing. Raises nothing.
+        """
+        index = self._recall.at_once
+        if index is None or not self.settings.files or not path:
+            return ""
+        block = ""
+        try:
+            kept = self._told.of(space, privacy.redact(session).text, FILE_FRESH)
+            with trio.move_on_after(FILE_PATIENCE):
+                async with kept.lock:
+                    await self._told.caught_up(kept, 0.0)
+                    now, gone = self._clock.now(), self._recall.has_gone
+                    block = await trio.to_thread.run_sync(
+                        _tell_about, index, space, path, project, kept.session, now, gone
+                    )
+            if block:
+                self._counts["files"] += 1
+                self._told.changed(kept)
+        except Exception:  # as in `_answer`
+            log.exception("nothing can be told about a file")
+            self._counts["failed"] += 1
+        return block
+
+    async def flush(self) -> None:
+        """Have the bucket know what sessions were told, before the end."""
+        await self._told.flush()
+
+    async def _answer(self, space: str, turn: Turn, kept: Kept) -> Answer:
+        spent: dict[str, float] = {}
+        notes: list[str] = []
+        session = kept.session
+        try:
+            with timed(spent, "index"):
+                index, lacking = await self._looked(space, notes)
+            now, gone, asks = self._clock.now(), self._recall.has_gone, _asks(turn.message)
+            work = Choosing(index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking)
+            async with trio.open_nursery() as nursery:  # side by side: what the question means takes no less time
+                if asks and index is not None:
+                    nursery.start_soon(self._embed, work, notes, spent)
+                await self._told.caught_up(kept)
+                await trio.to_thread.run_sync(work.begin, session)
+            told, paths = await trio.to_thread.run_sync(work.tell, session)
+            if kept.reason:  # an answer is worth more than the memory of it
+                notes.append(f"other mounts, and this one after a restart, may tell this again: {kept.reason}")
+            return Answer(session.turn, told, paths, tuple(notes), spent)
+        except Exception as error:  # an agent must not wait or fail because its memory does
+            log.exception("a message got no memories")
+            self._counts["failed"] += 1
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            return Answer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
+
+    async def _embed(self, work: Choosing, notes: list[str], spent: dict[str, float]) -> None:
+        with timed(spent, "embedding"):
+            work.question = await self._recall.question(work.turn.message, notes)
+
+    async def _looked(self, space: str, notes: list[str]) -> tuple[Engine | None, list[Record]]:
+        """The index, None when it cannot be had in time, and what was read of that which it lacks."""
+        if self._recall.lacking(space) == []:
+            index, missing = await self._recall.ready((space,), PATIENCE)
+            notes += missing
+            return index, []
+        read, began = AtHand(), trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._recall.newest, space, read)
+            index, missing = await self._recall.ready((space,), PATIENCE)
+            lacking = self._recall.lacking(space) if index is not None else None
+            if lacking != []:
+                nursery.cancel_scope.deadline = began + (PATIENCE if read.objects else LATEST)
+                await read.some.wait()
+                nursery.cancel_scope.deadline = began + PATIENCE
+            else:
+                nursery.cancel_scope.cancel()
+        if lacking == []:
+            notes += missing
+            return index, []
+        if index is None or not read.whole:
+            notes += [*missing, f"of what it lacks, the newest {read.objects:,} objects were looked at, by words alone"]
+        return index, [one for one in read.records if lacking is None or one.key in lacking]
+
+    def statistics(self) -> dict[str, int]:
+        """Turns, memories told, messages that were none of a user's or empty, failures, files that something was told
+        about; and of what sessions were told, objects read and written, and writes that failed, since the start.
+        """
+        return {**self._counts, **self._told.statistics()}
+
+
+def _tell_about(*given: Any) -> str:
+    from livememfs.recall.turn.aboutfile import tell_about  # with the first file: most commands look at none
+
+    return tell_about(*given)
+
+
+def _asks(message: str) -> bool:
+    """Whether a message is about anything: "who are you?" is, by its meaning alone, and "hello!" is not."""
+    words = set(content_words(message))
+    return not CHATTER.issuperset(words) if words else "?" in message and any(map(str.isalpha, message))
+
+
+async def _redacted(message: str) -> privacy.Redacted:
+    if len(message) > privacy.LARGE:
+        return await trio.to_thread.run_sync(privacy.redact, message)
+    return privacy.redact(message)
+
+
+def _looked_at(message: str) -> str:
+    half = LOOKED_AT // 2
+    return message if len(message) <= LOOKED_AT else f"{message[:half]} {message[-half:]}"

@@ -1,0 +1,4 @@
+"""Runs change a space as one: they wait in a queue, are committed in the ledger, and can be taken back.
+
+This folder has what all kinds of run share; each kind has a folder of its own.
+"""

@@ -1,0 +1,1 @@
+"""Consolidation: notes become files of the bank."""

@@ -1,0 +1,382 @@
+"""A model's reply, judged: either a plan that may be written, or every reason why not (design rule 5).
+
+Owns all checks of a reply's content. Refuses the whole reply for one fault and repairs nothing; the faults are listed
+together, so that the one retry can mend them all. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from livememfs.errors import InvalidName, ReplyRefused
+from livememfs.llm.base import ChatReply
+from livememfs.llm.reply import extract_json
+from livememfs.records.ledger import Unsourced
+from livememfs.records.names import check_bank_name
+from livememfs.runs.consolidation.gather import BankFile, Inputs
+from livememfs.runs.consolidation.judge import judge
+from livememfs.runs.coverage import Coverage, overlap_coverage, read_coverage, shares_words
+from livememfs.text import frontmatter
+from livememfs.text.edits import Edit, EditRefused
+from livememfs.text.facts.sources import is_hard
+from livememfs.text.markdown import apply_edits
+from livememfs.text.outgoing import Outgoing, Reason
+from livememfs.text.privacy import redaction as privacy
+
+MAX_FILE_BYTES = 1_048_576
+SHRINKAGE_FROM = 200
+"""Bytes from which on a file is protected against losing most of itself."""
+SHRINKAGE_PERCENT = 30
+
+_KEYS = {"bank_files", "synthesis", "coverage", "intended_removals", "dropped"}
+_REASON_KEYS = ("filename", "text", "reason")
+_FILE_KEYS = {"filename", "action"}
+_BODY_KEYS = {"content", "edits"}
+_ACTIONS = ("created", "updated")
+_NO_ACCOUNT = "the reply does not say what became of the notes; those whose words its files have count as used"
+_LISTED_FAULTS = 40
+_SHOWN_CHARS = 120
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A bank file that is to be written.
+
+    :old:   its text now, None for a new one; so is `etag`
+    :edits: by which the content came about; empty when the reply had it in full
+    """
+
+    name: str
+    content: str
+    old: str | None
+    etag: str | None
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def action(self) -> Literal["created", "updated"]:
+        """What the change is in truth, whatever the reply called it."""
+        return "created" if self.etag is None else "updated"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is going to write.
+
+    :changes:   bank files with new content, in the reply's order
+    :unchanged: how many bank files stay as they are
+    :coverage:  what became of each note
+    :unsourced: lines that state what no source has, by file
+    :warnings:  what is odd and no reason to refuse, one sentence each
+    :reasons:   why the reply drops what it drops
+    :outgoing:  lines that leave the bank; known once the plan is whole (see `Work.accounted`)
+    """
+
+    changes: tuple[FileChange, ...]
+    unchanged: int
+    synthesis: str
+    coverage: Coverage
+    unsourced: tuple[Unsourced, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    outgoing: tuple[Outgoing, ...] = ()
+
+    def bank_after(self, bank: Mapping[str, str]) -> dict[str, str]:
+        """The bank's texts by name once the plan is carried out on `bank`."""
+        return {**bank, **{change.name: change.content for change in self.changes}}
+
+
+def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
+    """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
+
+    :overlap: a reply without an account of the notes is judged by the words that files and notes share, not refused
+    :lenient: dates, versions, references and paths that no source has are listed like numbers, and not refused
+    """
+    if reply.finish_reason != "stop":
+        raise ReplyRefused(
+            f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
+        )
+    return make_plan(extract_json(reply.text), inputs, overlap=overlap, lenient=lenient)
+
+
+def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
+    """The plan in a decoded reply. Raises ReplyRefused."""
+    reply, private = privacy.redact_value(reply)
+    faults = _key_faults(reply, account=not overlap)
+    changes, named = _read_files(reply.get("bank_files", []), inputs, faults)
+    removals = _read_removals(reply.get("intended_removals", []), inputs, faults)
+    for change in changes:
+        if change.name not in removals:
+            faults.extend(_shrinkage_fault(change))
+    synthesis = _read_synthesis(reply.get("synthesis"), faults) if "synthesis" in reply else ""
+    if "coverage" in reply:
+        coverage = read_coverage(reply["coverage"], len(inputs.notes), named, faults)
+    else:
+        coverage = _by_overlap(inputs, changes, synthesis, faults)
+    if faults:
+        raise ReplyRefused(listed(faults))
+    updated = sum(change.action == "updated" for change in changes)
+    written = tuple(change for change in changes if change.content != change.old)
+    same = len(changes) - len(written)
+    unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
+    if "coverage" not in reply:
+        warnings = (_NO_ACCOUNT, *warnings)
+    if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
+        raise ReplyRefused(listed(invented))
+    reasons, odd = _read_reasons(reply.get("dropped", []))
+    odd = (*odd, f"something private in the reply was replaced ({', '.join(private)})") if private else odd
+    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons)
+
+
+def _by_overlap(inputs: Inputs, changes: Iterable[FileChange], synthesis: str, faults: list[str]) -> Coverage:
+    """What became of the notes where the reply does not say. One that has nothing of any note is at fault."""
+    notes = [live.note for live in inputs.notes]
+    if not faults and not shares_words(notes, [synthesis, *(change.content for change in changes)]):
+        faults.append("it says of no note what became of it, and no file has taken up the words of one")
+    return overlap_coverage(notes, changes_by_name(changes))
+
+
+def _invented(one: Unsourced) -> list[str]:
+    facts = [fact for fact in one.facts if is_hard(fact)]
+    told = ", ".join(shown(fact) for fact in facts)
+    return [f"{one.file}, line {one.line}: no note, file or rule has {told}: {shown(one.text)}"] if facts else []
+
+
+def changes_by_name(changes: Iterable[FileChange]) -> dict[str, tuple[str, str]]:
+    """Old and new text by name."""
+    return {change.name: (change.old or "", change.content) for change in changes}
+
+
+def _key_faults(reply: Mapping[str, Any], *, account: bool) -> list[str]:
+    wanted = ("bank_files", "coverage", "synthesis") if account else ("bank_files", "synthesis")
+    faults = [f'the key "{key}" is missing' for key in wanted if key not in reply]
+    if "edits" in reply:
+        faults.append('"edits" belong to a file, under "bank_files"')
+    faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS and key != "edits"]
+    return faults
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[FileChange], set[str]]:
+    """The files of a reply that have no fault of their own, and every valid name among them."""
+    if not isinstance(value, list):
+        faults.append('"bank_files" is not a list')
+        return [], set()
+    changes: list[FileChange] = []
+    names: list[str] = []
+    for number, given in enumerate(value, 1):
+        if not isinstance(given, dict):
+            faults.append(f"file {number} is not an object")
+            continue
+        # An endpoint that holds a model to a schema may have it say both: the one with nothing in it is left out.
+        empty = {key for key in _BODY_KEYS & given.keys() if not given[key]} if given.keys() >= _BODY_KEYS else set()
+        entry = {key: text for key, text in given.items() if key not in empty}
+        own = _entry_faults(entry)
+        name = _read_name(entry.get("filename"), own) if "filename" in entry else ""
+        change = None
+        if name:
+            names.append(name)
+            change = _read_body(name, entry, inputs, own)
+        label = name or shown(entry.get("filename", ""))
+        faults += [f"file {number} ({label}): {fault}" for fault in own]
+        if change is not None and not own:
+            changes.append(change)
+    faults += _collisions(names, inputs.bank)
+    return changes, set(names)
+
+
+def _read_body(name: str, entry: Mapping[str, Any], inputs: Inputs, faults: list[str]) -> FileChange | None:
+    """What a file is to be, by its edits or in full; None when it has neither or is faulty."""
+    present = inputs.bank.get(name)
+    old, etag = (present.text, present.etag) if present else (None, None)
+    edits: tuple[Edit, ...] = ()
+    content = entry.get("content")
+    if "edits" in entry and "content" not in entry:
+        edits = _read_edits(entry["edits"], faults)
+        if present is None:
+            faults.append('there is no such file to edit; give a new one in full under "content"')
+        if present is None or old is None or not edits:
+            return None
+        try:
+            content = apply_edits(old, edits)
+        except EditRefused as error:
+            faults.append(printable(str(error)))
+            return None
+    elif "content" not in entry:
+        return None
+    if present is not None and inputs.excerpt is not None:
+        faults += inputs.excerpt.faults(name, edits)
+    faults += _content_faults(content, present)
+    return FileChange(name, content, old, etag, edits) if isinstance(content, str) else None
+
+
+def _read_edits(value: object, faults: list[str]) -> tuple[Edit, ...]:
+    if not isinstance(value, list) or not value:
+        faults.append('"edits" is not a list of edits')
+        return ()
+    edits: list[Edit] = []
+    for number, item in enumerate(value, 1):
+        try:
+            edits.append(Edit.parse(item))
+        except EditRefused as error:
+            faults.append(printable(f"edit {number}: {error}"))
+    return tuple(edits) if len(edits) == len(value) else ()
+
+
+def _entry_faults(entry: Mapping[str, Any]) -> list[str]:
+    faults = [f'"{key}" is missing' for key in sorted(_FILE_KEYS) if key not in entry]
+    if len(_BODY_KEYS & entry.keys()) != 1:
+        faults.append('it needs either "edits" or "content"')
+    faults += [f"the key {shown(key)} is unknown" for key in entry if key not in _FILE_KEYS | _BODY_KEYS]
+    if "action" in entry and entry["action"] not in _ACTIONS:
+        faults.append(f"the action {shown(entry['action'])} is neither created nor updated")
+    return faults
+
+
+def _read_name(value: object, faults: list[str]) -> str:
+    """The name in the form of the bank, or an empty string and a fault."""
+    if not isinstance(value, str):
+        faults.append(f"the file name {shown(value)} is not a string")
+        return ""
+    try:
+        return check_bank_name(value)
+    except InvalidName as error:
+        faults.append(printable(f"the file name is refused: {error.values['detail']}"))
+        return ""
+
+
+def _content_faults(content: object, present: BankFile | None) -> list[str]:
+    if present is not None and present.text is None:
+        return ["the file in the bank is not text, so it stays as it is"]
+    faults = text_faults(content)
+    if isinstance(content, str) and not faults:
+        faults += front_matter_faults(content, (present and present.text) or "")
+    return faults
+
+
+def text_faults(content: object, max_bytes: int = MAX_FILE_BYTES) -> list[str]:
+    """What keeps a value from being a text that is stored."""
+    if not isinstance(content, str):
+        return [f"the content is a {type(content).__name__}, not a string"]
+    if not content.strip():
+        return ["the content is empty"]
+    if "\0" in content:
+        return ["the content holds U+0000 NULL"]
+    try:
+        size = len(content.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        return [f"the content holds U+{ord(content[error.start]):04X}, half of a surrogate pair"]
+    return [f"the content has {size} bytes, over {max_bytes}"] if size > max_bytes else []
+
+
+def front_matter_faults(content: str, old: str = "") -> list[str]:
+    """Front matter belongs to notes. What a foreign hand has put before an existing file may stay there unchanged."""
+    try:
+        metadata, body = frontmatter.split(content)
+    except frontmatter.FrontMatterError:
+        metadata, body = {"": None}, content
+    block = content[: len(content) - len(body)]
+    if not metadata or (block and old.startswith(block)):
+        return []
+    return ["it starts with front matter"]
+
+
+def _collisions(names: list[str], bank: Mapping[str, BankFile]) -> list[str]:
+    """Names that are the same file on some system, and files that would have to be folders too."""
+    faults: list[str] = []
+    present = {_folded(name): name for name in bank}
+    seen: dict[str, str] = {}
+    for name in names:
+        folded = _folded(name)
+        if folded in seen:
+            faults.append(
+                f"{name} is there twice" if seen[folded] == name else f"{name} and {seen[folded]} differ in case only"
+            )
+        elif present.get(folded, name) != name:
+            faults.append(f"{name} differs in case only from {printable(present[folded])} in the bank")
+        seen.setdefault(folded, name)
+    every = {**present, **seen}
+    for folded, name in every.items():
+        parts = folded.split("/")
+        above = [every["/".join(parts[:depth])] for depth in range(1, len(parts)) if "/".join(parts[:depth]) in every]
+        faults += [f"{name} is in a folder that is the file {file}" for file in above if {name, file} & set(names)]
+    return faults
+
+
+def _shrinkage_fault(change: FileChange) -> list[str]:
+    old, new = len((change.old or "").encode()), len(change.content.encode())
+    if old <= SHRINKAGE_FROM or new * 100 >= old * SHRINKAGE_PERCENT:
+        return []
+    return [f'{change.name} shrinks from {old} to {new} bytes and is not among "intended_removals"']
+
+
+def _read_removals(value: object, inputs: Inputs, faults: list[str]) -> set[str]:
+    if not isinstance(value, list):
+        faults.append('"intended_removals" is not a list')
+        return set()
+    removals: set[str] = set()
+    for item in value:
+        own: list[str] = []
+        name = _read_name(item, own)
+        if name and name not in inputs.bank:
+            own.append(f"there is no bank file {name}")
+        faults += [f"intended_removals: {fault}" for fault in own]
+        removals.add(name)
+    return removals
+
+
+def _read_reasons(value: object) -> tuple[tuple[Reason, ...], tuple[str, ...]]:
+    """Why lines are dropped, and what could not be read of it: reasons are for people, so that is no fault."""
+    entries = value if isinstance(value, list) else [value]
+    reasons: list[Reason] = []
+    for entry in entries:
+        given = entry if isinstance(entry, dict) else {}
+        file, text, reason = (given.get(key, "") for key in _REASON_KEYS)
+        if all(isinstance(one, str) for one in (file, text, reason)) and reason.strip():
+            reasons.append(Reason(*map(storable, (file.removeprefix("bank/"), text, reason))))
+    left = len(entries) - len(reasons)
+    return tuple(reasons), (f'{left} of the reasons under "dropped" could not be read',) if left else ()
+
+
+def storable(text: str) -> str:
+    """A text of a reply as it can be written down: half of a surrogate pair is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _read_synthesis(value: object, faults: list[str]) -> str:
+    own = text_faults(value)
+    if isinstance(value, str) and not own:
+        own += front_matter_faults(value)
+    faults += [f"synthesis: {fault}" for fault in own]
+    return value if isinstance(value, str) else ""
+
+
+# --- messages -----------------------------------------------------------------------------------------------------
+
+
+def shown(value: object) -> str:
+    """A value of the reply for a message: short, in one line, every odd character escaped."""
+    if isinstance(value, str):
+        return json.dumps(value[:_SHOWN_CHARS])
+    return json.dumps(value, default=str)[:_SHOWN_CHARS]
+
+
+def printable(text: str) -> str:
+    """A message that any terminal and any JSON reader takes: what cannot be seen is escaped."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def listed(faults: list[str]) -> str:
+    """All faults in one message, as far as anybody would read them."""
+    told = "; ".join(faults[:_LISTED_FAULTS])
+    more = len(faults) - _LISTED_FAULTS
+    return f"{told}; and {more} more" if more > 0 else told

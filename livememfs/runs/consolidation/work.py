@@ -1,0 +1,96 @@
+"""What a consolidation makes of the notes: the bank and the synthesis (consolidation 2 to 7).
+
+Owns nothing of its own: it says which of the other modules does each part of a run (see `work`). Trio thread only,
+but for `preview`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from livememfs.cache.replica import Replica
+from livememfs.concurrency import aside
+from livememfs.llm import builtin
+from livememfs.llm.base import ChatMessage, ChatReply
+from livememfs.records.ledger import Entry
+from livememfs.runs.batches import JoinedBank
+from livememfs.runs.consolidation.check import check_unchanged
+from livememfs.runs.consolidation.diff import render_diff
+from livememfs.runs.consolidation.gather import Choice, Inputs, gather
+from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, Plan, make_plan, plan_from_reply
+from livememfs.runs.consolidation.prompts import consolidation_prompt
+from livememfs.runs.consolidation.reply_schema import REPLY_SCHEMA
+from livememfs.runs.hold import skips_all, too_much
+from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.transaction import Origin, entry_of
+from livememfs.runs.work import Work
+from livememfs.text.outgoing import Outgoing, outgoing
+
+
+class Consolidation(Work[Inputs, Plan]):
+    """Folds notes into the bank; they leave `live/`."""
+
+    kind = "consolidation"
+    schema = REPLY_SCHEMA
+
+    async def gather(self, replica: Replica, space: str, choice: Choice) -> Inputs:
+        return await gather(replica, space, choice)
+
+    def prompt(self, inputs: Inputs) -> list[ChatMessage]:
+        return consolidation_prompt(inputs)
+
+    def plan(self, reply: ChatReply, inputs: Inputs, settings: ConsolidationSettings, *, last: bool) -> Plan:
+        return plan_from_reply(reply, inputs, overlap=last, lenient=settings.unsourced == "list")
+
+    def without_model(self, inputs: Inputs) -> Plan:
+        notes = [live.unread for live in inputs.notes]
+        reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
+        return make_plan(reply, inputs, lenient=True)  # word for word, so whatever it looks like is in the notes
+
+    def joined(self, inputs: Inputs) -> JoinedBank:
+        return JoinedBank(inputs)
+
+    async def accounted(self, inputs: Inputs, plan: Plan) -> Plan:
+        bank = inputs.bank_texts()
+
+        def lines() -> tuple[Outgoing, ...]:
+            return outgoing(bank, plan.bank_after(bank), plan.reasons)
+
+        return replace(plan, outgoing=await aside(inputs.size, lines))
+
+    def too_much(self, inputs: Inputs, plan: Plan, settings: ConsolidationSettings) -> tuple[str, ...]:
+        bank = inputs.bank_texts()
+        dropping = too_much(bank, plan.bank_after(bank), plan.outgoing, settings.drop_limit)
+        return (*dropping, *skips_all(plan.coverage, len(inputs.notes)))
+
+    def takes_away(self, inputs: Inputs, plan: Plan) -> bool:
+        return bool(plan.coverage.fates or plan.changes)
+
+    def preview(self, inputs: Inputs, plan: Plan) -> dict[str, Any]:
+        return {"diff": render_diff(inputs, plan)}
+
+    async def check(self, replica: Replica, inputs: Inputs, plan: Plan) -> None:
+        await check_unchanged(replica, inputs, plan)
+
+    def entry(self, inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
+        return entry_of(inputs, plan, now, origin, metrics)
+
+    def figures(self, plan: Plan) -> dict[str, Any]:
+        actions = [change.action for change in plan.changes]
+        fates = Counter(line.fate for line in plan.outgoing)
+        return {
+            "bank_files_updated": actions.count("updated"),
+            "bank_files_created": actions.count("created"),
+            "bank_files_unchanged": plan.unchanged,
+            "synthesis_size": len(plan.synthesis.encode()),
+            "lines_moved": fates["moved"],
+            "lines_reworded": fates["reworded"],
+            "lines_dropped": fates["dropped"],
+        }
+
+    def leaving(self, inputs: Inputs, plan: Plan) -> int:
+        return len(plan.coverage.fates)

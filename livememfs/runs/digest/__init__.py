@@ -1,0 +1,1 @@
+"""Digest: notes become memories."""

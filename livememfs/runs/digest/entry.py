@@ -1,0 +1,125 @@
+"""A digest as an entry of the ledger: each memory under the key at which it will be stored, each note and its fate.
+
+Owns what is decided once, so that carrying it out again stores the same objects. Refuses to write anything (`ledger`
+does). Any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from secrets import token_hex
+from typing import Any
+
+from livememfs.records import keys
+from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
+from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
+from livememfs.runs.coverage import Fate
+from livememfs.runs.digest.inputs import DigestInputs
+from livememfs.runs.digest.plan import DigestPlan, Fact
+from livememfs.runs.transaction import Origin, note_entry, origins_of
+from livememfs.text.privacy import redaction as privacy
+
+SOURCE = "digest"
+KEPT_MARKS = 4_096
+"""Marks of notes that are gone: an undo may bring those back, and nobody wants them digested twice."""
+
+
+def entry_of(
+    inputs: DigestInputs, plan: DigestPlan, now: datetime, origin: Origin, metrics: Mapping[str, Any]
+) -> Entry:
+    """The entry of a digest that has not been committed yet. Raises TooLarge."""
+    writes: list[Write] = []
+    unsourced: list[Unsourced] = []
+    used: dict[int, list[str]] = {}
+    taken = set(inputs.taken)
+    for fact in plan.facts:
+        key = fact.same_as
+        if not key:
+            write = _write(inputs, fact, now, taken)
+            writes.append(write)
+            key = write.key
+            if fact.unsourced:
+                unsourced.append(Unsourced(key, 1, fact.content, fact.unsourced))
+        for number in fact.sources:
+            used.setdefault(number, []).append(key)
+    leaving = leaving_notes(inputs, plan)
+    notes = {
+        number: note_entry(inputs.notes[number - 1], _fate(fate, used.get(number, ())), number)
+        for number, fate in plan.coverage.fates.items()
+    }
+    return Entry(
+        number=inputs.number,
+        space=inputs.space,
+        kind="digest",
+        committed_at=now,
+        host=origin.host,
+        fence=origin.fence,
+        writes=tuple(writes),
+        removes=tuple(note for number, note in notes.items() if number in leaving),
+        keeps=tuple(note for number, note in notes.items() if number not in leaving),
+        digested=_digested(inputs, [(note.key, note.etag) for note in notes.values()]),
+        unsourced=tuple(unsourced),
+        warnings=plan.warnings,
+        backup=origin.backup,
+        metrics=metrics,
+        origins=origins_of(inputs.notes[number - 1] for number in leaving),
+        continues={live.key: live.taken_by for live in inputs.notes if live.taken_by},
+    )
+
+
+def leaving_notes(inputs: DigestInputs, plan: DigestPlan) -> frozenset[int]:
+    """The notes that leave `live/`, by number: those that were judged, in a space whose notes wait for nothing else.
+
+    Without a model nobody has judged what was skipped, so it stays.
+    """
+    if not inputs.takes_notes:
+        return frozenset()
+    fates = plan.coverage.fates
+    return frozenset(number for number, fate in fates.items() if fate.used_in or not plan.verbatim)
+
+
+def _fate(fate: Fate, written: Sequence[str]) -> Fate:
+    return Fate(tuple(dict.fromkeys(written)), fate.skipped)
+
+
+def _write(inputs: DigestInputs, fact: Fact, now: datetime, taken: set[str]) -> Write:
+    """The object of a fact, under a name that nothing has."""
+    memory = _memory(inputs, fact, now)
+    while True:
+        name = canonical_name(memory, token_hex(4))
+        parsed = keys.MemoryName.parse(name)
+        assert parsed is not None  # it is canonical
+        if parsed.id not in taken:
+            break
+    taken.add(parsed.id)
+    key = f"{fact.collection}/{name}"
+    # What another program wrote into a note may come back in a reply.
+    data, _ = privacy.redact_file(sealed(memory, f"{inputs.space}/{key}"))
+    return Write(key, None, data.decode())
+
+
+def _memory(inputs: DigestInputs, fact: Fact, now: datetime) -> Memory:
+    notes = [inputs.notes[number - 1].name.removesuffix(".md") for number in fact.sources]
+    return Memory(
+        collection=fact.collection,
+        type=fact.type,
+        content=f"{fact.content}\n",
+        importance=TYPES[fact.type] if fact.importance is None else round(fact.importance, 4),
+        created_at=now,
+        updated_at=now,
+        category=fact.category or next(iter(CATEGORIES[fact.collection]), ""),
+        subjects=fact.subjects,
+        source=SOURCE,
+        expires_at=expiry(fact.ttl, now) if fact.ttl else None,
+        space_id=inputs.space,
+        extra={"from": notes} | ({"unsourced": list(fact.unsourced)} if fact.unsourced else {}),
+    )
+
+
+def _digested(inputs: DigestInputs, read: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The marks of all notes that digests have read, of those that are gone only the newest."""
+    marks = dict.fromkeys((*inputs.digested, *(digest_mark(key, etag) for key, etag in read)))
+    gone = [mark for mark in marks if mark not in inputs.there]
+    dropped = set(gone[:-KEPT_MARKS])
+    return tuple(mark for mark in marks if mark not in dropped)

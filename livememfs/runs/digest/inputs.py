@@ -1,0 +1,208 @@
+"""What one digest works from: the notes that no digest has read, and memories that speak of the same.
+
+Owns which notes are new (the newest digest in the ledger has the marks of all that were read), and which memories the
+model is shown, so that it need not say again what is known. Refuses to read every memory there is: the newest of each
+folder are looked at. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import NotText
+from livememfs.records import keys
+from livememfs.records.ledger import digest_mark
+from livememfs.records.memory import Memory
+from livememfs.records.space import Meta
+from livememfs.runs import ledger
+from livememfs.runs.consolidation.gather import (
+    Choice,
+    Inputs,
+    LiveNote,
+    leave_out_late,
+    note_objects,
+    read_meta,
+    read_notes,
+    read_versions,
+)
+from livememfs.runs.coverage import words
+from livememfs.runs.taken import named
+from livememfs.spaces.entries import digests_in
+from livememfs.spaces.objects import wait_for_notes
+from livememfs.store.base import ObjectInfo
+from livememfs.text.size import tokens
+
+BY_DIGEST = "digest"
+"""In `distil` of a space's record: digests alone take its notes out of `live/`."""
+LOOKED_AT = 200
+"""Memories whose words are compared with those of the notes, the newest."""
+SHOWN = 40
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A memory that is there. `key` is relative to the space."""
+
+    key: str
+    type: str
+    content: str
+    subjects: tuple[str, ...] = ()
+
+    @property
+    def collection(self) -> str:
+        """`memories`, `self` or `goals`."""
+        return self.key.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class DigestInputs(Inputs):
+    """Everything a digest knows of its space.
+
+    :known:    memories that share words with the notes, the newest first
+    :taken:    ids of all memories
+    :digested: marks of the notes that digests have read before, the oldest first
+    :there:    marks of all notes in `live/`
+    :room:     tokens that `known` may take of a request
+    """
+
+    known: tuple[Known, ...] = ()
+    taken: frozenset[str] = frozenset()
+    digested: tuple[str, ...] = ()
+    there: frozenset[str] = frozenset()
+    room: int = 0
+
+    @property
+    def takes_notes(self) -> bool:
+        """Whether a digest is all that the notes of this space wait for."""
+        return takes_notes(self.meta)
+
+
+def takes_notes(meta: Meta) -> bool:
+    """Whether the notes of a space go with a digest."""
+    return set(meta.distil) == {BY_DIGEST}
+
+
+async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInputs:
+    """Read the space. Without notes for this run nothing else is looked at.
+
+    Raises NotFound when there is no such space, LiveMemError when the newest digest cannot be read.
+    """
+    await wait_for_notes(replica, space)
+    meta, meta_etag = await read_meta(replica, space)
+    digested = await marks(replica, space)
+    objects = await note_objects(replica, space)
+    fresh = unread(objects, digested)
+    if takes_notes(meta):  # a note that is read and there all the same may have come back
+        new = {info.key for info in fresh}
+        fresh += await named(replica, space, [info for info in objects if info.key not in new])
+    found, unreadable = await read_notes(replica, fresh)
+    found, late = await leave_out_late(replica, space, found, choice)
+    found = [live for live in found if digest_mark(live.key, live.etag) not in digested]
+    notes, remaining = choice.of(found)
+    there = frozenset(digest_mark(info.key, info.etag) for info in objects)
+    memories = await _newest_memories(replica, space, choice.now) if notes else []
+    known = within(await _related(replica, memories, notes, choice.now), choice.known)
+    return DigestInputs(
+        space,
+        meta,
+        meta_etag,
+        notes=notes,
+        remaining=remaining,
+        unreadable=unreadable,
+        ledger=choice.ledger,
+        late=late,
+        now=choice.now,
+        known=known,
+        taken=frozenset(_id_of(info.key) for info in memories),
+        digested=digested,
+        there=there,
+        room=choice.known,
+    )
+
+
+async def marks(replica: Replica, space: str) -> tuple[str, ...]:
+    """The marks of the notes that digests have read, the oldest first. LiveMemError when they cannot be read.
+
+    Without them a digest would store everything again, so nobody goes on without them.
+    """
+    return (await last_digest(replica, space))[0]
+
+
+async def last_digest(replica: Replica, space: str) -> tuple[tuple[str, ...], datetime | None]:
+    """The same, and when the newest digest was committed, by whatever host; None before the first."""
+    numbers = digests_in(await replica.walk(keys.ledger_prefix(space)))
+    if not numbers:
+        return (), None
+    entry = await ledger.read(replica, space, numbers[-1])
+    return entry.digested, entry.committed_at
+
+
+def unread(objects: Iterable[ObjectInfo], digested: Iterable[str]) -> list[ObjectInfo]:
+    """The notes among these that no digest has read in this version."""
+    known = frozenset(digested)
+    return [info for info in objects if digest_mark(info.key, info.etag) not in known]
+
+
+# --- what is known ------------------------------------------------------------------------------------------------
+
+
+async def _newest_memories(replica: Replica, space: str, now: datetime) -> list[ObjectInfo]:
+    """The memories of a space as they are listed now, the newest first."""
+    found: list[ObjectInfo] = []
+    for collection in keys.COLLECTIONS:
+        level = await replica.listing(f"{space}/{collection}/", fresh=True)
+        found += [info for info in level.objects.values() if keys.parse(info.key).kind == "memory"]
+    there = (info for info in found if not keys.has_ended(info.key, now))
+    return sorted(there, key=lambda info: _id_of(info.key), reverse=True)
+
+
+def _id_of(key: str) -> str:
+    name = key.rpartition("/")[2]
+    parsed = keys.MemoryName.parse(name)
+    return parsed.id if parsed is not None else name.removesuffix(".md")
+
+
+async def _related(
+    replica: Replica, memories: list[ObjectInfo], notes: Iterable[LiveNote], now: datetime
+) -> tuple[Known, ...]:
+    """Those of the newest that share most words with the notes, the newest first."""
+    looked_at = memories[:LOOKED_AT]
+    contents = await read_versions(replica, looked_at)
+    text = "\n".join(f"{live.note.body}\n{' '.join(live.note.tags)}" for live in notes)
+    said, named = words(text), set(_WORD.findall(text.casefold()))
+    shared: dict[Known, int] = {}
+    for info in looked_at:
+        known = _known(info.key, contents[info.key], now) if info.key in contents else None
+        if known is not None:
+            # A subject counts however short it is: it may be a name.
+            subjects = set(_WORD.findall(" ".join(known.subjects).casefold()))
+            shared[known] = len(words(known.content) & said | subjects & named)
+    best = sorted((known for known in shared if shared[known]), key=lambda known: -shared[known])[:SHOWN]
+    return tuple(known for known in shared if known in best)
+
+
+def within(known: Sequence[Known], room: int) -> tuple[Known, ...]:
+    """The first of these, as far as so many tokens go."""
+    chosen: list[Known] = []
+    for one in known:
+        room -= tokens(one.content)
+        if room < 0:
+            break
+        chosen.append(one)
+    return tuple(chosen)
+
+
+def _known(key: str, data: bytes, now: datetime) -> Known | None:
+    parsed = keys.parse(key)
+    collection, _, name = parsed.name.partition("/")
+    with suppress(NotText):
+        memory = Memory.parse(data, path=key, collection=collection, name=name)
+        if memory.is_there(now):
+            return Known(parsed.name, memory.type, memory.content.strip(), memory.subjects)
+    return None

@@ -1,0 +1,305 @@
+"""A model's reply to a digest, judged: either facts that may be stored, or every reason why not (design rule 5).
+
+Owns all checks of such a reply. Refuses the whole reply for one fault and repairs nothing; the faults are listed
+together, so that the one retry can mend them all. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from livememfs.errors import ReplyRefused
+from livememfs.llm.base import ChatReply
+from livememfs.llm.reply import extract_json
+from livememfs.records import keys
+from livememfs.records.ledger import Unsourced
+from livememfs.records.memory import CATEGORIES, TYPES, expiry
+from livememfs.runs.batches import Joined, Room
+from livememfs.runs.consolidation.judge import sources_of
+from livememfs.runs.consolidation.plan import front_matter_faults, listed, printable, shown, text_faults
+from livememfs.runs.coverage import Coverage, Fate
+from livememfs.runs.digest.inputs import DigestInputs, Known, within
+from livememfs.runs.pieces import Piece
+from livememfs.text.facts.sources import Sources, is_hard
+from livememfs.text.privacy import redaction as privacy
+
+MAX_FACT_BYTES = 4_096
+"""A memory is a sentence or a few. What is longer is a note again."""
+MAX_SUBJECTS = 20
+MAX_SUBJECT_CHARS = 100
+
+_KEYS = {"memories", "skipped"}
+_FACT_KEYS = {"content", "subjects", "type", "ttl", "importance", "collection", "category", "sources"}
+_NEEDED = ("content", "subjects", "type", "ttl", "sources")
+_ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that is to be stored.
+
+    :ttl:       how long it lasts (`7d`); None for ever
+    :importance: None: what its type weighs
+    :category:  empty: the first of its collection
+    :sources:   numbers of the notes that it comes from
+    :unsourced: numbers, dates and the like that no note has
+    :same_as:   the memory, relative to the space, that says this already; then nothing is stored
+    """
+
+    content: str
+    subjects: tuple[str, ...]
+    type: str
+    ttl: str | None
+    sources: tuple[int, ...]
+    importance: float | None = None
+    collection: str = keys.MEMORIES
+    category: str = ""
+    unsourced: tuple[str, ...] = ()
+    same_as: str = ""
+
+
+@dataclass(frozen=True)
+class DigestPlan:
+    """What a digest is going to store.
+
+    :facts:    in the reply's order
+    :coverage: what became of each note; one that was used names the folders
+    :verbatim: no model has read the notes: what was not stored was not judged either
+    """
+
+    facts: tuple[Fact, ...]
+    coverage: Coverage
+    unsourced: tuple[Unsourced, ...] = ()
+    warnings: tuple[str, ...] = ()
+    verbatim: bool = False
+
+    @property
+    def new(self) -> tuple[Fact, ...]:
+        """The facts that are not known."""
+        return tuple(fact for fact in self.facts if not fact.same_as)
+
+
+def plan_from_reply(reply: ChatReply, inputs: DigestInputs, *, lenient: bool = False) -> DigestPlan:
+    """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
+
+    :lenient: dates, versions, references and paths that no source has are marked like numbers, and not refused
+    """
+    if reply.finish_reason != "stop":
+        raise ReplyRefused(
+            f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
+        )
+    return make_plan(extract_json(reply.text), inputs, lenient=lenient)
+
+
+def make_plan(
+    reply: Mapping[str, Any], inputs: DigestInputs, *, lenient: bool = False, verbatim: bool = False
+) -> DigestPlan:
+    """The plan in a decoded reply. Raises ReplyRefused. `verbatim`: it was not a model that replied."""
+    reply = privacy.redact_value(reply)[0]
+    faults = [f'the key "{key}" is missing' for key in sorted(_KEYS) if key not in reply]
+    faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS]
+    count = len(inputs.notes)
+    facts = _read_facts(reply.get("memories", []), count, verbatim, faults)
+    fates = _fates(facts, _read_skipped(reply.get("skipped", []), count, faults), faults)
+    if not fates and not faults:
+        faults.append("it says of no note what became of it")
+    if faults:
+        raise ReplyRefused(listed(faults))
+    sources = sources_of(inputs, (known.content for known in inputs.known))
+    judged = [_judged(fact, sources, inputs.known) for fact in facts]
+    if not lenient and (invented := [text for number, one in enumerate(judged, 1) for text in _invented(number, one)]):
+        raise ReplyRefused(listed(invented))
+    warnings = [f"{one.same_as} says this already: {shown(one.content)}" for one in judged if one.same_as]
+    found = [
+        Unsourced(one.collection, 1, one.content, one.unsourced) for one in judged if one.unsourced and not one.same_as
+    ]
+    return DigestPlan(tuple(judged), Coverage(fates), tuple(found), tuple(warnings), verbatim)
+
+
+class JoinedFacts(Joined[DigestInputs, DigestPlan]):
+    """What the batches so far have found."""
+
+    def __init__(self, inputs: DigestInputs) -> None:
+        super().__init__(inputs)
+        self._facts: list[Fact] = []
+        self._unsourced: list[Unsourced] = []
+        self._warnings: list[str] = []
+
+    def part(self, batch: Sequence[Piece], room: Room) -> tuple[DigestInputs, int]:
+        """The notes of one request, and what is known by now."""
+        found = [Known(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
+        notes = tuple(one.live for one in batch)
+        known = within((*reversed(found), *self._inputs.known), self._inputs.room)
+        return replace(self._inputs, notes=notes, known=known), len(batch)
+
+    def add(self, batch: Sequence[Piece], plan: DigestPlan) -> None:
+        """Take over the plan of one request."""
+        for fact in plan.facts:
+            sources = tuple(dict.fromkeys(batch[number - 1].number for number in fact.sources))
+            if fact.same_as.endswith("/"):  # of an earlier batch of this run
+                earlier = next(n for n, one in enumerate(self._facts) if _says(one) == _says(fact))
+                known = dict.fromkeys((*self._facts[earlier].sources, *sources))
+                self._facts[earlier] = replace(self._facts[earlier], sources=tuple(known))
+            else:
+                self._facts.append(replace(fact, sources=sources))
+        self._unsourced += plan.unsourced
+        self._warnings += plan.warnings
+
+    def plan(self, coverage: Coverage) -> DigestPlan:
+        """One plan for all requests."""
+        return DigestPlan(tuple(self._facts), coverage, tuple(self._unsourced), tuple(self._warnings))
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def _read_facts(value: object, count: int, verbatim: bool, faults: list[str]) -> list[Fact]:
+    """The facts of a reply to `count` notes that have no fault of their own."""
+    if not isinstance(value, list):
+        faults.append('"memories" is not a list')
+        return []
+    facts: list[Fact] = []
+    for number, entry in enumerate(value, 1):
+        own: list[str] = []
+        fact = _read_fact(entry, count, verbatim, own)
+        if fact is not None and _says(fact) in map(_says, facts):
+            own.append("another one says the same")
+        faults += [f"memory {number}: {printable(fault)}" for fault in own]
+        if fact is not None and not own:
+            facts.append(fact)
+    return facts
+
+
+def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> Fact | None:
+    if not isinstance(entry, dict):
+        faults.append("it is not an object")
+        return None
+    faults += [f'"{key}" is missing' for key in _NEEDED if key not in entry]
+    faults += [f"the key {shown(key)} is unknown" for key in entry if key not in _FACT_KEYS]
+    if faults:
+        return None
+    content, collection = entry["content"], entry.get("collection") or keys.MEMORIES
+    faults += text_faults(content, MAX_FACT_BYTES)
+    if isinstance(content, str) and not faults and not verbatim:
+        faults += front_matter_faults(content)
+    if collection not in keys.COLLECTIONS:
+        faults.append(f"the collection {shown(collection)} is none of {', '.join(keys.COLLECTIONS)}")
+        return None
+    faults += _choice_faults(entry, collection)
+    subjects, sources = _read_subjects(entry["subjects"], faults), _read_sources(entry["sources"], count, faults)
+    if faults:
+        return None
+    return Fact(
+        content.strip("\r\n") if verbatim else content.strip(),
+        subjects,
+        entry["type"],
+        entry["ttl"],
+        sources,
+        entry.get("importance"),
+        collection,
+        entry.get("category") or "",
+    )
+
+
+def _choice_faults(entry: Mapping[str, Any], collection: str) -> list[str]:
+    """What is wrong with the fields that are one of several values."""
+    faults = []
+    kind, ttl, weight, category = entry["type"], entry["ttl"], entry.get("importance"), entry.get("category")
+    if not isinstance(kind, str) or kind not in TYPES:
+        faults.append(f"the type {shown(kind)} is none of {', '.join(TYPES)}")
+    if ttl is not None and (not isinstance(ttl, str) or expiry(ttl, _ANY_MOMENT) is None):
+        faults.append(f'the ttl {shown(ttl)} is neither null nor a time as "7d" or "12h"')
+    number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if weight is not None and not (number and 0 <= weight <= 1):
+        faults.append(f"the importance {shown(weight)} is no number from 0 to 1")
+    if category and category not in CATEGORIES[collection]:
+        known = ", ".join(CATEGORIES[collection])
+        faults.append(f"the category {shown(category)} is " + (f"none of {known}" if known else "for self and goals"))
+    return faults
+
+
+def _read_subjects(value: object, faults: list[str]) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) and one.strip() for one in value):
+        faults.append('"subjects" is not a list of words')
+        return ()
+    if len(value) > MAX_SUBJECTS or any(len(one) > MAX_SUBJECT_CHARS for one in value):
+        faults.append(f"subjects are at most {MAX_SUBJECTS}, of at most {MAX_SUBJECT_CHARS} characters")
+        return ()
+    if odd := [one for one in value if not one.isprintable()]:
+        faults.append(f"the subject {shown(odd[0])} has a character that cannot be seen")
+        return ()
+    return tuple({one.casefold(): one.strip() for one in reversed(value)}.values())[::-1]
+
+
+def _read_sources(value: object, count: int, faults: list[str]) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value:
+        faults.append('"sources" names no note')
+        return ()
+    if wrong := [one for one in value if not _is_note(one, count)]:
+        faults.append(f"the source {shown(wrong[0])} is not a number from 1 to {count}")
+        return ()
+    return tuple(dict.fromkeys(value))
+
+
+def _read_skipped(value: object, count: int, faults: list[str]) -> dict[int, str]:
+    """Reasons by note."""
+    if not isinstance(value, list):
+        faults.append('"skipped" is not a list')
+        return {}
+    reasons: dict[int, str] = {}
+    for position, entry in enumerate(value, 1):
+        fault = _skipped_fault(entry, count, reasons)
+        if fault:
+            faults.append(f"skipped, entry {position}: {fault}")
+        else:
+            reasons[entry["note"]] = entry["reason"].encode("utf-8", "backslashreplace").decode()
+    return reasons
+
+
+def _skipped_fault(entry: object, count: int, reasons: Mapping[int, str]) -> str:
+    if not isinstance(entry, dict) or entry.keys() != {"note", "reason"}:
+        return 'it is not an object with "note" and "reason"'
+    if not _is_note(entry["note"], count):
+        return f'"note" is not a number from 1 to {count}'
+    if not isinstance(entry["reason"], str) or not entry["reason"].strip():
+        return '"reason" gives none'
+    return f"note {entry['note']} is there twice" if entry["note"] in reasons else ""
+
+
+def _is_note(value: object, count: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= count
+
+
+def _fates(facts: list[Fact], skipped: Mapping[int, str], faults: list[str]) -> dict[int, Fate]:
+    """What became of each note that the reply accounts for."""
+    fates = {number: Fate(skipped=reason) for number, reason in skipped.items()}
+    for fact in facts:
+        for number in fact.sources:
+            if number in skipped:
+                faults.append(f"note {number} is both a source and skipped")
+            fates[number] = Fate(used_in=tuple(dict.fromkeys((*fates.get(number, Fate()).used_in, fact.collection))))
+    return dict(sorted(fates.items()))
+
+
+# --- judging ------------------------------------------------------------------------------------------------------
+
+
+def _says(one: Fact | Known) -> tuple[str, str]:
+    """By what two memories are the same to the letter, however they are broken into lines."""
+    return one.collection, " ".join(one.content.split()).casefold()
+
+
+def _judged(fact: Fact, sources: Sources, known: tuple[Known, ...]) -> Fact:
+    """The fact with what no source has, and the memory that says it already."""
+    missing = [text for line in fact.content.splitlines() for text in sources.unknown(line)]
+    same = next((one.key for one in known if _says(one) == _says(fact)), "")
+    return replace(fact, unsourced=tuple(dict.fromkeys(missing)), same_as=same)
+
+
+def _invented(number: int, fact: Fact) -> list[str]:
+    hard = [text for text in fact.unsourced if is_hard(text)]
+    told = ", ".join(shown(text) for text in hard)
+    return [f"memory {number}: no note and no memory has {told}: {shown(fact.content)}"] if hard else []

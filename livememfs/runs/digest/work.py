@@ -1,0 +1,103 @@
+"""What a digest makes of the notes: memories (companion-memory).
+
+Owns nothing of its own: it says which of the other modules does each part of a run (see `work`). Trio thread only,
+but for `preview`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import PreconditionFailed
+from livememfs.llm.base import ChatMessage, ChatReply
+from livememfs.llm.builtin_digest import store_notes
+from livememfs.records import keys
+from livememfs.records.ledger import Entry
+from livememfs.runs.consolidation.gather import Choice, read_meta
+from livememfs.runs.digest.entry import entry_of, leaving_notes
+from livememfs.runs.digest.inputs import DigestInputs, gather_new
+from livememfs.runs.digest.plan import (
+    MAX_FACT_BYTES,
+    MAX_SUBJECT_CHARS,
+    MAX_SUBJECTS,
+    DigestPlan,
+    JoinedFacts,
+    make_plan,
+    plan_from_reply,
+)
+from livememfs.runs.digest.prompt import DIGEST_SCHEMA, digest_prompt
+from livememfs.runs.hold import skips_all
+from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.transaction import Origin
+from livememfs.runs.work import Work
+
+
+class Digest(Work[DigestInputs, DigestPlan]):
+    """Takes from notes what lasts; they stay in `live/`, unless the space says that they wait for nothing else."""
+
+    kind = "digest"
+    schema = DIGEST_SCHEMA
+
+    async def gather(self, replica: Replica, space: str, choice: Choice) -> DigestInputs:
+        return await gather_new(replica, space, choice)
+
+    def prompt(self, inputs: DigestInputs) -> list[ChatMessage]:
+        return digest_prompt(inputs)
+
+    def plan(
+        self, reply: ChatReply, inputs: DigestInputs, settings: ConsolidationSettings, *, last: bool
+    ) -> DigestPlan:
+        return plan_from_reply(reply, inputs, lenient=settings.unsourced == "list")
+
+    def without_model(self, inputs: DigestInputs) -> DigestPlan:
+        reply = store_notes(
+            [live.unread for live in inputs.notes],
+            max_bytes=MAX_FACT_BYTES,
+            max_subjects=MAX_SUBJECTS,
+            max_subject_chars=MAX_SUBJECT_CHARS,
+        )
+        return make_plan(reply, inputs, lenient=True, verbatim=True)
+
+    def joined(self, inputs: DigestInputs) -> JoinedFacts:
+        return JoinedFacts(inputs)
+
+    def too_much(self, inputs: DigestInputs, plan: DigestPlan, settings: ConsolidationSettings) -> tuple[str, ...]:
+        return skips_all(plan.coverage, len(inputs.notes)) if leaving_notes(inputs, plan) else ()
+
+    def takes_away(self, inputs: DigestInputs, plan: DigestPlan) -> bool:
+        return bool(leaving_notes(inputs, plan))
+
+    def preview(self, inputs: DigestInputs, plan: DigestPlan) -> dict[str, Any]:
+        names = [live.name.removesuffix(".md") for live in inputs.notes]
+        memories = [
+            {
+                "collection": fact.collection,
+                "type": fact.type,
+                "content": fact.content,
+                "subjects": list(fact.subjects),
+                "ttl": fact.ttl,
+                "from": [names[number - 1] for number in fact.sources],
+            }
+            for fact in plan.new
+        ]
+        return {"memories": tuple(memories)}
+
+    async def check(self, replica: Replica, inputs: DigestInputs, plan: DigestPlan) -> None:
+        """Whether this is still the same space; each memory is a new object, in nobody's way."""
+        meta, _ = await read_meta(replica, inputs.space)
+        if meta.created_at != inputs.meta.created_at:
+            raise PreconditionFailed(key=keys.meta_key(inputs.space))
+
+    def entry(
+        self, inputs: DigestInputs, plan: DigestPlan, now: datetime, origin: Origin, metrics: Mapping[str, Any]
+    ) -> Entry:
+        return entry_of(inputs, plan, now, origin, metrics)
+
+    def figures(self, plan: DigestPlan) -> dict[str, Any]:
+        return {"memories_stored": len(plan.new)}
+
+    def leaving(self, inputs: DigestInputs, plan: DigestPlan) -> int:
+        return len(plan.coverage.fates)

@@ -1,0 +1,93 @@
+"""A plan that waits for a person: kept in the bucket beside the ledger, and committed as it is or not at all.
+
+Owns where such a plan lies, and whether all that it stood on is still there. A plan is an entry of the ledger in the
+state `held`, under `{space}/_ledger/{n:08d}.held`, where nobody who reads runs finds it. Refuses to accept a plan once
+anything it was made from has changed: whoever wants it then asks for a new one. Trio thread only; the caller has the
+lease of the space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import blake2b
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import HeldPlanStale, LiveMemError, NotFound, ObjectMissing
+from livememfs.records import keys
+from livememfs.records.ledger import Entry
+from livememfs.runs.ledger import numbers, parsed
+
+SUFFIX = ".held"
+
+
+def stood_on(bank: Mapping[str, str]) -> str:
+    """What tells one state of a bank from all others: a digest of its names and ETags, in hex."""
+    named = "\n".join(f"{name}\0{etag}" for name, etag in sorted(bank.items()))
+    return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+async def keep(replica: Replica, entry: Entry) -> None:
+    """Keep a plan; one that was kept before and was not accepted goes, since a space has one at most."""
+    for number in await waiting(replica, entry.space):
+        if number != entry.number:
+            await discard(replica, entry.space, number)
+    await replica.put(keys.held_key(entry.space, entry.number), entry.render())
+
+
+async def waiting(replica: Replica, space: str) -> list[int]:
+    """The numbers of the plans that are kept, ascending, asked for now."""
+    names = [keys.parse(info.key).name for info in await replica.walk(keys.ledger_prefix(space))]
+    stems = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+    return sorted(int(stem) for stem in stems if len(stem) == 8 and stem.isdecimal())
+
+
+async def read(replica: Replica, space: str, number: int) -> Entry:
+    """The plan of a number. NotFound; LiveMemError when it cannot be read."""
+    key = keys.held_key(space, number)
+    try:
+        return await parsed(await replica.read(key, fresh=True))
+    except ObjectMissing:
+        others = "".join(f"; the plan of run {one} waits" for one in await waiting(replica, space))
+        raise NotFound(path=f"plan of run {number} of {space} that waits to be accepted{others}") from None
+
+
+async def current(replica: Replica, space: str) -> Entry | None:
+    """The plan that waits to be accepted, for whoever shows it; None when there is none, or runs came after it."""
+    found = await waiting(replica, space)
+    runs = await numbers(replica, space) if found else []
+    if not found or (runs and runs[-1] >= found[-1]):
+        return None
+    with suppress(LiveMemError):
+        return await read(replica, space, found[-1])
+    return None
+
+
+async def check(replica: Replica, entry: Entry) -> None:
+    """See that everything the plan stood on is as it was. HeldPlanStale, with the name of what is not."""
+    runs = await numbers(replica, entry.space)
+    if runs and runs[-1] >= entry.number:
+        raise HeldPlanStale(number=entry.number, path=entry.space, detail=f"run {runs[-1]} was made since")
+    prefix = keys.bank_prefix(entry.space)
+    bank = {info.key: info.etag for info in await replica.walk(prefix)}
+    versions = {info.key: info.etag for info in await replica.walk(keys.live_prefix(entry.space))} | bank
+    for key in (keys.synthesis_key(entry.space), keys.meta_key(entry.space)):
+        with suppress(ObjectMissing):
+            versions[key] = (await replica.stat(key, fresh=True)).etag
+    wanted = {f"{entry.space}/{write.key}": write.before for write in entry.writes}
+    wanted |= {note.key: note.etag for note in (*entry.removes, *entry.keeps)}
+    changed = next((key for key, etag in wanted.items() if versions.get(key) != etag), "")
+    if not changed and entry.stood_on and entry.stood_on != stood_on(_named(bank, prefix)):
+        changed = prefix
+    if changed:
+        raise HeldPlanStale(number=entry.number, path=entry.space, detail=f"{changed} has changed since")
+
+
+async def discard(replica: Replica, space: str, number: int) -> None:
+    """Remove a plan. Not worth a failure: one that is left cannot be accepted any more."""
+    with suppress(LiveMemError):
+        await replica.delete(keys.held_key(space, number))
+
+
+def _named(bank: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): etag for key, etag in bank.items() if keys.parse(key).kind == "bank"}

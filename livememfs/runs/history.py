@@ -1,0 +1,272 @@
+"""What a space's runs were, what its bank was after each, and where its parts came from: read from the ledger.
+
+Digests are passed over: they leave the bank as it is, and there may be many of them. Owns the reading of the ledger for
+people. An entry never changes once it is carried out, so it is read once and what is needed of it is kept, without its
+texts. Refuses to change anything. An entry that cannot be read is reported and passed over: one damaged object must not
+hide all the others. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import LiveMemError, NotFound, ObjectMissing
+from livememfs.records import keys
+from livememfs.records.ledger import Entry, Write
+from livememfs.runs.origins import origins, render, without_source
+from livememfs.runs.standing import standing
+from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all, runs
+from livememfs.spaces.objects import content
+from livememfs.store.base import ObjectInfo
+
+__all__ = ["History", "Past", "bank_after", "runs", "why"]
+
+KEPT_ENTRIES = 8
+"""Entries that are kept whole: whoever reads one file of a run reads the others next."""
+_BANK = f"{keys.BANK}/"
+
+
+@dataclass(frozen=True)
+class Past:
+    """A bank file as it was, and where its bytes are. Sizes are bytes.
+
+    :run:  the run whose entry has the text; `replaced`: as what the run found there
+    :info: the object that has the bytes, where no entry does
+    """
+
+    name: str
+    size: int
+    run: int = 0
+    replaced: bool = False
+    info: ObjectInfo | None = None
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """What a run did to one file, without the texts; None as a size where there is no text."""
+
+    size: int | None
+    was: int | None
+    copy: str
+    created: bool
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is remembered of a run: its entry without the writes, and their traces by bank file."""
+
+    etag: str
+    entry: Entry | None
+    files: Mapping[str, _Trace]
+
+
+class History:
+    """The ledger of one space, for readers.
+
+    :window: how many of the newest runs are looked at unless an older one is asked for; None: all
+    :fresh:  ask the bucket each time which runs there are, instead of believing what is known
+    :report: told once of each entry that cannot be read
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        space: str,
+        *,
+        window: int | None = None,
+        fresh: bool = False,
+        report: Report = log_it,
+    ) -> None:
+        self._replica, self._space = replica, space
+        self._window, self._fresh, self._report = window, fresh, report
+        self._runs: dict[int, _Run] = {}
+        self._whole: OrderedDict[tuple[int, str], Entry] = OrderedDict()
+
+    # --- the runs -------------------------------------------------------------------------------------------
+
+    async def listed(self) -> dict[int, ObjectInfo]:
+        """The entries within the window by number, ascending. No entry is read."""
+        return self._newest(await self._listing())
+
+    async def find(self, number: int) -> ObjectInfo:
+        """The object of one run, within the window or not. NotFound. No entry is read."""
+        found = (await self._listing()).get(number)
+        if found is None:
+            raise NotFound(path=f"run {number} of {self._space}")
+        return found
+
+    async def entry(self, number: int) -> Entry:
+        """One run. NotFound; LiveMemError when it cannot be read."""
+        info = await self.find(number)
+        kept = self._whole.get((number, info.etag))
+        if kept is None:
+            try:
+                kept = parsed(await content(self._replica, info))
+            except ValueError as error:
+                raise LiveMemError(f"{info.key} cannot be read: {error}") from error
+            self._whole[number, info.etag] = kept
+            while len(self._whole) > KEPT_ENTRIES:
+                self._whole.popitem(last=False)
+        self._whole.move_to_end((number, info.etag))
+        return kept
+
+    async def outline(self, number: int) -> Entry | None:
+        """One run without what it wrote, at no cost once its bank was looked at; None when it cannot be read."""
+        return (await self._known({number: await self.find(number)}))[number].entry
+
+    async def _listing(self) -> dict[int, ObjectInfo]:
+        level = await self._replica.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
+        digests = set(digests_in(level.objects.values()))
+        return {number: info for number, info in entries_in(level.objects.values()).items() if number not in digests}
+
+    def _newest(self, found: dict[int, ObjectInfo]) -> dict[int, ObjectInfo]:
+        return found if self._window is None else dict(list(found.items())[-self._window :])
+
+    async def _known(self, infos: Mapping[int, ObjectInfo]) -> dict[int, _Run]:
+        """What is remembered of these runs; those not met before are read now, side by side."""
+        known = self._runs
+        unread = {n: info for n, info in infos.items() if n not in known or known[n].etag != info.etag}
+        for number, found in (await read_all(self._replica, unread, self._report)).items():
+            known[number] = _Run(infos[number].etag, *_remembered(found))
+        return {number: known[number] for number in infos}
+
+    # --- the bank -------------------------------------------------------------------------------------------
+
+    async def bank_after(self, number: int) -> dict[str, Past]:
+        """The bank as it was after a run, by name, in the order of names. NotFound; LiveMemError for a damaged entry.
+
+        A run outside of the window makes all runs be looked at. A file whose bytes are nowhere any more is left out.
+        """
+        infos = await self._listing()
+        if number not in infos:
+            raise NotFound(path=f"run {number} of {self._space}")
+        newest = self._newest(infos)
+        runs = await self._known(newest if number in newest else infos)
+        if runs[number].entry is None:
+            raise LiveMemError(f"{infos[number].key} cannot be read: it is no entry of a ledger")
+        last: dict[str, tuple[int, _Trace]] = {}
+        later: dict[str, tuple[int, _Trace]] = {}
+        for n, run in runs.items():
+            for name, trace in run.files.items():
+                if n <= number:
+                    last[name] = (n, trace)
+                else:
+                    later.setdefault(name, (n, trace))
+        today = await self._bank_of_today()
+        found: dict[str, Past] = {}
+        for name in sorted({*last, *later, *today}):
+            past = await self._past(name, last.get(name), later.get(name), today.get(name))
+            if past is not None:
+                found[name] = past
+        return found
+
+    async def _past(
+        self, name: str, last: tuple[int, _Trace] | None, later: tuple[int, _Trace] | None, today: ObjectInfo | None
+    ) -> Past | None:
+        """A file by the last run that wrote it, else by the first later one that did, else as it is."""
+        candidates: list[ObjectInfo | None] = []
+        if last is not None:
+            run, trace = last
+            if trace.size is not None:
+                return Past(name, trace.size, run)
+            if not trace.copy:
+                return None
+            candidates.append(await self._object(trace.copy))
+        if later is not None:
+            run, trace = later
+            if last is None and trace.created:
+                return None
+            if last is None and trace.was is not None:
+                return Past(name, trace.was, run, replaced=True)
+            candidates.append(await self._in_backup_of(run, name))
+        candidates.append(None if later else today)
+        info = next((one for one in candidates if one is not None), None)
+        return Past(name, info.size, info=info) if info is not None else None
+
+    async def _in_backup_of(self, run: int, name: str) -> ObjectInfo | None:
+        """A file that is no text, as a run found it."""
+        entry = self._runs[run].entry
+        if entry is None or not entry.backup:
+            return None
+        return await self._object(f"{keys.backup_prefix(self._space, entry.backup)}{_BANK}{name}")
+
+    async def _object(self, key: str) -> ObjectInfo | None:
+        try:
+            return await self._replica.stat(key)
+        except ObjectMissing:
+            return None
+
+    async def _bank_of_today(self) -> dict[str, ObjectInfo]:
+        found: dict[str, ObjectInfo] = {}
+        folders = [keys.bank_prefix(self._space)]
+        while folders:
+            prefix = folders.pop()
+            level = await self._replica.listing(prefix, fresh=self._fresh)
+            folders += [f"{prefix}{name}/" for name in level.folders]
+            for info in level.objects.values():
+                parsed = keys.parse(info.key)
+                if parsed.kind == "bank":
+                    found[parsed.name] = info
+        return found
+
+    async def content(self, past: Past) -> bytes:
+        """The bytes of a file as it was. NotFound when they are nowhere any more."""
+        if past.info is None:
+            writes = {write.key: write for write in (await self.entry(past.run)).writes}
+            write = writes[f"{_BANK}{past.name}"]
+            return ((write.was if past.replaced else write.content) or "").encode("utf-8", "backslashreplace")
+        data = await content(self._replica, past.info)
+        if data is None:
+            raise NotFound(path=past.info.key)
+        return data
+
+    async def wrote(self, file: str) -> list[int]:
+        """The runs within the window that wrote or removed a bank file, ascending."""
+        known = await self._known(await self.listed())
+        return [number for number, run in known.items() if file in run.files]
+
+    # --- where it came from ---------------------------------------------------------------------------------
+
+    async def why(self, file: str) -> str:
+        """Which notes each part of a bank file of today came from, as Markdown. NotFound without the file."""
+        key = keys.bank_key(self._space, file)
+        try:
+            data = (await self._replica.read(key, fresh=self._fresh)).data
+        except ObjectMissing:
+            raise NotFound(path=key) from None
+        known = await self._known(await self.listed())
+        runs = standing(run.entry for run in known.values() if run.entry is not None)
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            text = ""  # it has no headings, and no run has written it
+        return render(file, origins(text, file, runs), without_source(text, file, runs))
+
+
+async def bank_after(replica: Replica, space: str, number: int) -> dict[str, bytes]:
+    """The bank as it was after run `number`, by name; see `History`. NotFound, LiveMemError."""
+    history = History(replica, space, fresh=True)
+    return {name: await history.content(past) for name, past in (await history.bank_after(number)).items()}
+
+
+async def why(replica: Replica, space: str, file: str) -> str:
+    """Which notes each part of a bank file came from, as a page of Markdown; see `History`. NotFound."""
+    return await History(replica, space, fresh=True).why(file)
+
+
+def _remembered(entry: Entry | None) -> tuple[Entry | None, dict[str, _Trace]]:
+    if entry is None:
+        return None, {}
+    of_bank = [write for write in entry.writes if write.key.startswith(_BANK)]
+    return replace(entry, writes=()), {write.key.removeprefix(_BANK): _trace(write) for write in of_bank}
+
+
+def _trace(write: Write) -> _Trace:
+    return _Trace(_size(write.content), _size(write.was), write.copy, created=write.before is None)
+
+
+def _size(text: str | None) -> int | None:
+    return None if text is None else len(text.encode("utf-8", "backslashreplace"))

@@ -1,0 +1,247 @@
+"""The ledger in the bucket: committing a run, and carrying out what is committed (design rule 4).
+
+Owns the order of the writes. Putting the entry, where there is none, is the commit: before it nothing has changed,
+after it the run will be carried out, here or by whoever finds it. Carrying out is idempotent: every step looks whether
+it was made already. Refuses to overwrite what others wrote in between: theirs is kept beside it. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.concurrency import aside, for_each
+from livememfs.errors import (
+    LeaseLost,
+    LiveMemError,
+    ObjectMissing,
+    ObjectUnreadable,
+    PreconditionFailed,
+    Throttled,
+    Unreachable,
+)
+from livememfs.records import keys
+from livememfs.records.ledger import Entry, NoteEntry, Write
+from livememfs.records.space import Meta
+from livememfs.runs.digest.storing import are_stored, store
+from livememfs.spaces.objects import delete_version, keep_beside, put_new, put_version
+from livememfs.store.base import StoredObject
+from livememfs.text.foreign import Unreadable
+
+log = structlog.get_logger("livememfs.runs")
+
+TRIES = 5
+"""How often a write that others keep getting in the way of is made again."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What happened to the notes after everything else was written.
+
+    :removed: how many are gone
+    :edited:  names of notes that somebody edited meanwhile, so they stay
+    :failure: why the removal stopped early; None when it did not
+    """
+
+    removed: int
+    edited: tuple[str, ...]
+    failure: LiveMemError | None = None
+
+
+async def numbers(replica: Replica, space: str) -> list[int]:
+    """The numbers of a space's runs, ascending, asked for now."""
+    prefix = keys.ledger_prefix(space)
+    names = [info.key[len(prefix) :].removesuffix(".json") for info in await replica.walk(prefix)]
+    return sorted(int(name) for name in names if len(name) == 8 and name.isdecimal())
+
+
+async def read(replica: Replica, space: str, number: int) -> Entry:
+    """One run. ObjectMissing, and LiveMemError for an entry that cannot be understood."""
+    found = await replica.read(keys.ledger_key(space, number), fresh=True)
+    return await parsed(found)
+
+
+async def parsed(found: StoredObject) -> Entry:
+    """The run, or the plan of one, that an object holds. ObjectUnreadable."""
+    try:
+        return await aside(len(found.data), partial(Entry.parse, found.data))
+    except Unreadable as error:
+        raise ObjectUnreadable(error, path=found.info.key) from error
+
+
+async def newest(replica: Replica, space: str) -> Entry | None:
+    """The last run of a space; None before the first."""
+    found = await numbers(replica, space)
+    return await read(replica, space, found[-1]) if found else None
+
+
+async def commit(replica: Replica, entry: Entry) -> None:
+    """From here on the run counts. LeaseLost when another run has its number; then nothing has changed.
+
+    What the store fails with is raised when it could not be found out whether the entry is there; if it is, the next
+    run of the space carries it out.
+    """
+    key = keys.ledger_key(entry.space, entry.number)
+    try:
+        await put_new(replica, key, entry.render())
+    except PreconditionFailed:
+        if await _is_ours(replica, key, entry):
+            return  # the answer to an earlier attempt was lost
+        raise LeaseLost("another run was committed meanwhile", path=entry.space) from None
+    except (Unreachable, Throttled):
+        if not await _is_ours(replica, key, entry):
+            raise
+
+
+async def _is_ours(replica: Replica, key: str, entry: Entry) -> bool:
+    with suppress(ObjectMissing):
+        return (await replica.read(key, fresh=True)).data == entry.render()
+    return False
+
+
+async def carry_out(
+    replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None], *, again: bool = False
+) -> Applied:
+    """Make everything so that a committed entry says; the notes go last. Whoever does it again changes nothing more.
+
+    :report: told `removing` before the first note goes
+    :again:  somebody may have carried out a part of it
+
+    Raises what the store fails with, before any note is gone.
+    """
+    if entry.kind == "digest":
+        if not await are_stored(replica, entry):
+            await store(replica, clock, entry, again=again)
+    elif not await _is_written(replica, entry):
+        for write in entry.writes:
+            await _make(replica, entry, write)
+    report("removing")
+    applied = await _remove_notes(replica, entry.removes)
+    if applied.failure is None:
+        await _mark(replica, entry.applied(clock.now()))
+    return applied
+
+
+async def finish_open(replica: Replica, clock: Clock, space: str) -> Entry | None:
+    """Carry out the last run of a space if nobody has; the caller holds the lease. Returns the last run."""
+    entry = await newest(replica, space)
+    if entry is None or entry.state == "applied":
+        return entry
+    log.info("a committed run is carried out", space=space, number=entry.number, host=entry.host)
+    applied = await carry_out(replica, clock, entry, lambda _: None, again=True)
+    if applied.failure is not None:
+        raise applied.failure
+    return entry
+
+
+async def _is_written(replica: Replica, entry: Entry) -> bool:
+    """Whether everything but the notes was done: `_meta.json` is the last of the writes."""
+    try:
+        meta = Meta.parse((await replica.read(keys.meta_key(entry.space), fresh=True)).data)
+    except (ObjectMissing, ValueError):
+        return False
+    return meta.ledger >= entry.number
+
+
+async def _mark(replica: Replica, entry: Entry) -> None:
+    """Note that it was carried out. Not worth a failure: whoever looks again finds everything done."""
+    with suppress(LiveMemError):
+        await replica.put(keys.ledger_key(entry.space, entry.number), entry.render())
+
+
+# --- one object -----------------------------------------------------------------------------------------------------
+
+
+async def _make(replica: Replica, entry: Entry, write: Write) -> None:
+    key = f"{entry.space}/{write.key}"
+    if write.removes:
+        await _take_away(replica, entry, key, write)
+        return
+    data = (write.content or "").encode("utf-8", "backslashreplace")
+    if write.copy:
+        data = (await replica.read(write.copy, fresh=True)).data
+    before = write.before
+    for _ in range(TRIES):
+        try:
+            await put_version(replica, key, data, before, write.meta)
+            return
+        except PreconditionFailed:
+            there = await _there(replica, key)
+        if there is not None and there.data == data:
+            return  # it was made before
+        if there is not None and there.info.etag != before:
+            data = await _beside(replica, entry, there, data)
+        before = there.info.etag if there is not None else None
+    raise PreconditionFailed(key=key)
+
+
+async def _take_away(replica: Replica, entry: Entry, key: str, write: Write) -> None:
+    there = await _there(replica, key)
+    if there is None:
+        return
+    if write.before is not None and there.info.etag != write.before:
+        await _beside(replica, entry, there, b"")
+    with suppress(ObjectMissing):
+        await delete_version(replica, key, there.info.etag)
+
+
+async def _there(replica: Replica, key: str) -> StoredObject | None:
+    try:
+        return await replica.read(key, fresh=True)
+    except ObjectMissing:
+        return None
+
+
+async def _beside(replica: Replica, entry: Entry, there: StoredObject, ours: bytes) -> bytes:
+    """Somebody who keeps no lease wrote in between: theirs is kept under another name. What is to be written instead.
+
+    Of `_meta.json` there can be only one: theirs, with our figures.
+    """
+    key = there.info.key
+    if key == keys.meta_key(entry.space):
+        with suppress(ValueError):
+            return _joined_meta(Meta.parse(there.data), Meta.parse(ours), entry).render()
+        return ours
+    kept = await keep_beside(replica, there, f"{entry.number:08d}")
+    log.warning("a file of the bank was changed during a run; that version is kept beside it", key=key, kept=kept)
+    return ours
+
+
+def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
+    """Their record with our run in it: an undo gives back figures, a consolidation is one more."""
+    if entry.kind == "undo":
+        return theirs.with_figures(ours, entry.number)
+    last = max(filter(None, (theirs.last_consolidation, ours.last_consolidation)), default=entry.committed_at)
+    return theirs.after_run(last, len(entry.removes), entry.number)
+
+
+async def _remove_notes(replica: Replica, notes: tuple[NoteEntry, ...]) -> Applied:
+    """Remove the versions that the run was about. A note that is gone already counts as removed."""
+    edited: list[str] = []
+    removed = 0
+
+    async def remove(note: NoteEntry) -> None:
+        nonlocal removed
+        try:
+            await delete_version(replica, note.key, note.etag)
+        except ObjectMissing:
+            pass
+        except PreconditionFailed:
+            if await _there(replica, note.key) is not None:
+                edited.append(keys.parse(note.key).name)
+                return
+        removed += 1
+
+    failure: LiveMemError | None = None
+    try:
+        await for_each(notes, remove)
+    except LiveMemError as error:
+        log.warning("a consolidated note could not be removed", reason=str(error))
+        failure = error
+    return Applied(removed, tuple(sorted(edited)), failure)

@@ -1,0 +1,279 @@
+"""How a run ended, as a value and as the JSON that `.consolidate` and `.digest` show (consolidation 7).
+
+Owns the names of the figures and the sentences of a result. Refuses the state `ok` to a run that left something of its
+work undone. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from livememfs.errors import LiveMemError, NotesTooLong
+from livememfs.records.ledger import Entry, Unsourced
+from livememfs.runs.consolidation.gather import Inputs
+from livememfs.runs.coverage import Coverage
+from livememfs.runs.ledger import Applied
+from livememfs.runs.options import CONTROLS, RunKind, RunOptions
+from livememfs.text.outgoing import Outgoing
+from livememfs.text.times import iso
+
+_LISTED_NAMES = 20
+_LISTED_LINES = 20
+
+State = Literal["ok", "partial", "held", "error"]
+STATES: tuple[State, ...] = ("ok", "partial", "held", "error")
+
+NOTHING_TO_DO: Mapping[RunKind, str] = {
+    "consolidation": "No new notes to consolidate",
+    "digest": "No new notes to digest",
+}
+_WRITTEN: Mapping[RunKind, str] = {"consolidation": "the bank is written", "digest": "the memories are stored"}
+_NOT_OF: Mapping[RunKind, tuple[str, ...]] = {
+    "consolidation": ("memories_stored",),
+    "digest": (
+        "bank_files_updated",
+        "bank_files_created",
+        "bank_files_unchanged",
+        "synthesis_size",
+        "lines_moved",
+        "lines_reworded",
+        "lines_dropped",
+    ),
+}
+"""Figures that mean nothing for a kind of run."""
+
+
+class Planned(Protocol):
+    """What every plan of a run has.
+
+    :coverage:  what became of each note
+    :unsourced: lines that state what no source has
+    :warnings:  what is odd and no reason to refuse, one sentence each
+    """
+
+    @property
+    def coverage(self) -> Coverage: ...
+
+    @property
+    def unsourced(self) -> tuple[Unsourced, ...]: ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """The figures of a run, by the specification's names. Sizes are bytes, times are seconds.
+
+    :notes_remaining: notes that this run could have been about and that are still in `live/`; for a digest, those that
+                      no digest has read
+    :lines_moved:     lines that left their place in the bank and stand elsewhere in it, word for word
+    :lines_reworded:  lines of which most words stand together in another line
+    :lines_dropped:   lines that the bank says no more
+    :memories_stored: by a digest
+    :model:           who did the work, as the endpoint names itself, or `builtin`
+    :llm_calls:       requests to the model, refused replies included
+    :store_requests:  to the bucket during the run, those of others of this process included
+    :unsourced:       lines that were written and state what no source has; the ledger lists them
+    :warnings:        what was odd and no reason to refuse
+    :ledger:          the number of its entry in the ledger, 0 when nothing was committed
+    """
+
+    notes_processed: int = 0
+    notes_remaining: int = 0
+    bank_files_updated: int = 0
+    bank_files_created: int = 0
+    bank_files_unchanged: int = 0
+    synthesis_size: int = 0
+    lines_moved: int = 0
+    lines_reworded: int = 0
+    lines_dropped: int = 0
+    memories_stored: int = 0
+    llm_tokens_used: int = 0
+    llm_prompt_tokens: int = 0
+    llm_completion_tokens: int = 0
+    duration_seconds: float = 0.0
+    model: str = ""
+    llm_calls: int = 0
+    store_requests: int = 0
+    unsourced: int = 0
+    warnings: tuple[str, ...] = ()
+    ledger: int = 0
+
+    @classmethod
+    def read(cls, figures: Mapping[str, Any]) -> Metrics:
+        """The figures as an entry of the ledger has them, as far as this version knows them."""
+        known = {one.name for one in fields(cls)} & figures.keys()
+        return cls(**{name: figures[name] for name in known if name != "warnings"})
+
+    def of(self, kind: RunKind) -> dict[str, Any]:
+        """The figures that a run of this kind has."""
+        return {name: value for name, value in asdict(self).items() if name not in _NOT_OF[kind]}
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The end of a run.
+
+    :state:   `ok`; `partial` when notes stay that should not, `held` when nothing was changed until a person accepts
+              the plan, `error` when nothing was taken in
+    :message: what is worth knowing of a run that went well
+    :reason:  why it is not `ok`, and `what_to_do` about it
+    :error:   what ended the run, for callers that want its exit code
+    :diff:    of a dry run of a consolidation, and of one that is held
+    :accept:  the number by which a held plan is accepted, else 0
+    :dropped: lines that the bank says no more, or would, the first few
+    :memories: that a dry run of a digest would store
+    """
+
+    state: State
+    metrics: Metrics
+    finished_at: datetime
+    message: str = ""
+    reason: str = ""
+    what_to_do: str = ""
+    dry_run: bool = False
+    error: LiveMemError | None = field(default=None, compare=False)
+    diff: str | None = field(default=None, compare=False)
+    kind: RunKind = "consolidation"
+    memories: tuple[Mapping[str, Any], ...] = ()
+    accept: int = 0
+    dropped: tuple[Outgoing, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """One flat JSON object: the state, as `status` too (consolidation 5.4), the sentences, the figures."""
+        return {
+            "status": self.state,
+            "state": self.state,
+            "message": self.message,
+            "reason": self.reason,
+            "what_to_do": self.what_to_do,
+            "dry_run": self.dry_run,
+            "finished_at": iso(self.finished_at),
+            **self.metrics.of(self.kind),
+            "warnings": list(self.metrics.warnings),
+            **({"accept": self.accept} if self.accept else {}),
+            **({"dropped": [_shown(line) for line in self.dropped]} if self.kind == "consolidation" else {}),
+            **({"memories": list(self.memories)} if self.kind == "digest" and self.dry_run else {}),
+        }
+
+
+def nothing_to_do(inputs: Inputs, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
+    """There are no notes: no model was asked and nothing was written."""
+    message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs), _about_late(inputs))
+    return RunResult("ok", metrics, now, message, dry_run=options.dry_run, kind=options.kind)
+
+
+def failed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
+    """The run ended before it had done its work; all notes are kept."""
+    reason = str(error).encode("utf-8", "backslashreplace").decode()
+    return RunResult("error", metrics, now, "", reason, error.advice(), options.dry_run, error, kind=options.kind)
+
+
+def rehearsed(
+    inputs: Inputs, plan: Planned, metrics: Metrics, now: datetime, options: RunOptions, shown: Mapping[str, Any]
+) -> RunResult:
+    """A dry run: the figures are those that a run with this plan would have. `shown`: the fields that show it."""
+    missing = plan.coverage.missing(len(inputs.notes))
+    notes = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage))
+    message = _sentences("dry run, nothing was written", notes, _about_unreadable(inputs), _about_late(inputs))
+    return RunResult("ok", metrics, now, message, dry_run=True, kind=options.kind, **shown)
+
+
+def held_back(
+    inputs: Inputs, number: int, why: Sequence[str], metrics: Metrics, now: datetime, options: RunOptions
+) -> RunResult:
+    """Nothing was changed, and nothing will be before a person accepts the plan."""
+    kind = options.kind
+    reason = f"the run is held, because {'; '.join(why)}; nothing was changed"
+    command = "consolidate" if kind == "consolidation" else "digest"
+    by_file, by_command = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}""", f"livememfs {command} {inputs.space}"
+    advice = f"{by_file}, or {by_command} --accept {number}, carries out just this plan; another run replaces it"
+    return RunResult("held", metrics, now, _about_unreadable(inputs), reason, advice, kind=kind, accept=number)
+
+
+def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime) -> RunResult:
+    """A plan that was held, carried out."""
+    kind: RunKind = "digest" if entry.kind == "digest" else "consolidation"
+    edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
+    message = _sentences(f"the plan of run {entry.number} was accepted", edited)
+    if applied.failure is None:
+        return RunResult("ok", metrics, now, message, kind=kind, dropped=dropped_lines(entry.outgoing))
+    stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {applied.failure}"
+    return RunResult(
+        "partial", metrics, now, message, stuck, applied.failure.advice(), error=applied.failure, kind=kind
+    )
+
+
+def dropped_lines(lines: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
+    """The first lines that the bank says no more."""
+    return tuple(line for line in lines if line.fate == "dropped")[:_LISTED_LINES]
+
+
+def _shown(line: Outgoing) -> dict[str, str]:
+    return {"file": line.file, "text": line.text, "reason": line.reason}
+
+
+def committed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
+    """The run counts, and the store failed before all of it was carried out; the notes are kept until it is."""
+    reason = f"the run is committed, and not all of it could be written yet: {error}"
+    advice = "it is carried out as soon as the store answers"
+    return RunResult("partial", metrics, now, "", reason, advice, error=error, kind=options.kind)
+
+
+def finished(
+    inputs: Inputs, plan: Planned, applied: Applied, metrics: Metrics, now: datetime, options: RunOptions
+) -> RunResult:
+    """Everything was written; what is left to tell is about notes that are still there."""
+    kind, failure = options.kind, applied.failure
+    missing, too_long = plan.coverage.missing(len(inputs.notes)), plan.coverage.too_long
+    edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
+    message = _sentences(edited, _about_unreadable(inputs), _about_late(inputs))
+    if not missing and not too_long and failure is None:
+        return RunResult("ok", metrics, now, message, kind=kind)
+    stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {failure}" if failure else ""
+    again = f"touch {CONTROLS[kind]} to take these notes up again"
+    advice = failure.advice() if failure else again if missing else NotesTooLong.what_to_do
+    reason = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage), stuck)
+    return RunResult("partial", metrics, now, message, reason, advice, error=failure, kind=kind)
+
+
+def _about_missing(inputs: Inputs, missing: Sequence[int]) -> str:
+    if not missing:
+        return ""
+    names = _names([inputs.notes[number - 1].name for number in missing])
+    return f"{len(missing)} of {len(inputs.notes)} notes are not accounted for in the reply and stay: {names}"
+
+
+def _about_too_long(inputs: Inputs, coverage: Coverage) -> str:
+    if not coverage.too_long:
+        return ""
+    names = _names([f"{inputs.notes[number - 1].name} ({size} tokens)" for number, size in coverage.too_long.items()])
+    return (
+        f"{len(coverage.too_long)} of {len(inputs.notes)} notes have a line that is too long for a request, which has "
+        f"room for {coverage.limit} tokens of notes, and stay: {names}"
+    )
+
+
+def _about_unreadable(inputs: Inputs) -> str:
+    return f"not UTF-8 text, so left alone: {_names(inputs.unreadable)}" if inputs.unreadable else ""
+
+
+def _about_late(inputs: Inputs) -> str:
+    return (
+        f"taken before and stored again by a late upload, so not taken twice: {_names(inputs.late)}"
+        if inputs.late
+        else ""
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED_NAMES
+    return ", ".join(names[:_LISTED_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _sentences(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,386 @@
+"""One run of a space, whatever it makes of the notes: from reading them to what is committed (consolidation 2 to 7).
+
+Owns the course of a run: what is tried again (a reply that cannot be used, once), what ends it (everything else), when
+it can still be cancelled (until it begins to write), and its figures. What a consolidation and a digest differ in is a
+`Work`. Every failure is a result, never an exception, and leaves all notes where they are. Knows nothing of other runs;
+see `queue`. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, Generic
+
+import structlog
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.concurrency import aside
+from livememfs.errors import BadRequest, LiveMemError, ReplyRefused, RunCancelled, TimedOut
+from livememfs.llm import builtin
+from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
+from livememfs.records.ledger import Entry
+from livememfs.runs import held
+from livememfs.runs.batches import decide
+from livememfs.runs.consolidation.gather import Choice
+from livememfs.runs.consolidation.prompts import asked_again
+from livememfs.runs.ledger import Applied, carry_out, commit, finish_open
+from livememfs.runs.options import ConsolidationSettings, RunKind, RunOptions
+from livememfs.runs.result import (
+    Metrics,
+    RunResult,
+    accepted,
+    committed,
+    dropped_lines,
+    failed,
+    finished,
+    held_back,
+    nothing_to_do,
+    rehearsed,
+)
+from livememfs.runs.transaction import Origin
+from livememfs.runs.work import InputsT, PlanT, Work
+from livememfs.spaces import backups
+from livememfs.spaces.lease import Held, Leases
+from livememfs.text.size import at_most, tokens
+
+log = structlog.get_logger("livememfs.runs")
+
+
+class RunControl:
+    """The handles on a run in progress: where it is, and how to stop it.
+
+    `on_change` is called after each change of `phase` (waiting for its turn, gathering, asking, asking again, backing
+    up, writing, removing).
+    """
+
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self.phase = "gathering"
+        self.notes = 0
+        self.before_writing = trio.CancelScope()
+        # Shielded, so that neither a user nor a shutdown stops the writes half-way.
+        self.while_writing = trio.CancelScope(shield=True)
+        self._on_change = on_change
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the run is past the point from which it is always finished."""
+        return self.phase in ("writing", "removing")
+
+    def report(self, phase: str) -> None:
+        """Enter a phase."""
+        self.phase = phase
+        self._on_change()
+
+    def cancel(self) -> bool:
+        """Stop the run, unless it is writing; whether it will stop."""
+        if self.is_writing:
+            return False
+        self.before_writing.cancel()
+        return True
+
+    def abandon(self) -> None:
+        """Stop the run wherever it is, as a crash would, for a shutdown that cannot wait any longer."""
+        self.before_writing.cancel()
+        self.while_writing.cancel()
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Everything that runs have in common. `model` None does the work without one (see `llm.builtin`).
+
+    :host:        this machine's name, for the ledger
+    :works:       what each kind of run does
+    :on_open:     told of a space whose last run is committed and could not be carried out
+    :on_rejected: told of each reply that was refused: space, reason, text
+    """
+
+    replica: Replica
+    clock: Clock
+    model: ChatModel | None
+    settings: ConsolidationSettings
+    leases: Leases
+    works: Mapping[RunKind, Work[Any, Any]]
+    host: str = ""
+    on_open: Callable[[str], None] = lambda _: None
+    on_rejected: Callable[[str, str, str], None] = lambda *_: None
+
+    async def run(self, space: str, options: RunOptions, control: RunControl) -> RunResult:
+        """One run of one space. Raises nothing but what cancels it from outside."""
+        result = await _Run(self, self.works[options.kind], space, options, control).result()
+        log.info(
+            f"{options.kind} finished",
+            space=space,
+            state=result.state,
+            dry_run=result.dry_run,
+            reason=result.reason,
+            **result.metrics.of(options.kind),
+        )
+        return result
+
+
+@dataclass
+class _Cost:
+    """What the model cost so far, refused replies included."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+
+    def add(self, figures: Mapping[str, Any]) -> None:
+        self.prompt += figures.get("prompt_tokens") or 0
+        self.completion += figures.get("completion_tokens") or 0
+        self.total += figures.get("total_tokens") or 0
+
+
+def _estimated(asked: int, said: int) -> dict[str, int]:
+    """The figures of a call of which the endpoint does not tell them: the day's tokens must end some time."""
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+
+@dataclass
+class _Run(Generic[InputsT, PlanT]):
+    """One run and what it has found out so far."""
+
+    at: Runner
+    work: Work[InputsT, PlanT]
+    space: str
+    options: RunOptions
+    control: RunControl
+    cost: _Cost = field(default_factory=_Cost)
+    started: float = field(default_factory=trio.current_time)
+    asked_before: int = 0
+    inputs: InputsT | None = None
+    answered_by: str = ""
+    held: Held | None = None
+    backup: str = ""
+    calls: int = 0
+    committed: int = 0
+
+    async def result(self) -> RunResult:
+        self.asked_before = self._asked()
+        try:
+            return await self._run()
+        except LiveMemError as error:
+            reason = error
+        except Exception as error:  # a bug must cost this run, not the mount it runs in
+            log.exception(f"{self.work.kind} broke down", space=self.space)
+            reason = LiveMemError(f"internal error: {type(error).__name__}")
+        return failed(reason, self._metrics(), self.at.clock.now(), self.options)
+
+    async def _run(self) -> RunResult:
+        control = self.control
+        prepared: PlanT | Entry | RunResult | None = None
+        async with AsyncExitStack() as stack:
+            with control.before_writing:
+                if self.options.dry_run:
+                    prepared = await self._prepare(0)
+                else:
+                    control.report("waiting for its turn")
+                    self.held = await stack.enter_async_context(self.at.leases.hold(self.space))
+                    control.report("gathering")
+                    last = await finish_open(self.at.replica, self.at.clock, self.space)
+                    if self.options.accept is not None:
+                        prepared = await self._prepare_held(self.options.accept)
+                    else:
+                        prepared = await self._prepare(last.number if last else 0)
+            # No await from here to the commit: a cancellation comes either before, or too late.
+            if prepared is None or control.before_writing.cancel_called:
+                raise RunCancelled
+            if isinstance(prepared, RunResult):
+                return prepared
+            control.report("writing")
+            with control.while_writing:
+                return await self._accept(prepared) if isinstance(prepared, Entry) else await self._write(prepared)
+            if self.held is not None:
+                self.held.abandon()
+            raise TimedOut("the store, while the run was writing,")
+        raise AssertionError("the stack swallows nothing")
+
+    async def _prepare(self, ledger: int) -> PlanT | RunResult:
+        """Everything that changes nothing: the plan, or already the result when there is nothing to write."""
+        limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
+        options, settings = self.options, self.at.settings
+        known, now = settings.known_tokens, self.at.clock.now()
+        choice = Choice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
+        inputs = self.inputs = await self.work.gather(self.at.replica, self.space, choice)
+        if not inputs.notes:
+            return nothing_to_do(inputs, self._metrics(), self.at.clock.now(), self.options)
+        self.control.notes = len(inputs.notes)
+        plan = await self._decide(inputs)
+        plan = await self.work.accounted(inputs, plan)
+        too_much = partial(self.work.too_much, inputs, plan, self.at.settings)
+        why = await aside(inputs.size, too_much) if self.at.model is not None else ()
+        if why and not self.options.dry_run:
+            return await self._hold(inputs, plan, why)
+        if not self.options.dry_run:
+            if self.work.takes_away(inputs, plan):
+                self.control.report("backing up")
+                self.backup = await self._back_up()
+            return plan
+        shown = await trio.to_thread.run_sync(self.work.preview, inputs, plan, abandon_on_cancel=True)
+        metrics = self._metrics(plan, gone=self.work.leaving(inputs, plan))
+        result = rehearsed(inputs, plan, metrics, self.at.clock.now(), self.options, shown)
+        would = f"a run with this plan would be held: {'; '.join(why)}"
+        return replace(result, message=f"{result.message}; {would}") if why else result
+
+    async def _hold(self, inputs: InputsT, plan: PlanT, why: tuple[str, ...]) -> RunResult:
+        """Keep the plan for a person to accept; nothing else is changed."""
+        assert self.held is not None
+        now = self.at.clock.now()
+        # Whoever accepts a number has read its plan: no other plan may get it.
+        inputs = replace(inputs, ledger=max(inputs.ledger, *await held.waiting(self.at.replica, self.space), 0))
+        leaving = self.work.leaving(inputs, plan)
+        figures = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
+        entry = self.work.entry(inputs, plan, now, Origin(self.at.host, self.held.fence, ""), figures)
+        bank = {name: file.etag for name, file in inputs.bank.items()}
+        entry = replace(entry, state="held", held=why, stood_on=held.stood_on(bank) if bank else "")
+        await held.keep(self.at.replica, entry)
+        shown = await trio.to_thread.run_sync(self.work.preview, inputs, plan, abandon_on_cancel=True)
+        metrics = replace(self._metrics(plan), notes_processed=0)
+        result = held_back(inputs, entry.number, why, metrics, now, self.options)
+        return replace(result, dropped=dropped_lines(entry.outgoing), **shown)
+
+    async def _prepare_held(self, number: int) -> Entry:
+        """The plan of that number, ready to be committed. HeldPlanStale when something it stood on has changed."""
+        assert self.held is not None
+        entry = await held.read(self.at.replica, self.space, number)
+        if entry.kind != self.work.kind:
+            raise BadRequest(path=self.space, detail=f"the plan of run {number} is that of a {entry.kind}")
+        self.control.notes = len(entry.removes) + len(entry.keeps)
+        await held.check(self.at.replica, entry)
+        self.control.report("backing up")
+        self.backup = await self._back_up()
+        await held.check(self.at.replica, entry)
+        now, host = self.at.clock.now(), self.at.host
+        return replace(entry, state="committed", committed_at=now, host=host, fence=self.held.fence, backup=self.backup)
+
+    async def _back_up(self) -> str:
+        """The space as it is now, for undo; the oldest backups that were made so go."""
+        read = {live.key: live.etag for live in self.inputs.notes} if self.inputs is not None else {}
+        made = await backups.create_as_read(self.at.replica, self.at.clock, self.space, read)
+        await backups.prune(self.at.replica, self.space)
+        return made.stamp
+
+    async def _write(self, plan: PlanT) -> RunResult:
+        inputs, lease, clock = self.inputs, self.held, self.at.clock
+        assert inputs is not None
+        assert lease is not None
+        await lease.check()
+        await self.work.check(self.at.replica, inputs, plan)
+        leaving = self.work.leaving(inputs, plan)
+        metrics = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
+        origin = Origin(self.at.host, lease.fence, self.backup)
+        entry = self.work.entry(inputs, plan, clock.now(), origin, metrics)
+        applied = await self._commit(entry)
+        if isinstance(applied, LiveMemError):
+            return committed(applied, self._metrics(plan), clock.now(), self.options)
+        metrics_now = self._metrics(plan, gone=leaving - len(entry.removes) + applied.removed)
+        result = finished(inputs, plan, applied, metrics_now, clock.now(), self.options)
+        return replace(result, dropped=dropped_lines(entry.outgoing))
+
+    async def _accept(self, entry: Entry) -> RunResult:
+        """Carry out a plan that was held."""
+        assert self.held is not None
+        await self.held.check()
+        applied = await self._commit(entry)
+        await held.discard(self.at.replica, self.space, entry.number)
+        metrics = Metrics.read(entry.metrics)
+        if isinstance(applied, LiveMemError):
+            return committed(applied, metrics, self.at.clock.now(), self.options)
+        return accepted(entry, applied, metrics, self.at.clock.now())
+
+    async def _commit(self, entry: Entry) -> Applied | LiveMemError:
+        """Commit a run and carry it out; why it could not be carried out to the end, where that is so."""
+        await commit(self.at.replica, entry)
+        self.committed = entry.number
+        try:
+            applied = await carry_out(self.at.replica, self.at.clock, entry, self.control.report)
+        except LiveMemError as error:
+            self.at.on_open(self.space)
+            return error
+        if applied.failure is not None:
+            self.at.on_open(self.space)
+        return applied
+
+    # --- the model ------------------------------------------------------------------------------------------
+
+    async def _decide(self, inputs: InputsT) -> PlanT:
+        """One plan for all notes: of one request, or of several in order, each on what the one before has made."""
+        model, work = self.at.model, self.work
+        if model is None:
+            return work.without_model(inputs)
+        ask = lambda part: self._ask_for_plan(model, part)  # noqa: E731 - one line, used once
+        return await decide(inputs, self.at.settings, work.prompt, work.joined(inputs), ask)
+
+    async def _ask_for_plan(self, model: ChatModel, inputs: InputsT) -> PlanT:
+        """Ask, and ask once more when the reply could not be used, saying why."""
+        messages = self.work.prompt(inputs)
+        self.control.report("asking")
+        try:
+            return await self._plan(await self._ask(model, messages), inputs, last=False)
+        except ReplyRefused as refused:
+            faults = str(refused.values["detail"])
+            self._refused(refused)
+        log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
+        self.control.report("asking again")
+        try:
+            return await self._plan(await self._ask(model, asked_again(messages, faults)), inputs, last=True)
+        except ReplyRefused as refused:
+            self._refused(refused)
+            raise
+
+    async def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
+        try:
+            size = inputs.size + len(reply.text)
+            return await aside(size, partial(self.work.plan, reply, inputs, self.at.settings, last=last))
+        except ReplyRefused as refused:
+            self.at.on_rejected(self.space, str(refused), reply.text)
+            raise
+
+    def _refused(self, refused: ReplyRefused) -> None:
+        self.cost.add(refused.values)
+
+    async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
+        settings = self.at.settings
+        asked = sum(tokens(message.content) for message in messages)
+        room = max(settings.context_window - at_most(asked), settings.reply_tokens)
+        self.calls += 1
+        reply = await model.chat(
+            messages,
+            max_tokens=min(settings.max_tokens, room),
+            temperature=settings.temperature,
+            schema=self.work.schema,
+        )
+        self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, tokens(reply.text)))
+        self.answered_by = reply.model
+        return reply
+
+    # --- the figures ----------------------------------------------------------------------------------------
+
+    def _asked(self) -> int:
+        return sum(self.at.replica.store.statistics().requests.values())
+
+    def _metrics(self, plan: PlanT | None = None, *, gone: int = 0) -> Metrics:
+        """The figures so far; this kind of run has no more to do with `gone` of its notes."""
+        configured = self.at.model.name if self.at.model else builtin.NAME
+        waiting = len(self.inputs.notes) + self.inputs.remaining if self.inputs else 0
+        return Metrics(
+            notes_processed=len(plan.coverage.fates) if plan else 0,
+            notes_remaining=waiting - gone,
+            llm_tokens_used=self.cost.total,
+            llm_prompt_tokens=self.cost.prompt,
+            llm_completion_tokens=self.cost.completion,
+            duration_seconds=round(trio.current_time() - self.started, 3),
+            model=self.answered_by or configured,
+            llm_calls=self.calls,
+            store_requests=self._asked() - self.asked_before,
+            unsourced=len(plan.unsourced) if plan else 0,
+            warnings=plan.warnings if plan else (),
+            ledger=self.committed,
+            **(self.work.figures(plan) if plan else {}),
+        )

@@ -1,0 +1,1 @@
+"""Schedules: runs that start by themselves, once for all hosts of a bucket."""

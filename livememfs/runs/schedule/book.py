@@ -1,0 +1,99 @@
+"""What is remembered of scheduled runs, in the bucket, for all its hosts: reading and changing `_system/schedule.json`.
+
+Owns that two hosts change it one after the other, and that a run counts once however often its end is written. Refuses
+to fail: while the store is away, what has ended is remembered here and written later. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.errors import ConflictRetry, LiveMemError, ObjectMissing, PreconditionFailed
+from livememfs.records import keys
+from livememfs.records.schedule_book import Book, Past
+from livememfs.runs.options import RunKind
+from livememfs.spaces.objects import put_version
+from livememfs.text.foreign import read_object
+
+log = structlog.get_logger("livememfs.runs")
+
+TRIES = 5
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A run that the object does not tell of yet."""
+
+    space: str
+    past: Past
+    tokens: int
+    kind: RunKind
+
+
+class Memory:
+    """`book` is what was last read or written, and the runs of this process that have ended since."""
+
+    def __init__(self, replica: Replica, clock: Clock) -> None:
+        self.book = Book()
+        self._replica = replica
+        self._clock = clock
+        self._owed: list[_Ended] = []
+
+    async def update(self, change: Callable[[Book], Book | None]) -> bool | None:
+        """Write what `change` makes of the newest book; False when it makes None of it, for nothing to change.
+
+        None when the store failed, or others were faster again and again: whether it was written is not known.
+        """
+        try:
+            for _ in range(TRIES):
+                book, etag = await self._read()
+                settled = self._settled(book)
+                wanted = change(settled)
+                if await self._write(wanted or settled, book, etag):
+                    self.book = wanted or settled
+                    self._owed.clear()
+                    return wanted is not None
+        except LiveMemError as error:
+            log.info("what is remembered of the schedule cannot be reached", reason=str(error))
+        return None
+
+    def owe(self, space: str, past: Past, tokens: int, kind: RunKind = "consolidation") -> None:
+        """Remember the end of a run, here for now; `settle` brings it to the bucket."""
+        self._owed.append(_Ended(space, past, tokens, kind))
+        self.book = self._settled(self.book)
+
+    async def settle(self) -> None:
+        """Write what is owed, if anything is. While the store is away it stays owed."""
+        if self._owed:
+            await self.update(lambda _: None)
+
+    def _settled(self, book: Book) -> Book:
+        """With the runs that it does not tell of. One whose answer was lost is there already, and counts once."""
+        for one in self._owed:
+            there = book.past(one.space, one.kind)
+            if (there.host, there.ended) != (one.past.host, one.past.ended):
+                book = book.with_past(one.space, one.past, one.kind).with_tokens(one.tokens, self._clock.now())
+        return book
+
+    async def _read(self) -> tuple[Book, str | None]:
+        try:
+            found = await self._replica.read(keys.schedule_key(), fresh=True)
+        except ObjectMissing:
+            return Book(), None
+        await self._replica.unread.read(found, read_object)
+        return Book.parse(found.data, self._clock.now()), found.info.etag
+
+    async def _write(self, book: Book, before: Book, etag: str | None) -> bool:
+        """Whether the object now says so; False when it was changed meanwhile."""
+        if book is before:
+            return True
+        try:
+            await put_version(self._replica, keys.schedule_key(), book.render(), etag)
+        except (PreconditionFailed, ConflictRetry):
+            return False
+        return True

@@ -1,0 +1,96 @@
+"""The queue of one space: the run at work, those that wait, and how the last ones ended.
+
+Owns the tickets. Runs of all kinds stand in one line, and what is told of each kind is kept apart. Refuses to decide
+which request joins which run (`queue` does). Trio thread only; nothing here awaits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+import trio
+
+from livememfs.runs.options import CONTROLS, RunKind, RunOptions
+from livememfs.runs.result import RunResult
+from livememfs.runs.run import RunControl
+
+KEPT_RESULTS = 64
+
+
+@dataclass(eq=False)
+class Ticketed:
+    """One run, waiting or at work."""
+
+    ticket: int
+    options: RunOptions
+    control: RunControl
+    started: float | None = None
+
+
+@dataclass(eq=False)
+class Told:
+    """What is told of one kind of run of a space: the newest ticket, and how the last ones ended."""
+
+    latest: int = 0
+    results: OrderedDict[int, RunResult] = field(default_factory=OrderedDict)
+
+
+@dataclass(eq=False)
+class SpaceQueue:
+    """The queue of one space."""
+
+    name: str
+    waiting: deque[Ticketed] = field(default_factory=deque)
+    running: Ticketed | None = None
+    served: bool = False
+    issued: int = 0
+    told: dict[RunKind, Told] = field(default_factory=lambda: {kind: Told() for kind in CONTROLS})
+    diff: str | None = None
+    changed: trio.Event = field(default_factory=trio.Event)
+
+    def notify(self) -> None:
+        """Wake everyone who waits for this space."""
+        self.changed.set()
+        self.changed = trio.Event()
+
+    def queue(self, options: RunOptions) -> Ticketed:
+        """A new run at the end."""
+        self.issued += 1
+        run = Ticketed(self.issued, options, RunControl(self.notify))
+        self.told[options.kind].latest = run.ticket
+        self.waiting.append(run)
+        self.notify()
+        return run
+
+    def finish(self, run: Ticketed, result: RunResult) -> None:
+        """Keep a result."""
+        results = self.told[run.options.kind].results
+        results[run.ticket] = result
+        while len(results) > KEPT_RESULTS:
+            results.popitem(last=False)
+        if result.diff is not None:
+            self.diff = result.diff
+        if run is self.running:
+            self.running = None
+        self.notify()
+
+    def unfinished(self, kind: RunKind) -> list[Ticketed]:
+        """The runs of a kind that are not finished, the one at work first."""
+        return [run for run in (self.running, *self.waiting) if run is not None and run.options.kind == kind]
+
+    def drop_waiting(self, kind: RunKind) -> list[Ticketed]:
+        """Take the runs of a kind out of the queue."""
+        dropped = [run for run in self.waiting if run.options.kind == kind]
+        self.waiting = deque(run for run in self.waiting if run.options.kind != kind)
+        return dropped
+
+    def pending(self, ticket: int) -> Ticketed | None:
+        """The run of this ticket while it is not finished."""
+        candidates = [self.running, *self.waiting]
+        return next((run for run in candidates if run is not None and run.ticket == ticket), None)
+
+    def result(self, ticket: int) -> RunResult | None:
+        """How the run of this ticket ended, while that is kept."""
+        found = (told.results.get(ticket) for told in self.told.values())
+        return next((result for result in found if result is not None), None)

@@ -1,0 +1,243 @@
+"""What taking back a run means for each object of a space: the entry of an undo, before it is committed.
+
+Owns the rule for notes. A run's notes come back; those taken in since come back too, as they were last, since nobody
+took back that they were written; those that an undo had put back go again, unless somebody has edited them. Notes that
+a digest has taken stay away: they are memories, which no undo touches. Everything else in `live/` stays as it is.
+Refuses to write anything, and to go on without a note whose backup is gone. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TypeVar
+
+from livememfs.cache.replica import Replica
+from livememfs.concurrency import for_each
+from livememfs.errors import LiveMemError, NotText, ObjectMissing, ObjectUnreadable
+from livememfs.records import keys
+from livememfs.records.ledger import Entry, NoteEntry, Write
+from livememfs.records.note import Note
+from livememfs.records.space import Meta
+from livememfs.runs.transaction import FIRST_LINE_CHARS
+from livememfs.runs.undo.restore import OF_ONE_VERSION
+from livememfs.spaces.backup_list import Backup, content_of, list_backups
+from livememfs.store.base import ObjectInfo, StoredObject
+from livememfs.text.times import iso
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Objects = Mapping[str, ObjectInfo]
+"""Objects by their names relative to a space."""
+
+_LIVE, _BANK = f"{keys.LIVE}/", f"{keys.BANK}/"
+
+
+@dataclass(frozen=True)
+class Taking:
+    """What an undo does: its writes but for `_meta.json`, and the notes that go.
+
+    :notes: how many notes come back
+    :left:  how many are in `live/` afterwards
+    """
+
+    writes: tuple[Write, ...]
+    removes: tuple[NoteEntry, ...]
+    notes: int
+    left: int
+
+
+@dataclass
+class _Trail:
+    """What runs did to one note, in their order.
+
+    :put_first: an undo put it back before any run took it in
+    :taken:     the last run that took it in
+    :put:       the last undo's write that put it back
+    """
+
+    put_first: bool
+    taken: Entry | None = None
+    put: Write | None = None
+
+
+class TakeBack:
+    """One undo: of `since[0]` and all later runs of a space, given in ascending order."""
+
+    def __init__(self, replica: Replica, space: str, since: Sequence[Entry]) -> None:
+        self._replica, self._space = replica, space
+        self._since = [run for run in since if run.kind != "digest"]
+        digests = (run for run in since if run.kind == "digest")
+        self._digested = {note.key.removeprefix(f"{space}/") for run in digests for note in run.removes}
+        self._backups: dict[str, Backup] = {}
+        self._held: dict[str, Objects] = {}
+
+    # --- the backups ----------------------------------------------------------------------------------------
+
+    async def find_backups(self) -> None:
+        """See that what is needed is there. LiveMemError when the run's own backup is gone or torn."""
+        found = await list_backups(self._replica, self._space)
+        self._backups = {backup.stamp: backup for backup in found}
+        run = self._since[0]
+        why = f"run {run.number} of {self._space} cannot be taken back"
+        if not run.backup:
+            raise LiveMemError(f"{why}: no backup was made before it")
+        if run.backup not in self._backups:
+            raise LiveMemError(f"{why}: its backup {run.backup} is gone")
+        if not self._backups[run.backup].complete:
+            raise LiveMemError(f"{why}: its backup {run.backup} is incomplete")
+
+    async def record(self) -> Meta:
+        """`_meta.json` as it was before the run. LiveMemError when it cannot be read."""
+        found = await self._replica.read(self._backups[self._since[0].backup].prefix + keys.META, fresh=True)
+        return parsed_meta(found)
+
+    async def _objects_of(self, stamp: str) -> Objects | None:
+        """What a backup holds; None when it is gone or incomplete."""
+        backup = self._backups.get(stamp)
+        if backup is None or not backup.complete:
+            return None
+        if stamp not in self._held:
+            self._held[stamp] = _named(await self._replica.walk(backup.prefix), backup.prefix, self._space)
+        return self._held[stamp]
+
+    # --- all objects ----------------------------------------------------------------------------------------
+
+    async def taking(self) -> Taking:
+        """All of it, from what is in the space now. PreconditionFailed when that changes meanwhile."""
+        base = await self._objects_of(self._since[0].backup)
+        assert base is not None  # `find_backups` has seen to it
+        now = _named(await content_of(self._replica, self._space), f"{self._space}/", self._space)
+        trails = self._trails()
+        back = await self._coming_back(base, now, trails)
+        removes = await self._going(base, now, trails)
+        others = sorted(name for name in {*base, *now} if not name.startswith(_LIVE))
+        wanted: list[tuple[str, ObjectInfo | None, ObjectInfo | None]] = [(name, back[name], None) for name in back]
+        wanted += [(name, base.get(name), now.get(name)) for name in others]
+        made = await _in_order(wanted, lambda one: self._write(*one))
+        left = sum(name.startswith(_LIVE) for name in now) + len(back) - len(removes)
+        # Notes first: what the bank is about to forget is at no moment nowhere.
+        writes = [write for write in made if write is not None]
+        return Taking(tuple(sorted(writes, key=_place)), tuple(removes), len(back), left)
+
+    async def _write(self, name: str, then: ObjectInfo | None, now: ObjectInfo | None) -> Write | None:
+        """What makes one object as it was; None when it is."""
+        if then is not None and now is not None and (then.etag, then.size) == (now.etag, now.size):
+            return None
+        old = await self._replica.read_version(now) if now is not None else None
+        new = await self._replica.read_version(then) if then is not None else None
+        if old == new:
+            return None
+        before, was = now.etag if now is not None else None, _text(old)
+        text = _text(new)
+        copy = then.key if then is not None and text is None else ""
+        meta = await self._marks(then) if then is not None and name.startswith(_LIVE) else {}
+        return Write(name, before, text, copy, was, meta)
+
+    async def _marks(self, then: ObjectInfo) -> dict[str, str]:
+        """A note's user metadata: by it, the name that was written goes on working."""
+        found = (await self._replica.stat(then.key, fresh=True)).meta or {}
+        return {name: value for name, value in found.items() if name not in OF_ONE_VERSION}
+
+    # --- notes ----------------------------------------------------------------------------------------------
+
+    def _trails(self) -> dict[str, _Trail]:
+        """What became of each note that a run touched, by its name in the space."""
+        trails: dict[str, _Trail] = {}
+        for run in self._since:
+            for note in run.removes:
+                trail = trails.setdefault(note.key.removeprefix(f"{self._space}/"), _Trail(put_first=False))
+                trail.taken = run
+            for write in run.writes:
+                if write.key.startswith(_LIVE):
+                    trails.setdefault(write.key, _Trail(put_first=True)).put = write
+        return trails
+
+    async def _coming_back(self, base: Objects, now: Objects, trails: Mapping[str, _Trail]) -> dict[str, ObjectInfo]:
+        """The notes that are not there and should be, by name, with the object that has their bytes."""
+        wanted = {name for name in base if name.startswith(_LIVE)}
+        wanted |= {name for name, trail in trails.items() if not trail.put_first}
+        found: dict[str, ObjectInfo] = {}
+        for name in wanted - now.keys() - self._digested:
+            trail = trails.get(name)
+            held: Objects | None = base
+            if trail is not None and trail.taken is not None:
+                held = await self._objects_of(trail.taken.backup)
+                if held is None and name not in base:
+                    raise LiveMemError(
+                        f"run {self._since[0].number} of {self._space} cannot be taken back: the notes that run "
+                        f"{trail.taken.number} took in since are in its backup alone, which is gone or incomplete"
+                    )
+            info = (held or {}).get(name) or base.get(name)
+            if info is not None:  # else somebody removed it by hand before that run
+                found[name] = info
+        return found
+
+    async def _going(self, base: Objects, now: Objects, trails: Mapping[str, _Trail]) -> list[NoteEntry]:
+        """The notes that only an undo has put there, in the versions it put."""
+        candidates = [
+            (now[name], trail.put)
+            for name, trail in sorted(trails.items())
+            if trail.put_first and trail.put is not None and name in now and name not in base
+        ]
+        return [entry for entry in await _in_order(candidates, lambda one: self._gone(*one)) if entry is not None]
+
+    async def _gone(self, info: ObjectInfo, put: Write) -> NoteEntry | None:
+        """A note that goes; None when somebody has changed it since, or when that cannot be told."""
+        data = await self._replica.read_version(info)
+        try:
+            same = data == ((put.content or "").encode() if not put.copy else await self._copied(put))
+            note = Note.parse(data, path=info.key, name=keys.parse(info.key).name)
+        except (ObjectMissing, NotText):
+            return None
+        return _entry_of(info, data, note) if same else None
+
+    async def _copied(self, put: Write) -> bytes:
+        return (await self._replica.read(put.copy)).data
+
+
+def parsed_meta(found: StoredObject) -> Meta:
+    """A space's record. LiveMemError when it cannot be read."""
+    try:
+        return Meta.parse(found.data)
+    except ValueError as error:
+        raise ObjectUnreadable(error, path=found.info.key) from error
+
+
+def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:
+    lines = [line.strip() for line in note.body.splitlines() if line.strip()]
+    said = lines[0][:FIRST_LINE_CHARS] if lines else ""
+    return NoteEntry(info.key, info.etag, sha256(data).hexdigest(), note.agent, iso(note.timestamp), said)
+
+
+def _named(infos: Iterable[ObjectInfo], prefix: str, space: str) -> dict[str, ObjectInfo]:
+    """The synthesis, the notes and the bank files among some objects, by their names in the space."""
+    named = {info.key[len(prefix) :]: info for info in infos}
+    kinds = ("synthesis", "note", "bank")
+    return {name: info for name, info in named.items() if keys.parse(f"{space}/{name}").kind in kinds}
+
+
+def _place(write: Write) -> tuple[int, str]:
+    first = 0 if write.key.startswith(_LIVE) else 1 if write.key.startswith(_BANK) else 2
+    return first, write.key
+
+
+def _text(data: bytes | None) -> str | None:
+    """Bytes as the text they are; None for none, and for others."""
+    try:
+        return data.decode("utf-8") if data is not None else None
+    except UnicodeDecodeError:
+        return None
+
+
+async def _in_order(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
+    """`work` for all items side by side; what it gave, in their order."""
+    found: dict[int, R] = {}
+
+    async def one(number: int) -> None:
+        found[number] = await work(items[number])
+
+    await for_each(range(len(items)), one)
+    return [found[number] for number in range(len(items))]

@@ -1,0 +1,318 @@
+"""What lies in the bucket and serves nobody any more: finding it, and removing it.
+
+Owns what counts as left behind: objects in `live/` that no consolidation takes, torn backups, leases of spaces that are
+gone, the beacons of hosts that have fallen silent, vectors of models out of use, traces of notes that were removed long
+ago, and what sessions were told that have ended. Refuses what is younger than it was told, and to remove another
+version than the one it found; of what stood in `live/` there is a backup before it goes. Trio thread only.
+
+Cheap is: one LIST for each part of a space, and the contents of old notes. The ledger is read only for a space with an
+old note that a run would take, from the newest run back, as far as is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import structlog
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.errors import NotFound, NotText, ObjectMissing, PreconditionFailed
+from livememfs.records import keys
+from livememfs.records.names import is_litter
+from livememfs.records.note import Note
+from livememfs.spaces import backups
+from livememfs.spaces.backup_list import prefix_of_all
+from livememfs.spaces.backup_make import each
+from livememfs.spaces.describe import list_spaces
+from livememfs.spaces.entries import entries_in, log_it, read_all
+from livememfs.spaces.export import Progress
+from livememfs.spaces.lease import Leases
+from livememfs.spaces.objects import content, delete_version
+from livememfs.store.base import ObjectInfo
+from livememfs.text.times import iso
+
+log = structlog.get_logger("livememfs.runs")
+
+Kind = Literal[
+    "unreadable", "no-note", "litter", "passed-over", "torn-backup", "lease", "beacon", "vectors", "trace", "told"
+]  # fmt: skip
+
+OLDER_THAN = timedelta(days=30)
+LEAST_AGE = timedelta(days=1)
+"""Younger than this, a backup may still be in the making, and a space about to come back under its lease."""
+SILENT_FOR = timedelta(days=30)
+TRACED_FOR = timedelta(days=180)
+"""Longer than a machine is off that had not heard that its note was stored before somebody removed it."""
+READ_AT_ONCE = 8
+_UNUSED = "another model has been in use since, and this one's can be computed again"
+_TRACED = "the note was removed so long ago that nobody can be about to store it again"
+_IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passed-over"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is left behind.
+
+    :key:      of its object; of a torn backup, the prefix
+    :modified: when it was last written
+    :objects:  the versions that it consists of
+    """
+
+    kind: Kind
+    space: str
+    key: str
+    modified: datetime
+    why: str
+    objects: tuple[ObjectInfo, ...] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its objects."""
+        return sum(info.size for info in self.objects)
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        named = {"kind": self.kind, "space": self.space, "key": self.key, "why": self.why}
+        return {**named, "objects": len(self.objects), "bytes": self.size, "modified": iso(self.modified)}
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What became of the findings.
+
+    :objects: how many are gone
+    :kept:    keys of those that somebody wrote meanwhile
+    :backups: by space, the stamp of the backup that has what stood in its `live/`
+    """
+
+    objects: int
+    kept: tuple[str, ...]
+    backups: dict[str, str]
+
+
+# --- finding ---------------------------------------------------------------------------------------------------------
+
+
+async def find(
+    replica: Replica, clock: Clock, space: str | None = None, *, older_than: timedelta = OLDER_THAN
+) -> list[Finding]:
+    """What is left behind of one space, or of all, spaces that are gone included; by space, kind and key.
+
+    Raises NotFound for a space of which the bucket has nothing.
+    """
+    now = clock.now()
+    before = now - max(older_than, LEAST_AGE)
+    there = {entry.name for entry in await list_spaces(replica)}
+    found = await _torn_backups(replica, space, before)
+    found += await _leases(replica, space, there, before)
+    if space is not None and space not in there and not found:
+        raise NotFound(path=space)
+    for name in sorted(there if space is None else there & {space}):
+        found += await _in_live(replica, name, before)
+        found += await _beacons(replica, name, now - SILENT_FOR)
+        found += await _vectors(replica, name, before)
+        found += await _traces(replica, name, now - TRACED_FOR)
+        found += await _told(replica, name, before)
+    return sorted(found, key=lambda one: (one.space, one.kind, one.key))
+
+
+def _one(kind: Kind, space: str, info: ObjectInfo, why: str) -> Finding:
+    return Finding(kind, space, info.key, _modified([info]), why, (info,))
+
+
+def _modified(infos: Iterable[ObjectInfo]) -> datetime:
+    """When the last of some objects was written. A store that does not tell makes everything young."""
+    stamps = [info.modified_ns for info in infos]
+    if not all(stamps):
+        return datetime.max.replace(tzinfo=UTC)
+    return datetime.fromtimestamp(max(stamps) / 1_000_000_000, UTC)
+
+
+async def _torn_backups(replica: Replica, space: str | None, before: datetime) -> list[Finding]:
+    sets: dict[tuple[str, str], list[ObjectInfo]] = {}
+    for info in await replica.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
+        parsed = keys.parse(info.key)
+        stamp, slash, _ = parsed.name.partition("/")
+        if parsed.kind == "backup" and stamp and slash:
+            sets.setdefault((parsed.space, stamp), []).append(info)
+    found = []
+    for (name, stamp), infos in sets.items():
+        prefix, modified = keys.backup_prefix(name, stamp), _modified(infos)
+        if modified < before and all(info.key != prefix + keys.META for info in infos):
+            why = "it was interrupted and cannot be restored"
+            found.append(Finding("torn-backup", name, prefix, modified, why, tuple(infos)))
+    return found
+
+
+async def _leases(replica: Replica, space: str | None, there: set[str], before: datetime) -> list[Finding]:
+    head, dot, tail = keys.lease_key("?").partition("?")
+    assert dot
+    found = []
+    for info in await replica.walk(head):
+        name = info.key[len(head) :].removesuffix(tail)
+        wanted = space in (None, name) and name not in there and info.key == keys.lease_key(name)
+        if wanted and _modified([info]) < before:
+            found.append(_one("lease", name, info, "its space is gone"))
+    return found
+
+
+async def _beacons(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    infos = await replica.walk(f"{space}/{keys.CHANGES}/")
+    silent = [info for info in infos if info.key.endswith(".json") and _modified([info]) < before]
+    return [_one("beacon", space, info, "its host has announced nothing since") for info in silent]
+
+
+async def _traces(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    infos = await replica.walk(keys.removed_prefix(space))
+    return [_one("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
+
+
+async def _told(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    infos = await replica.walk(f"{space}/{keys.SESSIONS}/")
+    told = [info for info in infos if info.key.endswith(f"/{keys.TOLD}") and _modified([info]) < before]
+    return [_one("told", space, info, "the session was told nothing since") for info in told]
+
+
+async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    """Vectors of models that nobody uses any more: others have been written since."""
+    models: dict[str, list[ObjectInfo]] = {}
+    for info in await replica.walk(f"{space}/{keys.INDEX}/"):
+        model = keys.parse(info.key).name.partition("/")[0]
+        if model != keys.USES:
+            models.setdefault(model, []).append(info)
+    last = max(map(_modified, models.values()), default=before)
+    return [
+        Finding("vectors", space, f"{space}/{keys.INDEX}/{model}/", _modified(infos), _UNUSED, tuple(infos))
+        for model, infos in models.items()
+        if _modified(infos) < min(last, before)
+    ]
+
+
+async def _in_live(replica: Replica, space: str, before: datetime) -> list[Finding]:
+    """Objects in `live/` that stay there, run after run."""
+    found: list[Finding] = []
+    notes: list[ObjectInfo] = []
+    for info in await replica.walk(keys.live_prefix(space)):
+        parsed = keys.parse(info.key)
+        if parsed.kind not in ("note", "live-other") or _modified([info]) >= before:
+            continue
+        if is_litter(parsed.name.rpartition("/")[2]):
+            found.append(_one("litter", space, info, "an editor or a tool has left it"))
+        elif parsed.kind == "live-other":
+            found.append(_one("no-note", space, info, "no run takes it: a note is a .md directly in live/"))
+        else:
+            notes.append(info)
+    agents, unreadable = await _agents(replica, notes)
+    found += [_one("unreadable", space, info, "no run takes it: it is not UTF-8 text") for info in unreadable]
+    return found + await _passed_over(replica, space, agents)
+
+
+async def _agents(
+    replica: Replica, notes: Sequence[ObjectInfo]
+) -> tuple[dict[str, list[ObjectInfo]], list[ObjectInfo]]:
+    """These notes by agent, and those that are no text."""
+    agents: dict[str, list[ObjectInfo]] = {}
+    unreadable: list[ObjectInfo] = []
+
+    async def look(info: ObjectInfo) -> None:
+        data = await content(replica, info)
+        if data is None:
+            return
+        try:
+            note = Note.parse(data, path=info.key, name=keys.parse(info.key).name)
+        except NotText:
+            unreadable.append(info)
+        else:
+            agents.setdefault(note.agent, []).append(info)
+
+    await each(notes, look, None)
+    return agents, unreadable
+
+
+async def _passed_over(replica: Replica, space: str, agents: dict[str, list[ObjectInfo]]) -> list[Finding]:
+    """Notes that runs found there and did not take, of agents of whom no run has ever taken a note.
+
+    A space that nobody consolidates has none: its notes wait for the first run. Neither has one whose ledger cannot be
+    read: what was taken is not known.
+    """
+    if not agents:
+        return []
+    left, last = dict(agents), datetime.min.replace(tzinfo=UTC)
+    infos = entries_in(await replica.walk(keys.ledger_prefix(space)))
+    numbers = sorted(infos, reverse=True)
+    while numbers and left:
+        part, numbers = numbers[:READ_AT_ONCE], numbers[READ_AT_ONCE:]
+        for entry in (await read_all(replica, {number: infos[number] for number in part}, log_it)).values():
+            if entry is None:
+                return []
+            last = max(last, entry.committed_at) if entry.kind == "consolidation" else last
+            for note in entry.removes:
+                left.pop(note.agent, None)
+    why = "runs have passed it over, and never took a note of {}"
+    return [
+        _one("passed-over", space, info, why.format(agent))
+        for agent, notes in left.items()
+        for info in notes
+        if _modified([info]) < last
+    ]
+
+
+# --- removing --------------------------------------------------------------------------------------------------------
+
+
+async def remove(
+    replica: Replica, clock: Clock, leases: Leases, findings: Sequence[Finding], *, progress: Progress | None = None
+) -> Removed:
+    """Remove what was found, each object only as the version that was found.
+
+    No run is at work in a space while something of its `live/` goes, and an automatic backup has it before. Raises what
+    a backup fails with; then nothing of that space is gone.
+    """
+    gone: list[ObjectInfo] = []
+    kept: list[str] = []
+    made: dict[str, str] = {}
+    total = sum(len(finding.objects) for finding in findings)
+
+    async def take(info: ObjectInfo) -> None:
+        try:
+            with suppress(ObjectMissing):
+                await delete_version(replica, info.key, info.etag)
+            gone.append(info)
+        except PreconditionFailed:
+            kept.append(info.key)
+        if progress:
+            progress(len(gone) + len(kept), total)
+
+    for space in sorted({finding.space for finding in findings}):
+        mine = [finding for finding in findings if finding.space == space]
+        inside = [info for finding in mine if finding.kind in _IN_LIVE for info in finding.objects]
+        outside = [finding for finding in mine if finding.kind not in _IN_LIVE]
+        if inside:
+            async with leases.hold(space) as held:
+                made[space] = (await backups.create(replica, clock, space, automatic=True)).stamp
+                await held.check()
+                await each(inside, take, None)
+            await backups.prune(replica, space)
+        for finding in outside:
+            if not await _came_back(replica, finding):
+                await each(finding.objects, take, None)
+    log.info("garbage_removed", objects=len(gone), kept=len(kept))
+    return Removed(len(gone), tuple(sorted(kept)), made)
+
+
+async def _came_back(replica: Replica, finding: Finding) -> bool:
+    """Whether somebody has completed the backup, or made the space again, since it was looked at."""
+    proofs = {"torn-backup": finding.key + keys.META, "lease": keys.meta_key(finding.space)}
+    key = proofs.get(finding.kind)
+    if key is None:
+        return False
+    try:
+        await replica.stat(key, fresh=True)
+    except ObjectMissing:
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""A space, or any other prefix, as one archive file (data model 5, `space_export`).
+
+Owns which objects go in and in which order. Refuses a consistent picture of a space that changes meanwhile: each
+object is whole, the set is what was listed. Trio thread only; the file is written in a worker thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import LiveMemError, UsageError
+from livememfs.spaces.archive import ArchiveWriter, archive_format, unpackable
+from livememfs.spaces.describe import require_space
+from livememfs.spaces.objects import content
+from livememfs.store.base import ObjectInfo
+
+Progress = Callable[[int, int], None]
+"""Told after each object how many are done, and of how many."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An archive that was written: where, how many objects, its size in bytes, and the keys that are not in it, since
+    nothing of their name could be unpacked.
+    """
+
+    target: Path
+    objects: int
+    size: int
+    left_out: tuple[str, ...] = ()
+
+
+async def export(replica: Replica, space: str, target: Path, *, progress: Progress | None = None) -> Exported:
+    """Write all objects of a space into one archive, `.tar.gz` or `.zip` by the target's name.
+
+    Members are named by their keys and come in the keys' order. The file appears when it is complete. Objects that go
+    while it is written are left out.
+
+    Raises NotFound, UsageError for the target, LiveMemError when it cannot be written.
+    """
+    archive_format(target)
+    await require_space(replica, space)
+    return await export_prefix(replica, f"{space}/", target, progress=progress)
+
+
+async def export_prefix(
+    replica: Replica, prefix: str, target: Path, *, below: str = "", progress: Progress | None = None
+) -> Exported:
+    """The same for all objects below any prefix; `below` is the part of it that the members' names do without."""
+    archive_format(target)
+    if not await trio.to_thread.run_sync(target.parent.is_dir):
+        raise UsageError(f"there is no directory {target.parent}")
+    objects = [item for item in await replica.walk(prefix) if not item.key.endswith("/")]
+    try:
+        return await _write_archive(replica, objects, target, below, progress)
+    except OSError as error:
+        raise LiveMemError(f"{target} cannot be written: {error.strerror or error}") from error
+
+
+async def _write_archive(
+    replica: Replica, objects: list[ObjectInfo], target: Path, below: str, progress: Progress | None
+) -> Exported:
+    writer = await trio.to_thread.run_sync(ArchiveWriter, target)
+    good = unpackable(item.key.removeprefix(below) for item in objects)
+    written = 0
+    try:
+        for done, item in enumerate(objects, start=1):
+            name = item.key.removeprefix(below)
+            data = await content(replica, item) if name in good else None
+            if data is not None:
+                await trio.to_thread.run_sync(writer.add, name, data, _modified(item))
+                written += 1
+            if progress:
+                progress(done, len(objects))
+        size = await trio.to_thread.run_sync(writer.finish)
+    except BaseException:
+        writer.abandon()
+        raise
+    left_out = tuple(item.key for item in objects if item.key.removeprefix(below) not in good)
+    return Exported(target, written, size, left_out)
+
+
+def _modified(item: ObjectInfo) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=item.modified_ns // 1000)

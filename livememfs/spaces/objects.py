@@ -1,0 +1,157 @@
+"""Objects that must be new, that must be in the bucket first, objects as text, and text as what may be stored.
+
+Owns the steps that all acts on objects share: replacing and removing exactly one version, and keeping beside it what
+others wrote meanwhile. Refuses to know what the objects mean. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.concurrency import aside
+from livememfs.errors import (
+    ConditionsUnsupported,
+    InvalidName,
+    LiveMemError,
+    NotText,
+    ObjectMissing,
+    PreconditionFailed,
+    StoreError,
+    TimedOut,
+)
+from livememfs.records import keys
+from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, StoredObject
+from livememfs.text.privacy import redaction as privacy
+
+UPLOAD_SECONDS = 60.0
+"""How long a run, a backup or a removal waits for what was closed before it."""
+OnPrivate = Callable[[LiveMemError], None]
+"""Hears what was replaced in a text before it was stored."""
+
+
+def unheard(_: LiveMemError) -> None:
+    """Where nobody is told what was replaced: the marks say it."""
+
+
+async def public(text: str, path: str, on_private: OnPrivate) -> bytes:
+    """What of a text that somebody gave for `path` may be stored."""
+    data, found = await aside(len(text), lambda: privacy.redact_file(text.encode("utf-8", "surrogatepass")))
+    if found:
+        on_private(privacy.told(path, found))
+    return data
+
+
+def public_name(text: str, path: str, on_private: OnPrivate = unheard) -> str:
+    """What of a short text may be stored that somebody gave beside a file: the name of an agent, a description."""
+    found = privacy.redact(text)
+    if found.found:
+        on_private(privacy.told(path, found.found))
+    return found.text
+
+
+def public_as_it_is(name: str, what: str) -> None:
+    """Refuse a name that is kept as it is and has something private in it. InvalidName, which does not repeat it."""
+    if kinds := privacy.redact(name).found:
+        raise InvalidName(path=what, detail=f"it has something private in it ({', '.join(kinds)})")
+
+
+async def uploaded(replica: Replica, prefix: str, what: str) -> None:
+    """Wait until the bucket has what was accepted below a prefix. TimedOut, and StoreError when it refuses some."""
+    with trio.move_on_after(UPLOAD_SECONDS) as patience:
+        await replica.uploaded(prefix)
+    if patience.cancelled_caught:
+        raise TimedOut(f"uploading {what}")
+
+
+async def wait_for_notes(replica: Replica, space: str) -> None:
+    """A note that was closed before a run was asked for belongs to it, so it must be in the bucket first. TimedOut.
+
+    One that the bucket refuses is not waited for: it is not lost, and it is told elsewhere.
+    """
+    with suppress(StoreError):
+        await uploaded(replica, keys.live_prefix(space), f"the notes of {space}")
+
+
+async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:
+    """Write an object that must not exist yet. Raises PreconditionFailed when it does.
+
+    A store without conditions is asked first and written to after: two hosts in the same instant could then both
+    believe they were first, which `status.json` tells of such a store.
+    """
+    try:
+        return await replica.put(key, data, meta=meta, condition=IfAbsent())
+    except ConditionsUnsupported:
+        pass
+    try:
+        await replica.stat(key, fresh=True)
+    except ObjectMissing:
+        return await replica.put(key, data, meta=meta)
+    raise PreconditionFailed(key=key)
+
+
+async def content(replica: Replica, item: ObjectInfo) -> bytes | None:
+    """The bytes of a listed version, or of the newest when that is gone, or None when the object is gone."""
+    try:
+        return await replica.read_version(item)
+    except (PreconditionFailed, ObjectMissing):
+        pass
+    try:
+        return (await replica.read(item.key, fresh=True)).data
+    except ObjectMissing:
+        return None
+
+
+def decode_text(data: bytes, path: str) -> str:
+    """UTF-8 bytes as text. Raises NotText; `path` is for the message."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotText(path=path, detail=f"byte 0x{data[error.start]:02x} at offset {error.start}") from error
+
+
+async def put_version(
+    replica: Replica, key: str, data: bytes, etag: str | None, meta: Mapping[str, str] | None = None
+) -> None:
+    """Replace exactly the version `etag`, or create the object for None. Raises PreconditionFailed.
+
+    A store without conditions is looked at just before: as close as it lets one come.
+    """
+    if etag is None:
+        await put_new(replica, key, data, meta=meta)
+        return
+    try:
+        await replica.put(key, data, meta=meta, condition=IfMatch(etag))
+    except ConditionsUnsupported:
+        await _expect(replica, key, etag)
+        await replica.put(key, data, meta=meta)
+
+
+async def delete_version(replica: Replica, key: str, etag: str) -> None:
+    """Remove exactly the version `etag`. ObjectMissing, PreconditionFailed."""
+    try:
+        await replica.delete(key, condition=IfMatch(etag))
+    except ConditionsUnsupported:
+        await _expect(replica, key, etag)
+        await replica.delete(key)
+
+
+async def _expect(replica: Replica, key: str, etag: str) -> None:
+    try:
+        now = (await replica.stat(key, fresh=True)).etag
+    except ObjectMissing:
+        now = ""
+    if now != etag:
+        raise PreconditionFailed(key=key)
+
+
+async def keep_beside(replica: Replica, there: StoredObject, mark: str) -> str:
+    """Keep a version that is about to be replaced under a name beside its own; that name."""
+    stem, dot, suffix = there.info.key.rpartition(".")
+    named = f"{stem if dot else there.info.key}.conflict-{mark}-{there.info.etag[:8]}{dot}{suffix if dot else ''}"
+    with suppress(PreconditionFailed):
+        await put_new(replica, named, there.data)
+    return named

@@ -1,0 +1,338 @@
+"""Tokens of a bucket: made, listed, changed, taken away, and asked what they are worth (data model 3.1).
+
+Owns every change of `_system/tokens.json`: read, decided on, written in place of that very version, and again when
+somebody was faster, so that none is lost. A store without conditions is written under a lease. Owns also what is known
+of the registry meanwhile: it is read again when it is older than `FRESH` seconds; while the bucket is away the one that
+was read last counts for `STALE` seconds, and afterwards nobody has a token. Refuses to keep, log or show a secret.
+Trio thread only.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+import structlog
+import trio
+
+from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
+from livememfs.errors import (
+    AlreadyExists,
+    BadRequest,
+    ConditionsUnsupported,
+    ConflictRetry,
+    LiveMemError,
+    NotFound,
+    ObjectMissing,
+    ObjectUnreadable,
+    PreconditionFailed,
+    TimedOut,
+)
+from livememfs.records import keys
+from livememfs.records.access import PERMISSIONS, Access
+from livememfs.records.names import check_space_name
+from livememfs.records.token import MAX_NAME, PREFIX, Registry, Token, hash_of, new_secret
+from livememfs.spaces.lease import Leases
+from livememfs.spaces.objects import public_as_it_is
+from livememfs.store.base import IfAbsent, IfMatch
+
+log = structlog.get_logger("livememfs.spaces")
+
+FRESH, UNKNOWN = 2.0, 0.5
+"""For how long the registry is believed, and for how long that it does not know a secret: it may be a new token's."""
+STALE = 300.0
+USED_EVERY = 60.0
+"""Seconds between two times that a use is written down."""
+CHANGE_SECONDS = 60.0
+PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+LEASE = "_tokens"
+"""No space is called so."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TokensStatistics:
+    """Secrets asked about, and those that were good; the registry: reads, writes, and times somebody was faster."""
+
+    asked: int
+    good: int
+    reads: int
+    writes: int
+    retries: int
+
+
+class Tokens:
+    """The registry of one bucket. `run` writes down when tokens were used; without it nobody does."""
+
+    def __init__(self, replica: Replica, clock: Clock, leases: Leases) -> None:
+        self._replica = replica
+        self._clock = clock
+        self._leases = leases
+        self._changing = trio.Lock()
+        self._reading = trio.Lock()
+        self._known: Registry | None = None
+        self._known_at = float("-inf")
+        self._used: dict[str, datetime] = {}
+        self._wanted = trio.Event()
+        self._asked = self._good = self._reads = self._writes = self._retries = 0
+
+    # --- who somebody is --------------------------------------------------------------------------------------
+
+    async def access(self, secret: str) -> Access | None:
+        """What whoever has a secret may do; None when it opens nothing. StoreError when nobody can tell."""
+        self._asked += 1
+        token = (await self._registry()).find(secret)
+        if token is None:
+            token = (await self._registry(UNKNOWN)).find(secret)
+        return self._worth(token)
+
+    async def access_of(self, digest: str, *, stale: float = STALE) -> Access | None:
+        """The same by the hash of a secret, for whoever asked once and goes on. `stale`: seconds for which what was
+        read last counts while the bucket is away.
+        """
+        registry = await self._registry(stale=stale)
+        return self._worth(next((one for one in registry.tokens if one.hash == digest), None))
+
+    def _worth(self, token: Token | None) -> Access | None:
+        now = self._clock.now()
+        if token is None or token.state(now) != "active":
+            return None
+        self._good += 1
+        self._note_use(token, now)
+        return token.access()
+
+    async def _registry(self, fresh: float = FRESH, stale: float = STALE) -> Registry:
+        """What is known, read again when it is older than `fresh` seconds."""
+        if self._known is not None and self._age() <= fresh:
+            return self._known
+        async with self._reading:
+            if self._known is not None and self._age() <= fresh:
+                return self._known  # whoever read meanwhile read for us
+            try:
+                return (await self._read())[0]
+            except LiveMemError:
+                if self._known is None or self._age() > stale:
+                    raise
+                return self._known
+
+    def _age(self) -> float:
+        return trio.current_time() - self._known_at
+
+    async def _read(self) -> tuple[Registry, str]:
+        """The bucket's registry and its version, empty for none. ObjectUnreadable when it cannot be understood."""
+        asked = trio.current_time()
+        key = keys.tokens_key()
+        self._reads += 1
+        try:
+            found = await self._replica.read(key, fresh=True)
+            registry, etag = Registry.parse(found.data), found.info.etag
+        except ObjectMissing:
+            registry, etag = Registry(), ""
+        except ValueError as error:
+            raise ObjectUnreadable(error, path=key) from error
+        self._known, self._known_at = registry, asked
+        return registry, etag
+
+    # --- changes ----------------------------------------------------------------------------------------------
+
+    async def create(
+        self, name: str, permissions: Sequence[str], spaces: Sequence[str] = (), lasts: timedelta | None = None
+    ) -> tuple[str, Token]:
+        """Make a token; its secret, which nobody can show again, and the entry. BadRequest, AlreadyExists."""
+        _check(name, permissions, spaces)
+        now = self._clock.now().astimezone(UTC).replace(microsecond=0)
+        if lasts is not None and lasts <= timedelta():
+            raise _bad(f"it would last {lasts}")
+        secret = new_secret()
+        token = Token(hash_of(secret), name, _ordered(permissions), tuple(spaces), now, _after(now, lasts))
+
+        def add(registry: Registry) -> tuple[Registry, None]:
+            if any(one.name == name and one.state(now) == "active" for one in registry.tokens):
+                raise AlreadyExists(path=f"token {name}")
+            return replace(registry, tokens=(*registry.tokens, token)), None
+
+        await self._change(add)
+        log.info("token_created", name=name, permissions=list(token.permissions), spaces=list(token.spaces))
+        return secret, token
+
+    async def list(self) -> Sequence[Token]:
+        """All of them, in the order in which they were made."""
+        return (await self._read())[0].tokens
+
+    async def update(
+        self, which: str, *, permissions: Sequence[str] | None = None, spaces: Sequence[str] | None = None
+    ) -> Token:
+        """Change what a token may do, None leaving it as it is. NotFound, BadRequest."""
+        _check("token", permissions if permissions is not None else ("read",), spaces or ())
+
+        def change(registry: Registry) -> tuple[Registry, Token]:
+            token = _the_one(registry, which)
+            if permissions is not None:
+                token = replace(token, permissions=_ordered(permissions))
+            if spaces is not None:
+                token = replace(token, spaces=tuple(spaces))
+            return registry.changed(token), token
+
+        return await self._change(change)
+
+    async def revoke(self, which: str) -> Token:
+        """Make a token worth nothing, for good; it stays in the list. NotFound, BadRequest."""
+
+        def revoke(registry: Registry) -> tuple[Registry, Token]:
+            token = replace(_the_one(registry, which), revoked=True)
+            return registry.changed(token), token
+
+        token = await self._change(revoke)
+        log.info("token_revoked", name=token.name)
+        return token
+
+    async def delete(self, which: str) -> Token:
+        """Take a token out of the list. NotFound, BadRequest."""
+
+        def delete(registry: Registry) -> tuple[Registry, Token]:
+            token = _the_one(registry, which)
+            return registry.without([token]), token
+
+        token = await self._change(delete)
+        log.info("token_deleted", name=token.name)
+        return token
+
+    async def purge(self, *, revoked: bool = False) -> Sequence[Token]:
+        """Take out what has expired, and with `revoked` what was revoked; those that went."""
+        now = self._clock.now()
+
+        def purge(registry: Registry) -> tuple[Registry, Sequence[Token]]:
+            gone = [
+                one
+                for one in registry.tokens
+                if one.state(now) == "expired" or (revoked and one.state(now) == "revoked")
+            ]
+            return registry.without(gone), gone
+
+        return await self._change(purge)
+
+    async def _change(self, work: Callable[[Registry], tuple[Registry, T]]) -> T:
+        """Decide on the registry as it is and write the outcome, until nobody was faster. TimedOut after a minute."""
+        async with self._changing:
+            pause = PAUSE
+            with trio.move_on_after(CHANGE_SECONDS):
+                while True:
+                    try:
+                        return await self._try(work)
+                    except (PreconditionFailed, ConflictRetry):
+                        self._retries += 1
+                        await trio.sleep(random.uniform(0, pause))  # spread the rivals
+                        pause = min(pause * 2, LONGEST_PAUSE)
+        raise TimedOut(keys.tokens_key())
+
+    async def _try(self, work: Callable[[Registry], tuple[Registry, T]]) -> T:
+        registry, etag = await self._read()
+        changed, result = work(registry)
+        if changed != registry:
+            try:
+                await self._write(changed, etag)
+            except ConditionsUnsupported:
+                return await self._under_lease(work)
+            self._known, self._known_at = changed, trio.current_time()
+        return result
+
+    async def _write(self, registry: Registry, etag: str) -> None:
+        condition = IfMatch(etag) if etag else IfAbsent()
+        await self._replica.put(keys.tokens_key(), registry.render(), condition=condition)
+        self._writes += 1
+
+    async def _under_lease(self, work: Callable[[Registry], tuple[Registry, T]]) -> T:
+        """The same where the store promises nothing: whoever else changes it waits for us."""
+        async with self._leases.hold(LEASE) as held:
+            registry, _ = await self._read()
+            changed, result = work(registry)
+            await held.check()
+            await self._replica.put(keys.tokens_key(), changed.render())
+            self._writes += 1
+            self._known, self._known_at = changed, trio.current_time()
+            return result
+
+    # --- when they were used ----------------------------------------------------------------------------------
+
+    def _note_use(self, token: Token, now: datetime) -> None:
+        if token.last_used_at is not None and now - token.last_used_at < timedelta(seconds=USED_EVERY):
+            return
+        self._used[token.hash] = now.astimezone(UTC).replace(microsecond=0)
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Write uses down, at most one write a minute, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            await self.write_uses()
+            await trio.sleep(USED_EVERY)
+
+    async def write_uses(self) -> None:
+        """Write down what waits. When that fails it is lost: the next use tells the same."""
+        self._wanted = trio.Event()
+        used, self._used = self._used, {}
+        if not used:
+            return
+
+        def note(registry: Registry) -> tuple[Registry, None]:
+            for token in registry.tokens:
+                moment = used.get(token.hash)
+                if moment is not None and (token.last_used_at is None or token.last_used_at < moment):
+                    registry = registry.changed(replace(token, last_used_at=moment))
+            return registry, None
+
+        try:
+            await self._change(note)
+        except LiveMemError as error:
+            log.info("token uses were not written down", reason=str(error))
+
+    def statistics(self) -> TokensStatistics:
+        """Counters, cheap."""
+        return TokensStatistics(self._asked, self._good, self._reads, self._writes, self._retries)
+
+
+def _check(name: str, permissions: Sequence[str], spaces: Sequence[str]) -> None:
+    """Refuse what no token can be. BadRequest, InvalidName."""
+    if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
+        raise _bad(f"a name has 1 to {MAX_NAME} characters that can be seen")
+    public_as_it_is(name, "a token's name")
+    unknown = sorted(set(permissions) - set(PERMISSIONS))
+    if unknown or not permissions:
+        raise _bad(f"permissions are some of {', '.join(PERMISSIONS)}, not {', '.join(unknown) or 'none'}")
+    for space in spaces:
+        check_space_name(space)
+
+
+def _bad(detail: str) -> BadRequest:
+    return BadRequest(path="token", detail=detail)
+
+
+def _ordered(permissions: Sequence[str]) -> tuple[str, ...]:
+    """As the data model lists them: each with those that it includes."""
+    highest = max(PERMISSIONS.index(one) for one in PERMISSIONS if one in permissions)
+    return PERMISSIONS[: highest + 1]
+
+
+def _after(now: datetime, lasts: timedelta | None) -> datetime | None:
+    try:
+        return None if lasts is None else now + lasts
+    except OverflowError:
+        raise _bad("it would last beyond the year 9999") from None
+
+
+def _the_one(registry: Registry, which: str) -> Token:
+    """The token that somebody means. NotFound; BadRequest when it could be several."""
+    found = registry.meant(which)
+    if len(found) > 1 and len(active := [one for one in found if not one.revoked]) == 1:
+        return active[0]
+    if not found:
+        raise NotFound(path=f"token {which}" if len(which) <= MAX_NAME and PREFIX not in which else "such token")
+    if len(found) > 1:
+        raise _bad(f"{len(found)} tokens are called so; name one by the beginning of its hash")
+    return found[0]

@@ -1,0 +1,229 @@
+"""Days that a text means and does not name: `yesterday`, `vendredi dernier`, `in two weeks`, `le 15`.
+
+Owns what such words mean in English and French, reckoned from when the text was written. Refuses to choose: `next
+Monday` is said of two days, so both are meant. Pure, linear in the text; any thread may call it.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, datetime, timedelta
+
+from livememfs.text.facts.dates import GAP, MONTH, MONTHS, OPEN, day_keys, time_key
+from livememfs.text.facts.quantities import NUMBER_WORDS
+
+_WEEKDAYS = (
+    "monday lundi",
+    "tuesday mardi",
+    "wednesday mercredi",
+    "thursday jeudi",
+    "friday vendredi",
+    "saturday samedi",
+    "sunday dimanche",
+)
+_WEEKDAY = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
+_DAYS_OFF = {
+    "yesterday": -1,
+    "hier": -1,
+    "last night": -1,
+    "avant-hier": -2,
+    "day before yesterday": -2,
+    "tomorrow": 1,
+    "demain": 1,
+    "après-demain": 2,
+    "day after tomorrow": 2,
+}
+_BACK = r"last|past|derni[eè]re?|passée?"
+_AHEAD = r"next|coming|prochaine?"
+_BESIDE_IT = {"previous": -1, "précédent": -1, "précédente": -1, "following": 1, "suivant": 1, "suivante": 1}
+"""Said of another day as often as of the one on which it was written."""
+_COUNT = r"[0-9]{1,3}|[^\W\d_]{1,12}(?:-[^\W\d_]{1,9})?"
+_UNIT = r"minutes?|min|hours?|heures?|h|days?|jours?|j|weeks?|semaines?|months?|mois|years?|ans?|années?|fortnight"
+_AMOUNT = rf"(?P<count>{_COUNT}){GAP}?(?P<unit>{_UNIT})\b"
+_LONG_MONTHS = "|".join(name for name in MONTH if len(name) > 5 or name in ("avril", "june", "juin", "july", "août"))
+"""Names that are months even without a word before them."""
+_SEP = rf"(?:{GAP}|-)"
+_HALF_A_YEAR = 200
+"""A day without a year is meant of the year in which it is no further away than this, in days."""
+
+
+def said_days(text: str, written: datetime, known: Iterable[str]) -> set[str]:
+    """Keys of the days and times that a text means. `known`: the keys it says itself, for days without a year."""
+    text = text.casefold()
+    found: set[str] = set()
+    for pattern, read in _READERS:
+        for match in pattern.finditer(text):
+            found.update(read(match, written))
+    for key in known:
+        if key.startswith(OPEN):
+            month, day = map(int, key.removeprefix(OPEN).split("-"))
+            found.update(_keys(_near(month, day, written.date())))
+    return found
+
+
+def _keys(days: Iterable[date]) -> Iterator[str]:
+    for day in days:
+        yield from day_keys(day)
+
+
+def _near(month: int, day: int, around: date) -> Iterator[date]:
+    for year in (around.year - 1, around.year, around.year + 1):
+        if 1 <= year <= 9999 and 1 <= month <= 12 and day <= monthrange(year, month)[1]:
+            found = date(year, month, day)
+            if abs((found - around).days) <= _HALF_A_YEAR:
+                yield found
+
+
+def _moved(written: datetime, days: float) -> list[datetime]:
+    try:
+        return [written + timedelta(days=days)]
+    except OverflowError:
+        return []
+
+
+# --- what was said ----------------------------------------------------------------------------------------------------
+
+
+def _day_off(match: re.Match[str], written: datetime) -> Iterable[str]:
+    return _keys(_moved(written, _DAYS_OFF[match[0]]))
+
+
+def _amount(match: re.Match[str], written: datetime) -> Iterable[str]:
+    """`in two weeks`, `il y a 3 jours`: also the hour, where hours are counted."""
+    parts = match.groupdict()
+    word = parts["count"]
+    if not word.isdigit() and word not in ("a", "an") and word not in NUMBER_WORDS:
+        return []
+    count = 1 if word in ("a", "an") else int(NUMBER_WORDS.get(word, word))
+    count = -count if parts.get("ago") or parts.get("back") else count
+    unit = parts["unit"]
+    if unit.startswith(("min", "h")):
+        moved = _moved(written, count / (24 if unit.startswith("h") else 1440))
+        return [*_keys(moved), *(time_key(moment.hour, moment.minute) for moment in moved)]
+    if unit.startswith(("month", "mois")):
+        return _months(written, count)
+    if unit.startswith(("y", "a")):
+        return _months(written, 12 * count)
+    days = count * (14 if unit == "fortnight" else 7 if unit.startswith(("week", "semaine")) else 1)
+    weeks = [days - days // abs(days)] if days in (8, -8, 15, -15) else []  # `quinze jours` are two weeks
+    return _keys(moved for each in (days, *weeks) for moved in _moved(written, each))
+
+
+def _months(written: datetime, count: int) -> list[str]:
+    """A day that is so many months away, and its month."""
+    months = written.year * 12 + written.month - 1 + count
+    year, month = months // 12, months % 12 + 1
+    if not 1 <= year <= 9999:
+        return []
+    return list(day_keys(date(year, month, min(written.day, monthrange(year, month)[1]))))
+
+
+def _weekday(match: re.Match[str], written: datetime) -> Iterable[str]:
+    """The last or the next one, and where it was said which, also that of the week beside this one."""
+    days = (_WEEKDAY[match["day"]] - written.weekday()) % 7
+    which = f"{match['before'] or ''} {match['after'] or ''}"
+    back, ahead = days - 7, days or 7
+    if re.search(_BACK, which):
+        return _keys(day for off in (back, *_beside(written, back, -7)) for day in _moved(written, off))
+    if re.search(_AHEAD, which):
+        return _keys(day for off in (ahead, *_beside(written, ahead, 7)) for day in _moved(written, off))
+    return _keys(day for off in (0 if not days else back, ahead) for day in _moved(written, off))
+
+
+def _beside(written: datetime, off: int, week: int) -> tuple[int, ...]:
+    """A week further, if the day is one of this week: `next Friday`, said on a Monday."""
+    return (off + week,) if 0 <= written.weekday() + off < 7 else ()
+
+
+def _period(match: re.Match[str], written: datetime) -> Iterable[str]:
+    """`last week`, `le mois prochain`: of a week its Monday, Friday and Sunday."""
+    parts = match.groupdict()
+    which, unit = parts["which"], parts["unit"]
+    off = _BESIDE_IT.get(which) or (-1 if re.fullmatch(_BACK, which) else 1 if re.fullmatch(_AHEAD, which) else 0)
+    if unit.startswith(("week", "semaine")):
+        monday = 7 * off - written.weekday()
+        return _keys(day for days in (0, 4, 6) for day in _moved(written, monday + days))
+    months = _months(written, off if unit.startswith(("month", "mois")) else 12 * off)
+    return [key for key in months if key.startswith(("ym:", "n:") if unit.startswith(("month", "mois")) else "n:")]
+
+
+def _end(match: re.Match[str], written: datetime) -> Iterable[str]:
+    """`the end of the month`, `fin de semaine`, and the weekend."""
+    unit, day = match["unit"] or "", written.date()
+    if unit.startswith(("month", "mois")):
+        return day_keys(day.replace(day=monthrange(day.year, day.month)[1]))
+    if unit in MONTH:
+        near = (found.replace(day=monthrange(found.year, found.month)[1]) for found in _near(MONTH[unit], 15, day))
+        return _keys(near)
+    if unit.startswith(("year", "an")):
+        return day_keys(date(day.year, 12, 31))
+    return _keys(found for days in (4, 5, 6) for found in _moved(written, days - written.weekday()))
+
+
+def _day_of_month(match: re.Match[str], written: datetime) -> Iterable[str]:
+    """`le 15` is of this month, of the last or of the next."""
+    day = int(re.sub(r"\D", "", match["day"]))
+    first = written.date().replace(day=1)
+    months = {first, *(moved.date() for days in (-1, 31) for moved in _moved(_midnight(first), days))}
+    return _keys(month.replace(day=day) for month in months if 1 <= day <= monthrange(month.year, month.month)[1])
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day)
+
+
+def _month(match: re.Match[str], written: datetime) -> Iterable[str]:
+    """`in March`: of the year in which it is near."""
+    near = _near(MONTH[match["month"] or match["alone"]], 15, written.date())
+    return [key for day in near for key in day_keys(day) if key.startswith(("ym:", "n:", "i:q", "i:t"))]
+
+
+def _hour(match: re.Match[str], _: datetime) -> Iterable[str]:
+    return [time_key(12 if match[0] in ("noon", "midi") else 0, 0)]
+
+
+_Reader = Callable[[re.Match[str], datetime], Iterable[str]]
+_READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
+    (re.compile(rf"\b(?:{'|'.join(sorted(_DAYS_OFF, key=len, reverse=True))})\b"), _day_off),
+    (re.compile(rf"\b(?:in|within|dans|d'ici|sous){GAP}{_AMOUNT}"), _amount),
+    (re.compile(rf"\b(?P<back>il{GAP}y{GAP}a|depuis|since|last|past){GAP}{_AMOUNT}"), _amount),
+    (
+        re.compile(rf"\b{_AMOUNT}{GAP}(?:(?P<ago>ago|earlier|before|plus{GAP}tôt)|later|from{GAP}now|plus{GAP}tard)\b"),
+        _amount,
+    ),
+    (
+        re.compile(
+            rf"\b(?:(?P<before>{_BACK}|{_AHEAD}){GAP})?(?P<day>{'|'.join(_WEEKDAY)})\b(?:{GAP}(?P<after>{_BACK}|{_AHEAD})\b)?"
+        ),
+        _weekday,
+    ),
+    (
+        re.compile(
+            rf"\b(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b"
+        ),
+        _period,
+    ),
+    (
+        re.compile(rf"\b(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)})\b"),
+        _period,
+    ),
+    (
+        re.compile(
+            rf"\b(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')?|week-?(?=end))"
+            rf"(?P<unit>week|month|year|semaine|mois|année|{MONTHS})?"
+        ),
+        _end,
+    ),
+    (re.compile(rf"\b(?:the{GAP}(?P<day>[0-9]{{1,2}}(?:st|nd|rd|th)))\b"), _day_of_month),
+    (re.compile(rf"\ble{GAP}(?P<day>1er|[0-9]{{1,2}})\b"), _day_of_month),
+    (
+        re.compile(
+            rf"\b(?:in|en|since|depuis|by|until|before|avant|après|after|of|de|début|fin|mid|early|late|d'ici|mi){_SEP}"
+            rf"(?P<month>{MONTHS})\b|\b(?P<alone>{_LONG_MONTHS})\b"
+        ),
+        _month,
+    ),
+    (re.compile(r"\b(?:noon|midi|midnight|minuit)\b"), _hour),
+)

@@ -1,0 +1,144 @@
+"""Lines of a bank file that state a fact nobody said (design rule 5).
+
+Owns the comparison: each added line with a number, a date, a version, a reference or a path must find it in what the
+file was made from. Refuses nothing: it lists, and the caller decides. What counts as a fact is `facts`'s; what is known
+in another form is found by the keys of `fact`. Linear in the texts; pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from livememfs.text.facts import finding as found_facts
+from livememfs.text.facts.fact import WORD, Fact, bare_key, number_key
+from livememfs.text.facts.paths import words_in
+from livememfs.text.facts.quantities import NUMBER_WORDS
+from livememfs.text.facts.relative import said_days
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LIST_MARK = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?(?=\s|$)")
+
+
+@dataclass(frozen=True)
+class Unsourced:
+    """An added line with facts that no source has.
+
+    :number: which line of the new text, from 1
+    :line:   the line, without its end
+    :facts:  the facts that were not found, as they are written there
+    """
+
+    number: int
+    line: str
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A text of which it is known when it was written, so that its `yesterday` is a day."""
+
+    text: str
+    written: datetime
+
+
+class Sources:
+    """Every fact that some texts hold. Immutable; build it once for all files of a run."""
+
+    def __init__(self, texts: Iterable[str | Said], known: Iterable[str] = ()) -> None:
+        """:known: keys of facts that are known besides (see `fact`)"""
+        given = list(texts)
+        # One text after the other: words that several of them share are looked at once.
+        self._keys = found_facts.keys("\n".join(each for each in given if isinstance(each, str)))
+        self._keys.update(known)
+        self._words: dict[str, int] = {}
+        for number, each in enumerate(given):
+            if isinstance(each, Said):
+                own = found_facts.keys(each.text)
+                self._keys |= own | said_days(each.text, each.written, own)
+                each = each.text
+            self._add_words(number, each)
+
+    def _add_words(self, number: int, text: str) -> None:
+        """Take note of which text has which words, a bit for each text."""
+        bit, known = 1 << number, self._words
+        for word in {word for token in set(text.split()) for word in words_in(token)}:
+            known[word] = known.get(word, 0) | bit
+            if word in NUMBER_WORDS:
+                self._keys |= {number_key(NUMBER_WORDS[word]), bare_key(NUMBER_WORDS[word])}
+
+    def knows(self, fact: str) -> bool:
+        """Whether the texts hold a fact, or all facts in a piece of text, in whatever form. True where there is none.
+
+        A word with a slash is taken for a path, as it is between the marks of code.
+        """
+        return all(self._has(each) for each in _alone(fact))
+
+    def unknown(self, line: str) -> tuple[str, ...]:
+        """The facts of a line that no text holds, each once."""
+        missing = (fact.text for fact in found_facts.find(line) if not self._has(fact))
+        return tuple(dict.fromkeys(missing))
+
+    def _has(self, fact: Fact) -> bool:
+        return not fact.readings or any(map(self._has_all, fact.readings))
+
+    def _has_all(self, reading: tuple[str, ...]) -> bool:
+        """All keys of a reading, its words in one text."""
+        texts = -1
+        for key in reading:
+            if key.startswith(WORD):
+                texts &= self._words.get(key[1:], 0)
+            elif key not in self._keys:
+                return False
+        return texts != 0
+
+
+def _alone(fact: str) -> list[Fact]:
+    alone = not (" " in fact or "`" in fact)
+    return found_facts.find(f"`{fact}`" if alone else fact)
+
+
+def is_hard(fact: str) -> bool:
+    """Whether a fact, as it is written, is of a kind that is made up or not: see `Fact.is_hard`."""
+    return any(each.is_hard for each in _alone(fact))
+
+
+def facts(line: str) -> list[str]:
+    """The facts of a line of Markdown as they are written there, each once."""
+    return list(dict.fromkeys(fact.text for fact in found_facts.find(line) if fact.readings))
+
+
+def unsourced(old: str, new: str, sources: Iterable[str] | Sources) -> list[Unsourced]:
+    """The lines that are in `new` and not in `old`, and state what neither `old` nor any source does.
+
+    Texts are read anew for each call; with many files, give them as one Sources.
+    """
+    known = sources if isinstance(sources, Sources) else Sources([old, *sources])
+    suspects = [
+        Unsourced(number, line, missing) for number, line in _added(old, new) if (missing := known.unknown(line))
+    ]
+    if not suspects or not isinstance(sources, Sources):
+        return suspects
+    own = Sources([old])
+    kept = ((each, set(own.unknown(each.line))) for each in suspects)
+    both = ((each, tuple(fact for fact in each.facts if fact in missing)) for each, missing in kept)
+    return [Unsourced(each.number, each.line, missing) for each, missing in both if missing]
+
+
+def _added(old: str, new: str) -> Iterator[tuple[int, str]]:
+    """Number and text of each line of `new` that `old` does not have, or has less often."""
+    there = Counter(map(_said, _LINE_END.split(old)))
+    for number, line in enumerate(_LINE_END.split(new), 1):
+        said = _said(line)
+        if there[said] > 0:
+            there[said] -= 1
+        else:
+            yield number, line
+
+
+def _said(line: str) -> str:
+    """What a line says, whatever list it stands in and however it is indented."""
+    return " ".join(_LIST_MARK.sub("", line.strip(), count=1).split()) if line else ""

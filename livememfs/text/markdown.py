@@ -1,0 +1,281 @@
+"""Edits of a Markdown text that touch nothing but the parts they name.
+
+Owns what an edit does to the lines below a heading. Refuses an edit whose heading is missing or there twice, and one
+whose content would make the rest of the file something else: an open fence, an open comment, a heading above its place,
+a heading that takes over others, front matter. Works on whole lines: every line that no edit names keeps its bytes,
+line end included; only a last line without an end is given one when something follows it. Pure; any thread may call it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from livememfs.text.edits import OPS, Edit, EditRefused, Op, to_json
+from livememfs.text.headings import (
+    BOM,
+    Heading,
+    Section,
+    front_matter_lines,
+    is_blank,
+    normal,
+    scan,
+    shown_path,
+    split_lines,
+)
+from livememfs.text.outline import Outline
+
+__all__ = [
+    "MAX_LEVEL",
+    "OPS",
+    "Document",
+    "Edit",
+    "EditRefused",
+    "Op",
+    "Section",
+    "apply_edits",
+    "normal",
+    "shown_path",
+    "to_json",
+]
+
+MAX_LEVEL = 6
+
+_ATX = re.compile(r" {0,3}#{1,6}(?=[ \t]|$)")
+_LIST_ITEM = re.compile(r" {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?=[ \t\r\n]|$)")
+
+_Titles = list[tuple[int, str]]
+"""Levels and titles of headings, in order."""
+
+
+class Document(Outline):
+    """A text that can be edited. Immutable: each edit makes another one."""
+
+    # --- editing --------------------------------------------------------------------------------------------------
+
+    def edited(self, edit: Edit) -> Document:
+        """The document after one edit. Raises EditRefused."""
+        marks = len(self.text) - len(self.text.lstrip(BOM))
+        if marks:  # they are the file's, and no part of the first heading
+            return Document(self.text[:marks] + Document(self.text[marks:]).edited(edit).text)
+        if edit.op == "add":
+            return self._added(edit)
+        section = self.find(edit.heading)
+        if edit.op in ("rename", "delete") and section is self.root:
+            raise EditRefused(f"a {edit.op} names a heading")
+        if edit.op == "rename":
+            return self._renamed(section, edit)
+        if edit.op == "delete":
+            if section.children and not edit.deep:
+                raise EditRefused(
+                    f'the heading {shown_path(edit.heading)} has others below it; "deep" takes them along'
+                )
+            return self._spliced(section.start, section.end, [], [])
+        content, titles = self._content(edit.content, above=section.level)
+        if edit.op == "replace":
+            return self._replaced(section, content, titles, deep=edit.deep)
+        return (self._appended if edit.op == "append" else self._prepended)(section, content, titles)
+
+    def _replaced(self, section: Section, content: list[str], titles: _Titles, *, deep: bool) -> Document:
+        if not deep:
+            _refuse_takeover(section, titles)
+        stop = section.end if deep else section.own_end
+        return self._spliced(section.body, stop, [*self._gap(section.body), *content], titles)
+
+    def _appended(self, section: Section, content: list[str], titles: _Titles) -> Document:
+        self._refuse_open(section.own_end)
+        _refuse_takeover(section, titles)
+        own = self._own_lines(section)
+        gap = [] if own and _goes_on(self.lines[own.start : own.stop], content[0]) else self._gap(own.stop)
+        return self._spliced(own.stop, own.stop, [*gap, *content], titles)
+
+    def _prepended(self, section: Section, content: list[str], titles: _Titles) -> Document:
+        own = self._own_lines(section)
+        if titles and own:
+            raise EditRefused("headings in the content of a prepend would take over the text that is there")
+        _refuse_takeover(section, titles)
+        start = own.start
+        return self._spliced(start, start, [*self._gap(start), *content], titles)
+
+    def _added(self, edit: Edit) -> Document:
+        """A new heading below another one. One that is there already is appended to."""
+        if not edit.heading:
+            raise EditRefused("an add names the new heading last in its path")
+        *above, title = edit.heading
+        if self._at(edit.heading):
+            if is_blank(edit.content):
+                raise EditRefused(f"the heading {shown_path(edit.heading)} is there already, and nothing goes below it")
+            return self.edited(replace(edit, op="append"))
+        parent = self.find(above)
+        level = parent.children[-1].level if parent.children else parent.level + 1
+        if level > MAX_LEVEL:
+            raise EditRefused(f"nothing goes below the heading {shown_path(above)}, which has level {MAX_LEVEL}")
+        self._refuse_open(parent.end)
+        content, titles = ([], []) if is_blank(edit.content) else self._content(edit.content, above=level)
+        place = self._last_line(parent.body, parent.end)
+        new = [f"{'#' * level} {_title(title)}{self.newline}", *([self.newline, *content] if content else [])]
+        return self._spliced(place, place, [*self._gap(place), *new], [(level, normal(title)), *titles])
+
+    def _renamed(self, section: Section, edit: Edit) -> Document:
+        title = _title(edit.content)
+        lines = self.lines[section.start : section.body]
+        first = lines[0].rstrip("\r\n")
+        end = lines[0][len(first) :]
+        marks = _ATX.match(first)
+        if marks is not None and len(lines) == 1:
+            new = [f"{marks[0]} {title}{_closing(first[marks.end() :])}{end}"]
+        else:  # underlined: the line below stays
+            new = [f"{title}{end}", lines[-1]]
+        return self._spliced(section.start, section.body, new, [(section.level, title)], apart=False)
+
+    # --- putting it together --------------------------------------------------------------------------------------
+
+    def _spliced(self, start: int, stop: int, new: list[str], titles: _Titles, *, apart: bool = True) -> Document:
+        """The document with other lines in place of `[start, stop)`, which hold exactly the headings `titles`.
+
+        Only what the change can reach is read again: from the heading before it to the one behind it.
+
+        :apart: a blank line goes between the new lines and what follows. Raises EditRefused.
+        """
+        before = [heading for heading in self._headings if heading.start < start]
+        after = [heading for heading in self._headings if heading.start >= stop]
+        lines = _joined(
+            self._head(start, stop, new), [*new, *self._gap_below(start, stop, new, apart)], self.lines[stop:]
+        )
+        by = len(lines) - len(self.lines)
+        first = before[-1].start if before else self._above
+        part = lines[first : (after[0].body if after else len(self.lines)) + by]
+        found = scan(part)
+        expected = [*_titles(before[-1:]), *titles, *_titles(after[:1])]
+        if _titles(found.headings) != expected or (after and found.headings[-1].body != len(part)):
+            raise EditRefused("it would change what the lines after it are, or its headings are none in that place")
+        self._check_next(stop, found.blocks, by - first)
+        if found.open_end and not self.open_end:
+            raise EditRefused("it leaves a fence or comment open")
+        moved = [heading.moved(first) for heading in found.headings]
+        headings = [*before[:-1], *moved, *(heading.moved(by) for heading in after[1:])]
+        made = self._made(lines, headings, self.open_end if after else found.open_end)
+        if titles:
+            self._check_titles(made)
+        return made
+
+    def _head(self, start: int, stop: int, new: list[str]) -> list[str]:
+        """The lines before a change; what follows them must not go on in the last one."""
+        head = self.lines[:start]
+        if head and (new or stop < len(self.lines)) and not head[-1].endswith(("\n", "\r")):
+            head[-1] += self.newline
+        return head
+
+    def _gap_below(self, start: int, stop: int, new: list[str], apart: bool) -> list[str]:
+        """The blank line between new lines, or those before a gap, and what follows."""
+        if not apart or stop == len(self.lines) or is_blank(self.lines[stop]):
+            return []
+        if not new:  # a mark of its own begins a heading; an underlined one takes in the lines above it
+            return [] if _ATX.match(self.lines[stop]) else self._gap(start)
+        return [] if is_blank(new[-1]) or _goes_on(new, self.lines[stop]) else [self.newline]
+
+    def _check_next(self, stop: int, blocks: frozenset[int], by: int) -> None:
+        """The text behind a change begins a block of its own, or an item, as it did; then all of it is what it was."""
+        kept = next((number for number in range(stop, len(self.lines)) if not is_blank(self.lines[number])), None)
+        if kept is None or kept + by in blocks:
+            return
+        end = next((heading.start for heading in self._headings if heading.start > kept), len(self.lines))
+        if 0 in scan(self.lines[kept:end]).blocks:  # a link's definition never is one
+            raise EditRefused("it would take in the lines after it")
+
+    def _made(self, lines: list[str], headings: list[Heading], open_end: bool) -> Document:
+        """The outcome of an edit, unless its beginning has become something else."""
+        made = Document.__new__(Document)
+        made._set(lines, self._above, headings, open_end)
+        if not self._above and lines and lines[0].startswith("---") and front_matter_lines(made.text):
+            raise EditRefused("it would make the beginning of the file front matter")
+        if lines and lines[0].startswith(BOM):
+            raise EditRefused("it would begin the file with a byte order mark")
+        return made
+
+    def _check_titles(self, made: Document) -> None:
+        """A new heading makes none ambiguous that was not."""
+        for path in made.duplicates():
+            if 0 < self._counts[path] < made._counts[path]:
+                raise EditRefused(f"the heading {shown_path(path)} is there already")
+
+    # --- the parts of an edit -------------------------------------------------------------------------------------
+
+    def _content(self, content: str, *, above: int) -> tuple[list[str], _Titles]:
+        """New lines with this document's line ends, without blank ones around them; and their headings."""
+        lines = [line.rstrip("\r\n") for line in split_lines(content.lstrip(BOM))]
+        said = [number for number, line in enumerate(lines) if not is_blank(line)]
+        if not said:
+            raise EditRefused("its content is empty")
+        made = [line + self.newline for line in lines[said[0] : said[-1] + 1]]
+        found = scan(made)
+        if found.open_end:
+            raise EditRefused("its content leaves a fence or comment open")
+        if any(heading.level <= above for heading in found.headings):
+            raise EditRefused(
+                f"its content has a heading of level {above} or above, which would end the place it goes to"
+            )
+        return made, _titles(found.headings)
+
+    def _refuse_open(self, end: int) -> None:
+        if self.open_end and end == len(self.lines):
+            raise EditRefused("the file ends in a fence or comment that is not closed")
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """The text after all edits, each made on the outcome of the one before. Raises EditRefused with its number."""
+    document = Document(text)
+    for number, edit in enumerate(edits, 1):
+        try:
+            document = document.edited(edit)
+        except EditRefused as error:
+            raise EditRefused(f"edit {number} ({edit.op}): {error}") from None
+    return document.text
+
+
+def _titles(headings: Sequence[Heading]) -> _Titles:
+    return [(heading.level, heading.title) for heading in headings]
+
+
+def _title(title: str) -> str:
+    """A title that a heading of one line can have. Raises EditRefused."""
+    made = normal(title)
+    if not made or _titles(scan([f"# {made}\n"]).headings) != [(1, made)]:
+        raise EditRefused(f"{title!r:.80} is no title of a heading")
+    return made
+
+
+def _closing(rest: str) -> str:
+    """The marks that may close a heading, with the blanks before them."""
+    bare = rest.rstrip(" \t").rstrip("#")
+    closed = len(bare) < len(rest.rstrip(" \t")) and bare.endswith((" ", "\t"))
+    return rest[len(bare.rstrip(" \t")) :] if closed else ""
+
+
+def _refuse_takeover(section: Section, titles: _Titles) -> None:
+    """A heading among a section's own text must not come to stand above the headings below the section."""
+    if section.children and any(level < section.children[0].level for level, _ in titles):
+        raise EditRefused(f"a heading in its content would take over those below {shown_path(section.path)}")
+
+
+def _goes_on(before: Sequence[str], after: str) -> bool:
+    """Whether lines and the next one stand together without a blank line: items of a list."""
+    if not _LIST_ITEM.match(after):
+        return False
+    for line in reversed(before):
+        if is_blank(line) or _LIST_ITEM.match(line):
+            return not is_blank(line)
+        if not line.startswith((" ", "\t")):
+            return False
+    return False
+
+
+def _joined(*parts: Sequence[str]) -> list[str]:
+    """All lines, of which none melts into the next: a carriage return and a line feed are one line end together."""
+    made: list[str] = []
+    for part in parts:
+        if made and part and made[-1].endswith("\r") and part[0].startswith("\n"):
+            made.append("\r\n")
+        made += part
+    return made

@@ -1,0 +1,70 @@
+"""The table of forms, `vendors.txt`: what credentials of known vendors and everyday commands look like.
+
+Owns how a line of the table is read and searched for. What needs more than a pattern is in `credentials`. Pure; the
+table is read once, at import; any thread.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from livememfs.text.privacy import named
+from livememfs.text.privacy.searches import EDGE, Search, following, having, is_random, starting
+
+TABLE = Path(__file__).with_name("vendors.txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One line of the table; the head of the table says what its columns are."""
+
+    kind: str
+    vendor: str
+    way: str
+    literal: str
+    pattern: str
+    example: str
+    miss: str
+
+
+def _read(table: str) -> tuple[Form, ...]:
+    rows = [re.split(" {2,}", line) for line in table.splitlines() if line and not line.startswith("#")]
+    return tuple(Form(*(column.replace("␣", " ").replace("⏎", "\n") for column in row)) for row in rows)
+
+
+FORMS = _read(TABLE.read_text("utf-8"))
+"""In the order in which they count where two of them meet."""
+
+
+_COMMAND = r"[^\r\n|;`]{0,200}"
+"""What of a command may stand before its password."""
+
+
+def _is_basic(text: str) -> bool:
+    """Whether it is a name and a password in base64."""
+    try:
+        return b":" in b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (ValueError, binascii.Error):
+        return False
+
+
+_WAYS: dict[str, Callable[[Form], Search]] = {
+    "word": lambda form: starting(form.literal, form.pattern),
+    "random": lambda form: starting(form.literal, form.pattern, is_random),
+    "after": lambda form: following(form.literal, form.pattern),
+    "given": lambda form: following(form.literal, form.pattern, named.is_given),
+    "command": lambda form: following(form.literal, form.pattern, named.is_given, within=_COMMAND),
+    "header": lambda form: following(form.literal, form.pattern, is_random),
+    "basic": lambda form: following(form.literal, form.pattern, _is_basic),
+    "inside": lambda form: having(form.literal, re.sub("^@", lambda _: EDGE, form.pattern)),
+}
+
+
+def search(form: Form) -> Search | None:
+    """How a form is found; None for what has a name only."""
+    return _WAYS[form.way](form) if form.way != "name" else None

@@ -1,0 +1,1 @@
+"""What a space shows in the mount: one module for each kind of directory or file in it."""

@@ -1,0 +1,226 @@
+"""Control files and wait files: `touch .consolidate`, `cat .consolidate`, `cat .consolidate.wait`; `.digest` likewise.
+
+Owns what a touch is (an open for writing, or setting times) and how a wait ends (a failure ends the read with EIO, so a
+shell sees it). A touch queues a run and returns; the pipeline's queue decides what runs. Refuses requests that are not
+JSON objects. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from livememfs import errors
+from livememfs.runs.options import RunKind, RunOptions
+from livememfs.text.times import parse_iso
+from livememfs.tree import rejected
+from livememfs.tree.computed import BytesHandle
+from livememfs.tree.context import STATE
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
+
+if TYPE_CHECKING:
+    from livememfs.tree.context import Context
+
+MAX_REQUEST = 65_536
+PROGRESS_SECONDS = 1.0
+CLOCKS_DIFFER_SECONDS = 1.0
+"""A run's end is told in whole seconds, and its length by another clock."""
+
+
+def with_refused_replies(context: Context, outcome: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a run that ended, with the paths of the replies that it refused, as far as they are kept.
+
+    A reply belongs to the run in whose time it was refused: those of one space never overlap.
+    """
+    if "finished_at" not in outcome or not outcome.get("llm_calls"):
+        return outcome
+    began = parse_iso(outcome["finished_at"]) - timedelta(seconds=outcome["duration_seconds"] + CLOCKS_DIFFER_SECONDS)
+    until = parse_iso(outcome["finished_at"]) + timedelta(seconds=CLOCKS_DIFFER_SECONDS)
+    kept = [reply for reply in context.rejected.since(outcome["space"], began) if reply.at <= until]
+    if not kept:
+        return outcome
+    paths = [f"{STATE}/{rejected.NAME}/{reply.name}" for reply in kept]
+    if outcome["state"] == "ok":
+        return {**outcome, "refused_replies": paths}
+    advice = "; ".join(filter(None, (outcome["what_to_do"], f"what the model said is in {paths[-1]}")))
+    return {**outcome, "what_to_do": advice, "refused_replies": paths}
+
+
+class Control(File):
+    """`.consolidate` or `.digest` of one space: the file by which runs of a kind are asked for."""
+
+    __slots__ = ("context", "kind", "space", "writers")
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
+        super().__init__(parent, name)
+        self.context, self.space, self.kind = context, space, kind
+        self.writers: set[ControlHandle] = set()
+
+    async def attrs(self) -> Attrs:
+        size = len(self.answer())
+        return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.context.now_ns(), volatile=True)
+
+    def answer(self) -> bytes:
+        """What `cat` shows: one JSON object."""
+        status = with_refused_replies(self.context, self.context.consolidations.status(self.space, self.kind))
+        return (json.dumps(status, ensure_ascii=False) + "\n").encode()
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if not mode.write:
+            return BytesHandle(self.answer())
+        handle = ControlHandle(self)
+        self.writers.add(handle)
+        return handle
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Setting times is a touch. Together with an open for writing, which is one too, it is one touch.
+
+        GNU touch opens, duplicates the descriptor, closes the first one and sets the times through the second.
+        """
+        if change.mtime_ns is None:
+            return
+        waiting = [writer for writer in self.writers if not writer.counted]
+        if waiting or not self.writers:
+            self.submit(b"")
+        for writer in waiting:
+            writer.counted = True
+
+    def submit(self, request: bytes) -> None:
+        """One close of a writer: what it wrote are the options. Raises BadRequest."""
+        self.context.consolidations.touch(self.space, RunOptions.parse(request, path=self.path, kind=self.kind))
+
+
+class ControlHandle(Handle):
+    """An open for writing: what is written is collected, and a close submits it. Nothing written is a plain touch.
+
+    Which close is the last one is only known at release: a shell duplicates the descriptor it redirects to and closes
+    the first before a byte is written. A plain touch can wait for that, because it cannot be refused.
+    """
+
+    direct = True
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+        self.request = bytearray()
+        self.counted = False
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return self.control.answer()[offset : offset + size]
+
+    async def write(self, offset: int, data: bytes) -> int:
+        if len(self.request) + len(data) > MAX_REQUEST:
+            raise errors.BadRequest(f"a request has at most {MAX_REQUEST:,} bytes", path=self.control.path)
+        self.request += data
+        return len(data)
+
+    async def flush(self) -> None:
+        if self.request:
+            self.counted = True
+            request = bytes(self.request)
+            self.request.clear()
+            self.control.submit(request)
+
+    async def fsync(self) -> None:
+        """Nothing to make durable; the run is queued at close."""
+
+    async def release(self) -> None:
+        self.control.writers.discard(self)
+        if not self.counted:
+            self.control.submit(b"")
+
+
+class Wait(File):
+    """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
+
+    __slots__ = ("context", "kind", "space")
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
+        super().__init__(parent, name)
+        self.context, self.space, self.kind = context, space, kind
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly("it is read to wait for a run", path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        consolidations = self.context.consolidations
+        return StreamHandle(self._lines(consolidations.latest(self.space, self.kind)), self.path)
+
+    async def _lines(self, ticket: int) -> AsyncIterator[dict[str, Any]]:
+        async for value in self.context.consolidations.wait(self.space, ticket, self.kind):
+            yield with_refused_replies(self.context, value)
+
+
+class StreamHandle(Handle):
+    """A stream of JSON lines. The last one is the result; a failure is raised after it was read."""
+
+    direct = True
+    seekable = False
+
+    def __init__(self, lines: AsyncIterator[dict[str, Any]], path: str) -> None:
+        self.lines = lines
+        self.path = path
+        self.rest = b""
+        self.last: dict[str, Any] = {}
+        self.ended = False
+
+    async def read(self, offset: int, size: int) -> bytes:
+        if not self.rest and not self.ended:
+            await self._next()
+        if not self.rest and self.last.get("state") in ("held", "error"):
+            # Only after its text was delivered: the reader sees the reason and then the failure.
+            raise errors.LiveMemError(f"{self.path}: {self.last.get('reason') or 'the run failed'}")
+        part, self.rest = self.rest[:size], self.rest[size:]
+        return part
+
+    async def _next(self) -> None:
+        try:
+            self.last = await anext(self.lines)
+        except StopAsyncIteration:
+            self.ended = True
+        else:
+            self.rest = (json.dumps(self.last, ensure_ascii=False) + "\n").encode()
+
+
+class JournalWait(File):
+    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open, and is there
+    for whoever reads.
+    """
+
+    __slots__ = ("context",)
+
+    def __init__(self, parent: Directory, name: str, context: Context) -> None:
+        super().__init__(parent, name)
+        self.context = context
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly("it is read to wait for the bucket", path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return StreamHandle(self._progress(), self.path)
+
+    async def _progress(self) -> AsyncIterator[dict[str, Any]]:
+        """A line each second, and the result."""
+        replica = self.context.replica
+        barrier = replica.barrier(sees=self.context.sees)
+        reason: str | None = None
+        while reason is None:
+            with trio.move_on_after(PROGRESS_SECONDS):
+                reason = await barrier.wait()
+            left = replica.journal.statistics()
+            ended = {"state": "error", "reason": reason} if reason else {"state": "ok"}
+            state = {"state": "running"} if reason is None else ended
+            yield {**state, "pending": left.pending, "pending_bytes": left.pending_bytes}

@@ -1,0 +1,224 @@
+"""`.history/<n>/` and `.why/`: what the bank was after each run, and which notes its parts came from.
+
+Owns the views; `runs/history` knows what was. Nothing is read before somebody looks at a name below these two:
+listing `.history` costs what listing any folder costs, and sizes in `.why` are computed for whoever asks for them. An
+entry of the ledger is read once. A recursive reader meets the newest `WINDOW` runs; older ones answer to their number.
+Every change is EROFS. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from livememfs import errors
+from livememfs.records import keys
+from livememfs.runs import outgoing_page
+from livememfs.tree.computed import BytesHandle
+from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
+
+if TYPE_CHECKING:
+    from livememfs.runs.history import History, Past
+    from livememfs.tree.context import Context
+
+WINDOW = 100
+"""How many runs are listed, and read by whoever reads everything: an indexer must not pay for years."""
+PAST = "it is what was; `livememfs undo` brings it back"
+COMPUTED = "livememfs computes it"
+
+
+class ReadOnlyView(Directory):
+    """A directory that shows what is nowhere in the bucket under these names."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, parent: Directory, name: str, why: str) -> None:
+        super().__init__(parent, name)
+        self.why = why
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(self.why, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=0, nlink=2)
+
+
+class HistoryDirectory(ReadOnlyView):
+    """`.history`: one directory for each run, by its number."""
+
+    __slots__ = ("history",)
+
+    def __init__(self, parent: Directory, name: str, history: History) -> None:
+        super().__init__(parent, name, PAST)
+        self.history = history
+
+    async def child(self, name: str) -> Node:
+        if not (name.isascii() and name.isdecimal() and not name.startswith("0")):
+            raise errors.NotFound(path=self.path_of(name))
+        number = int(name)
+        try:
+            info = await self.history.find(number)
+        except errors.NotFound:
+            raise errors.NotFound(path=self.path_of(name)) from None
+        return PastBank(self, name, self.history, number, info.modified_ns)
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        listed = await self.history.listed()
+        found = {str(number): info.modified_ns for number, info in listed.items()}
+        return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(found.items())]
+
+
+class PastBank(ReadOnlyView):
+    """The bank as it was after one run, or a folder of it: `folder` is its path in the bank, with the slash."""
+
+    __slots__ = ("folder", "history", "number", "when_ns")
+
+    def __init__(
+        self, parent: Directory, name: str, history: History, number: int, when_ns: int, folder: str = ""
+    ) -> None:
+        super().__init__(parent, name, PAST)
+        self.history, self.number, self.when_ns, self.folder = history, number, when_ns, folder
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=self.when_ns, nlink=2)
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        if name == outgoing_page.NAME and not self.folder:
+            page = await self._page()
+            if page is None:
+                raise errors.NotFound(path=self.path_of(name))
+            return page
+        found = await self.history.bank_after(self.number)
+        past = found.get(self.folder + name)
+        if past is not None:
+            return PastFile(self, name, self.history, past, self.when_ns)
+        if any(path.startswith(f"{self.folder}{name}/") for path in found):
+            return self._below(name)
+        raise errors.NotFound(path=self.path_of(name))
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        nodes: dict[str, Node] = {}
+        for path, past in (await self.history.bank_after(self.number)).items():
+            if path.startswith(self.folder):
+                name, slash, _ = path[len(self.folder) :].partition("/")
+                nodes[name] = self._below(name) if slash else PastFile(self, name, self.history, past, self.when_ns)
+        return sorted(nodes.items())
+
+    async def _page(self) -> OutgoingPage | None:
+        """The page of what the run took out of the bank; None when that is nothing."""
+        entry = await self.history.outline(self.number)
+        if entry is None or not entry.outgoing:
+            return None
+        return OutgoingPage(self, outgoing_page.NAME, outgoing_page.render(entry).encode(), self.when_ns)
+
+    def _below(self, name: str) -> PastBank:
+        return PastBank(self, name, self.history, self.number, self.when_ns, f"{self.folder}{name}/")
+
+
+class OutgoingPage(File):
+    """Which lines a run took out of the bank."""
+
+    __slots__ = ("data", "when_ns")
+
+    def __init__(self, parent: Directory, name: str, data: bytes, when_ns: int) -> None:
+        super().__init__(parent, name)
+        self.data, self.when_ns = data, when_ns
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(PAST, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=len(self.data), mtime_ns=self.when_ns)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return BytesHandle(self.data)
+
+
+class PastFile(File):
+    """A bank file as it was."""
+
+    __slots__ = ("history", "past", "when_ns")
+
+    def __init__(self, parent: Directory, name: str, history: History, past: Past, when_ns: int) -> None:
+        super().__init__(parent, name)
+        self.history, self.past, self.when_ns = history, past, when_ns
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(PAST, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return self.listed_attrs()
+
+    def listed_attrs(self) -> Attrs:
+        return Attrs(kind="file", mode=0o444, size=self.past.size, mtime_ns=self.when_ns)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        handle = BytesHandle(await self.history.content(self.past))
+        handle.version = 0  # as its attributes say: it has no other
+        return handle
+
+
+class WhyDirectory(ReadOnlyView):
+    """`.why`, or a folder of it: a page for each file of the bank, under the same name."""
+
+    __slots__ = ("context", "folder", "history", "space")
+
+    def __init__(
+        self, parent: Directory, name: str, context: Context, space: str, history: History, folder: str = ""
+    ) -> None:
+        super().__init__(parent, name, COMPUTED)
+        self.context, self.space, self.history, self.folder = context, space, history, folder
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        found = dict(await self.children())
+        if name not in found:
+            raise errors.NotFound(path=self.path_of(name))
+        return found[name]
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        prefix = f"{keys.bank_prefix(self.space)}{self.folder}"
+        level = await self.context.replica.listing(prefix)
+        names = [name for name in level.objects if keys.parse(prefix + name).kind == "bank"]
+        found: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
+        found |= {name: self._below(name) for name in level.folders}
+        return sorted(found.items())
+
+    def _below(self, name: str) -> WhyDirectory:
+        return WhyDirectory(self, name, self.context, self.space, self.history, f"{self.folder}{name}/")
+
+    async def page(self, name: str) -> bytes:
+        """The page of one file. NotFound when it has gone."""
+        return (await self.history.why(f"{self.folder}{name}")).encode()
+
+
+class WhyFile(File):
+    """Where one file of the bank came from."""
+
+    __slots__ = ("folder",)
+
+    def __init__(self, parent: Directory, name: str, folder: WhyDirectory) -> None:
+        super().__init__(parent, name)
+        self.folder = folder
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(COMPUTED, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        data = await self.folder.page(self.name)
+        return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=0, version=zlib.crc32(data), volatile=True)
+
+    def listed_attrs(self) -> Attrs:
+        """Not for long: whoever wants the size asks for it, and whoever lists names does not pay for it."""
+        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=0, volatile=True)
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return BytesHandle(await self.folder.page(self.name))

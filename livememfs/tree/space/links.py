@@ -1,0 +1,170 @@
+"""`<memory>.links/`: what a memory is linked to, as one directory of symbolic links for each relation.
+
+Owns making and removing links with `ln -s` and `rm`: each is an edit of the memory's front matter. Of what a link is
+made to point to only the last part counts, which has to name a memory of the space; it is shown under that memory's own
+name, with a path that resolves. Links to what is not there are not shown. Refuses all but links (EPERM). Trio thread
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from livememfs import errors
+from livememfs.records import attributes, keys
+from livememfs.records.memory import RELATIONS, Memory
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
+from livememfs.tree.space.views import MemoryLink
+
+if TYPE_CHECKING:
+    from livememfs.tree.space.collection import Collection, Found
+    from livememfs.tree.space.memoryfile import MemoryFile
+
+SUFFIX = ".links"
+ABOVE = "../../"
+"""From a directory of links to the folder of the memory."""
+
+
+class RelationLink(MemoryLink):
+    """A link that somebody made."""
+
+    __slots__ = ()
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: it is a line in a memory's front matter")
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Owner and times are accepted and not kept: `mv` and `cp -a` set them."""
+
+
+class LinksDirectory(Directory):
+    """The links of one memory, which is looked up by the name that the directory was asked for by."""
+
+    __slots__ = ("_relations", "collection")
+
+    def __init__(self, collection: Collection, name: str) -> None:
+        super().__init__(collection, name)
+        self.collection = collection
+        self._relations = {relation: RelationDirectory(self, relation) for relation in RELATIONS}
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: it has one directory for each relation")
+
+    async def stored(self) -> str:
+        """The name of the memory's object. NotFound."""
+        found = await self.collection.find(self.name.removesuffix(SUFFIX))
+        if found is None:
+            raise errors.NotFound(path=self.path)
+        return found
+
+    async def attrs(self) -> Attrs:
+        await self.stored()
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
+    async def child(self, name: str) -> Node:
+        if name not in self._relations:
+            raise errors.NotFound(path=self.path_of(name))
+        return self._relations[name]
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        await self.stored()
+        return sorted(self._relations.items())
+
+
+class RelationDirectory(Directory):
+    """What one memory is linked to by one relation, which is the directory's name."""
+
+    __slots__ = ("_made", "links")
+
+    def __init__(self, links: LinksDirectory, relation: str) -> None:
+        super().__init__(links, relation)
+        self.links = links
+        self._made: WeakValueDictionary[str, RelationLink] = WeakValueDictionary()
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds links to memories, made with ln -s")
+
+    async def attrs(self) -> Attrs:
+        return await self.links.attrs()
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times are accepted and not kept."""
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        found: dict[str, Node] = {}
+        for link in attributes.linked(await self._memory(), self.name):
+            there = await self.links.collection.linked(link)
+            if there is not None:
+                found[f"{there.id}.md"] = self._node(f"{there.id}.md", there)
+        return sorted(found.items())
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        found = await self.links.collection.linked(name)
+        if found is None or not await self._names_of(found):
+            raise errors.NotFound(path=self.path_of(name))
+        return self._node(name, found)
+
+    async def symlink(self, name: str, target: str, caller: Caller) -> RelationLink:
+        found = await self._meant(target)
+        if await self._names_of(found):
+            raise errors.AlreadyExists(path=self.path_of(name))
+        new = (self.name, found.id)
+        file = await self._file()
+        await file.amend(lambda memory: attributes.with_links(memory, (*memory.links, new)))
+        return self._node(name, found)
+
+    async def unlink(self, name: str) -> None:
+        found = await self.links.collection.linked(name)
+        gone = {(self.name, one) for one in await self._names_of(found)} if found is not None else set()
+        if not gone:
+            raise errors.NotFound(path=self.path_of(name))
+        file = await self._file()
+        await file.amend(lambda memory: replace(memory, links=tuple(one for one in memory.links if one not in gone)))
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        raise crossing(self.path_of(name), target)  # `mv` then makes the new link and removes this one
+
+    async def _meant(self, target: str) -> Found:
+        """The memory that somebody wants to link to. Unusable when it is none of this space."""
+        *folders, name = target.rstrip("/").split("/")
+        collection = self.links.collection
+        found = await collection.linked(name, folders[-1] if folders else "")
+        if found is None or await self._elsewhere(folders):
+            detail = f"{target!r} names no memory of {collection.space}: a link leads to one that is there"
+            raise errors.Unusable(detail, path=self.path_of(name))
+        return found
+
+    async def _elsewhere(self, folders: Sequence[str]) -> bool:
+        """Whether a path leads through the folder of a collection of another space that there is, for whoever asks."""
+        space = folders[-2] if len(folders) > 1 and folders[-1] in keys.COLLECTIONS else ""
+        if space in ("", ".", "..", self.links.collection.space):
+            return False
+        context = self.links.collection.context
+        return context.sees(space) and space in (await context.replica.listing("")).folders
+
+    async def _memory(self) -> Memory:
+        memory = await self.links.collection.shelf.one(await self.links.stored())
+        if memory is None:
+            raise errors.NotFound(path=self.path)
+        return memory
+
+    async def _file(self) -> MemoryFile:
+        return await self.links.collection.file(await self.links.stored())
+
+    async def _names_of(self, found: Found) -> list[str]:
+        """By which names the memory is linked to what was found; none when it is not."""
+        linked = attributes.linked(await self._memory(), self.name)
+        return [one for one in linked if await self.links.collection.linked(one) == found]
+
+    def _node(self, name: str, found: Found) -> RelationLink:
+        folder = "" if found.collection is self.links.collection else f"../{found.collection.name}/"
+        target = f"{ABOVE}{folder}{found.name}"
+        node = self._made.get(name)
+        if node is None:
+            node = self._made[name] = RelationLink(self, name)
+        node.point_to(target, found.created)
+        return node

@@ -1,0 +1,112 @@
+"""One memory as a file: its fields are attributes too.
+
+Owns reading and setting them. Setting one is an edit like any other: the text is changed, closed and sealed, as a new
+version made from the one that was there. Refuses values that cannot be used (EINVAL) and a file that somebody is
+writing (EBUSY). Trio thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs import errors
+from livememfs.records import attributes
+from livememfs.records.memory import Memory
+from livememfs.text.frontmatter import FrontMatterError
+from livememfs.tree.node import NOBODY, AttrChange, OpenMode
+from livememfs.tree.objectfile import held
+from livememfs.tree.space.note import NoteFile
+
+if TYPE_CHECKING:
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+    from livememfs.tree.space.collection import Collection
+
+PREFIX = "user.livememfs."
+MISSING = "links_missing"
+"""How many of its links lead to memories that are not there."""
+
+
+class MemoryFile(NoteFile):
+    """A file in `memories/`, `self/` or `goals/`."""
+
+    __slots__ = ("_one_by_one", "collection")
+
+    def __init__(self, collection: Collection, name: str, context: Context, info: ObjectInfo | None) -> None:
+        super().__init__(collection, name, context, info)
+        self.collection = collection
+        self._one_by_one: trio.Lock | None = None
+
+    @property
+    def by_caller(self) -> bool:
+        """Not while a field is being set: the kernel has seen no write, and has to ask for the size again."""
+        return self._one_by_one is None or not self._one_by_one.locked()
+
+    async def xattrs(self) -> Mapping[str, bytes]:
+        found = dict(await super().xattrs())
+        with suppress(errors.Unreachable, errors.Throttled):
+            found |= {PREFIX + name: text.encode() for name, text in (await self._shown()).items()}
+        return found
+
+    async def _shown(self) -> dict[str, str]:
+        shelf, name = self.collection.shelf, self.name
+        memory = await shelf.one(name) if self.key is not None else None
+        if memory is None:
+            return {}
+        shown = attributes.shown(memory, shelf.score(name, memory))
+        missing = [link for _, link in memory.links if await self.collection.linked(link) is None]
+        return {**shown, MISSING: str(len(missing))} if missing else shown
+
+    async def set_xattr(self, name: str, value: bytes | None) -> None:
+        field = name.removeprefix(PREFIX)
+        if not name.startswith(PREFIX) or field not in attributes.SETTABLE:
+            await super().set_xattr(name, value)
+            return
+        try:
+            text = value.decode() if value is not None else None
+        except UnicodeDecodeError:
+            raise errors.Unusable(f"what {field} was set to is no text", path=self.path) from None
+        now = self.context.clock.now()
+        await self.amend(lambda memory: attributes.changed(memory, field, text, now))
+
+    async def amend(self, change: Callable[[Memory], Memory]) -> None:
+        """Make another version of the memory. Unusable with the reason of a ValueError, BeingWritten.
+
+        New links are stored under the names of the memories they lead to, whatever they were called.
+        """
+        if self._one_by_one is None:
+            self._one_by_one = trio.Lock()
+        async with held(self._one_by_one):
+            if self.key is None or self.busy:
+                raise errors.BeingWritten("its fields can be set afterwards", path=self.path)
+            handle = await self.open(OpenMode(write=True), NOBODY)
+            try:
+                before = Memory.parse(self.body.value(), path=self.path, collection=self.live.form.folder)
+                data = await self._amended(before, change)
+                await handle.change(self, AttrChange(size=0), NOBODY)
+                await handle.write(0, data)
+                await handle.flush()
+            finally:
+                await handle.release()
+
+    async def _amended(self, before: Memory, change: Callable[[Memory], Memory]) -> bytes:
+        try:
+            after = change(before)
+            links = [link if link in before.links else await self._resolved(*link) for link in after.links]
+            return attributes.with_links(after, links).render(whole=True)
+        except FrontMatterError as error:
+            raise errors.TooLarge(path=self.path, detail=f"its front matter: {error}") from error
+        except ValueError as error:
+            raise errors.Unusable(str(error), path=self.path) from error
+
+    async def _resolved(self, relation: str, name: str) -> tuple[str, str]:
+        found = await self.collection.linked(name)
+        if found is None:
+            raise ValueError(f"no memory of this space is called {name!r}")
+        if (found.collection, found.name) == (self.collection, self.name):
+            raise ValueError("a memory is not linked to itself")
+        return relation, found.id

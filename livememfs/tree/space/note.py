@@ -1,0 +1,211 @@
+"""One note of `live/`: a draft, a stored note, or a file that stays on this machine.
+
+Owns sealing: when a note is closed with content, its front matter is completed and it becomes one object under a
+canonical key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it
+wrote; whoever opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close, and to
+let what is private out of the memory of this process. Trio thread only.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs import errors
+from livememfs.records import names
+from livememfs.records.metadata import META_NAME
+from livememfs.records.note import order_of
+from livememfs.spaces.objects import public_as_it_is
+from livememfs.text.privacy import redaction as privacy
+from livememfs.tree.body import Body
+from livememfs.tree.node import Caller, Handle, OpenMode
+from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
+from livememfs.tree.space.form import Former, Sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+    from livememfs.tree.space.live import Live
+
+
+class NoteFile(ObjectFile):
+    """A file in `live/`.
+
+    `key` is None for a draft that was never sealed and for litter. `written` is the name a user gave it, empty when
+    only its canonical name is known. `parks` is the key of the note that an editor moved aside under this (litter)
+    name: its object stays in the bucket until the editor has decided.
+    """
+
+    __slots__ = ("agent", "live", "parks", "written")
+
+    def __init__(self, live: Live, name: str, context: Context, info: ObjectInfo | None) -> None:
+        super().__init__(live, name, context, info, info.key if info is not None else None)
+        self.live = live
+        self.written = (info.meta or {}).get(META_NAME, "") if info is not None else name
+        self.parks: str | None = None
+        self.agent = ""
+
+    @property
+    def local(self) -> bool:
+        """Whether nothing of it is in the bucket."""
+        return self.key is None
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        handle = await super().open(mode, caller)
+        if mode.write:
+            # Asked now: at close the process may be past the point where its environment can be read.
+            self.agent = self.context.agent_of(caller.pid)
+            # At close the note gets longer than what this descriptor sees: the kernel would show zeros for the rest.
+            handle.direct = handle.direct or mode.read
+        return handle
+
+    @property
+    def volatile(self) -> bool:
+        # A draft's size changes at close, when its front matter is completed.
+        return self.key is None or self.busy
+
+    async def save(self, body: Body) -> None:
+        """Seal, unless there is nothing to seal or the name says that it is an editor's own business."""
+        if self.key is None and names.is_litter(self.name):
+            body.saved = body.changes
+            return
+        changes, raw = body.changes, body.value()
+        if not raw:
+            return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
+        path, (public, found) = self.path, await _redacted(raw)
+        agent = _public(self.agent or self.context.agent_of(0))
+        found = tuple(sorted({*found, *agent.found, *_public(self.written).found}))
+        sealed = self.live.form.seal(
+            public,
+            path=path,
+            written_name=self.written or self.name,
+            space=self.live.space,
+            agent=agent.text,
+            now=self.context.clock.now(),
+            former=await self._former(),
+        )
+        if self.key is None:
+            self.key = self._free_key(sealed)
+        elif (name := self.live.form.renewed(self.key.rpartition("/")[2], sealed)) != self.key.rpartition("/")[2]:
+            self._move(body, self.live.prefix + name)
+        with pending_attrs(self) as attrs:
+            info = await self.store(body, sealed.data, self.meta(attrs))
+        body.saved, body.info = changes, info
+        self._tell(found)
+        self._settle(info, as_stored=body is self.body and raw == sealed.data)
+
+    def _tell(self, found: tuple[str, ...]) -> None:
+        """Tell the writer what was replaced, if anything was."""
+        if found:
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
+
+    async def draft(self) -> bytes:
+        return (await _redacted(self.body.value()))[0]
+
+    @property
+    def draft_path(self) -> str:
+        return privacy.redact(self.path).text
+
+    def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
+        """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
+        if not as_stored:
+            self.body = Body(info)
+        self.parks = None
+        self.live.sealed(self)
+
+    def _move(self, body: Body, key: str) -> None:
+        """Have the object under another key, which its new version asks for."""
+        if body.info is None:
+            self.key = key
+            return
+        moved = self.context.replica.move(body.info, key, replaces=None)
+        if self.body is not body and self.body.info is body.info:
+            self.body.info = moved
+        self.key, body.info = key, moved
+
+    async def _former(self) -> Former | None:
+        """The version that this is to replace."""
+        if self.key is None:
+            return None
+        try:
+            found = await self.context.replica.read(self.key)
+        except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
+            return None  # gone, or not to be had now: the new version then stands for itself
+        return Former(self.key.rpartition("/")[2], found.data)
+
+    def _free_key(self, sealed: Sealed) -> str:
+        """A canonical key nobody has, as far as is known. What is written under a canonical name keeps that name."""
+        form, prefix = self.live.form, self.live.prefix
+        if form.uid_of(self.name) and _is_public(self.name):
+            return prefix + self.name
+        order = 0
+        if sealed.at is not None:
+            order = self.context.replica.order.next(self.live.space, sealed.at, self.context.clock.now())
+        return self._first_free(lambda uid: prefix + sealed.named(uid), self.written, order)
+
+    def _first_free(self, key_of: Callable[[str], str], written: str, order: int) -> str:
+        if not _is_public(written):
+            written = token_hex(8)  # digits that follow from a name would let it be guessed
+        for uid in self.live.form.uids(self.live.space, written, order):
+            key = key_of(uid)
+            if self.context.replica.now(key) is None:
+                return key
+        raise errors.AlreadyExists(path=self.path)
+
+    async def rename(self, written: str) -> None:
+        """Give a stored note another written name, and the canonical name that follows from it.
+
+        From the names of a listing alone, any mount then finds it under the one that was written.
+        """
+        async with self._saving:
+            assert self.key is not None  # the caller looked
+            info = await self.context.replica.stat(self.key)
+            self.written = written
+            moved = self.context.replica.move(info, self._key_for(written), replaces=None)
+            meta = {name: value for name, value in inherited(info).items() if name != META_NAME}
+            info = self.context.replica.restamp(moved, meta | self._name_meta())
+            if self.body.info is not None and self.body.info.etag == info.etag:
+                self.body.info = info
+            self.key, self.name = info.key, info.key.rpartition("/")[2]
+        self._tell(_public(written).found)
+
+    def _key_for(self, written: str) -> str:
+        """The key of a stored note that is from now on called `written`."""
+        form, prefix = self.live.form, self.live.prefix
+        canonical = form.uid_of(self.name)
+        if not canonical:
+            public_as_it_is(written, self.path)
+        if not canonical or (form.uid_of(written) and _is_public(written)):
+            return prefix + written
+        order = order_of(canonical)
+        return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written, order)
+
+    def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
+        return super().meta(attrs) | self._name_meta()
+
+    def _name_meta(self) -> dict[str, str]:
+        """The written name as the bucket keeps it. One with something private in it is known to this mount alone."""
+        kept = self.written and not self.live.form.uid_of(self.written) and _is_public(self.written)
+        return {META_NAME: self.written} if kept else {}
+
+
+@lru_cache(1_024)
+def _public(name: str) -> privacy.Redacted:
+    """What of a name may be kept. The same few are asked for again and again."""
+    return privacy.redact(name)
+
+
+def _is_public(name: str) -> bool:
+    return not _public(name).found
+
+
+async def _redacted(data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """What of these bytes may be kept, and the kinds of what was replaced."""
+    if len(data) > privacy.LARGE:
+        return await trio.to_thread.run_sync(privacy.redact_file, data)
+    return privacy.redact_file(data)

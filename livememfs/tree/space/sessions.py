@@ -1,0 +1,421 @@
+"""`sessions/`: one folder for each session of an agent, with or without hooks.
+
+Owns what any agent can do by files alone: `mkdir` begins a session, a file dropped into `events/` is an event, a line
+of `prompts.ndjson` is a prompt, `touch .stop` asks for a summary. Everything else is read-only: the observer writes it.
+Refuses names of sessions that could not be keys. Trio thread only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from livememfs import errors
+from livememfs.observing.capture import Said
+from livememfs.records import keys, names
+from livememfs.records.session import Session
+from livememfs.spaces.objects import public_as_it_is, public_name
+from livememfs.tree.computed import BytesHandle
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
+from livememfs.tree.space.bank import ReadOnlyFile
+
+if TYPE_CHECKING:
+    from livememfs.tree.context import Context
+
+WHY = "the observer writes it; drop events into events/, or touch .stop"
+EVENTS, STOP = "events", ".stop"
+MAX_DROP = 64 << 20
+SHOWN_DROPS = 256
+"""Files dropped into `events/` that stay visible until the next ones: tools look at what they have just written."""
+
+
+class SessionsDirectory(Directory):
+    """The sessions of one space."""
+
+    __slots__ = ("_known", "context", "prefix", "space")
+
+    def __init__(self, parent: Directory, context: Context, space: str) -> None:
+        super().__init__(parent, keys.SESSIONS)
+        self.context, self.space, self.prefix = context, space, f"{space}/{keys.SESSIONS}/"
+        self._known: WeakValueDictionary[str, SessionDirectory] = WeakValueDictionary()
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds sessions only; `mkdir` begins one")
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times of the folder are accepted and not kept."""
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        listing = await self.context.replica.listing(self.prefix)
+        if name not in listing.folders:
+            raise errors.NotFound(path=self.path_of(name))
+        return self._session(name)
+
+    def _session(self, name: str) -> SessionDirectory:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = SessionDirectory(self, name, self.context, self.space)
+        return known
+
+    def met(self, name: str) -> Node | None:
+        return self._known.get(name)
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        listing = await self.context.replica.listing(self.prefix)
+        return [(name, self._session(name)) for name in sorted(listing.folders)]
+
+    async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
+        check_name(name, self.path_of(name))
+        if keys.session_slug(name) != name:
+            detail = "a session is called by up to 64 of A-Z a-z 0-9 . _ -, and by no dot first"
+            raise errors.InvalidName(path=self.path_of(name), detail=detail)
+        public_as_it_is(name, self.path)
+        listing = await self.context.replica.listing(self.prefix)
+        if name in listing.folders:
+            raise errors.AlreadyExists(path=self.path_of(name))
+        now = self.context.clock.now()
+        agent = public_name(self.context.agent_of(caller.pid), self.path)
+        session = Session(name, self.space, now, now, agent=agent)
+        self.context.replica.save(keys.session_key(self.space, name), session.render(), meta={}, base=None)
+        return self._session(name)
+
+
+class SessionDirectory(Directory):
+    """`sessions/<id>/`."""
+
+    __slots__ = ("_drops", "_files", "_prompts", "_stop", "context", "prefix", "space")
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
+        super().__init__(parent, name)
+        self.context, self.space, self.prefix = context, space, keys.session_prefix(space, name)
+        self._files: dict[str, ReadOnlyFile] = {}
+        self._drops = DropDirectory(self)
+        self._prompts = PromptsFile(self)
+        self._stop = StopFile(self)
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(WHY, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
+    def met(self, name: str) -> Node | None:
+        fixed: dict[str, Node] = {EVENTS: self._drops, keys.PROMPTS: self._prompts, STOP: self._stop}
+        return fixed.get(name) or self._files.get(name)
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        if name in (EVENTS, keys.PROMPTS, STOP):
+            found = self.met(name)
+            assert found is not None  # these are always there
+            return found
+        listing = await self.context.replica.listing(self.prefix)
+        info = listing.objects.get(name)
+        if info is None or not name:
+            raise errors.NotFound(path=self.path_of(name))
+        known = self._files.get(name)
+        if known is None or not known.accepts(info):
+            if known is not None:
+                known.orphaned = True
+            known = self._files[name] = ReadOnlyFile(self, name, self.context, info, WHY)
+        return known
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        listing = await self.context.replica.listing(self.prefix)
+        shown = sorted({EVENTS, keys.PROMPTS, STOP, *(name for name in listing.objects if name)})
+        return [(name, await self.child(name)) for name in shown]
+
+    async def unlink(self, name: str) -> None:
+        """Forget a summary, or the prompts. What the observer goes by stays."""
+        listing = await self.context.replica.listing(self.prefix)
+        info = listing.objects.get(name)
+        if name not in (keys.SUMMARY, keys.PROMPTS) or info is None:
+            raise self.refuse("removing it")
+        self.context.replica.remove(info.key, base=info)
+
+    async def identity(self) -> str:
+        """The agent's id of this session, which may not be the name of its folder."""
+        try:
+            data = (await self.context.replica.read(self.prefix + keys.SESSION)).data
+        except errors.ObjectMissing:
+            return self.name
+        return Session.parse(data, space=self.space, session=self.name, now=self.context.clock.now()).id
+
+    async def take(self, caller: Caller, *said: dict[str, Any]) -> None:
+        """Accept events of this session."""
+        if self.context.capture is None:
+            raise errors.NotSupported(path=self.path, detail="no mount looks after this")
+        agent, session = self.context.agent_of(caller.pid), await self.identity()
+        for fields in said:
+            await self.context.capture.take(self.space, Said(session=session, agent=agent, **fields))
+
+
+class _Written(Handle):
+    """An open for writing of which every close takes what was written since the last."""
+
+    direct = True
+    seekable = False
+
+    def __init__(self, file: _Taken, caller: Caller) -> None:
+        self.file, self.caller = file, caller
+        self.data = bytearray()
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return (await self.file.content())[offset : offset + size]
+
+    async def write(self, offset: int, data: bytes) -> int:
+        if len(self.data) + len(data) > MAX_DROP:
+            raise errors.TooLarge(path=self.file.path, detail=f"more than {MAX_DROP:,} bytes")
+        self.data += data
+        return len(data)
+
+    async def flush(self) -> None:
+        if self.data:
+            data = bytes(self.data)
+            self.data.clear()
+            await self.file.written(data, self.caller)
+
+    async def fsync(self) -> None:
+        """It is durable when it was closed."""
+
+    async def release(self) -> None:
+        await self.file.released()
+
+
+class _Taken(File):
+    """A file whose bytes are taken, and not kept under its name."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: SessionDirectory, parent: Directory, name: str) -> None:
+        super().__init__(parent, name)
+        self.session = session
+
+    async def attrs(self) -> Attrs:
+        size = len(await self.content())
+        return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.session.context.now_ns(), volatile=True)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """A length is what an open with O_TRUNC asks for; times and modes are not kept."""
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        return _Written(self, caller) if mode.write else BytesHandle(await self.content())
+
+    async def content(self) -> bytes:
+        """What a reader sees."""
+        return b""
+
+    async def written(self, data: bytes, caller: Caller) -> None:
+        """Take what was written."""
+        raise NotImplementedError  # every concrete class has its own
+
+    async def released(self) -> None:
+        """A writer has gone."""
+
+
+class PromptsFile(_Taken):
+    """`prompts.ndjson`: each line that is written is a prompt; a line may be JSON with `prompt`, or text."""
+
+    __slots__ = ()
+
+    def __init__(self, session: SessionDirectory) -> None:
+        super().__init__(session, session, keys.PROMPTS)
+
+    async def content(self) -> bytes:
+        try:
+            return (await self.session.context.replica.read(self.session.prefix + keys.PROMPTS)).data
+        except errors.ObjectMissing:
+            return b""
+
+    async def written(self, data: bytes, caller: Caller) -> None:
+        said = []
+        for line in _text(data, self.path).split("\n"):  # a text has more ends of lines than a file
+            line = line.removesuffix("\r")
+            if line.strip():
+                given = _object(line)
+                text = given.get("prompt", given.get("text")) if given is not None else line
+                event_id = given.get("id") if given is not None else None
+                said.append({"kind": "prompt", "text": _string(text), "id": _string(event_id)})
+        await self.session.take(caller, *said)
+
+
+class StopFile(_Taken):
+    """`.stop`: a touch asks for a summary, and for what was given up to be tried again; `cat` says how it stands."""
+
+    __slots__ = ("_writers",)
+
+    def __init__(self, session: SessionDirectory) -> None:
+        super().__init__(session, session, STOP)
+        self._writers = 0
+
+    async def content(self) -> bytes:
+        context, space = self.session.context, self.session.space
+        identity = await self.session.identity()
+        state = context.replica.inbox.of_session(space, identity)
+        return (json.dumps(state) + "\n").encode()
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            await self._stop(caller)
+            self._writers += 1
+        return await super().open(mode, caller)
+
+    async def released(self) -> None:
+        self._writers -= 1
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Setting times is a touch; together with an open for writing, which is one too, it is one touch."""
+        if change.mtime_ns is not None and not self._writers:
+            await self._stop(caller)
+
+    async def written(self, data: bytes, caller: Caller) -> None:
+        """What is written says nothing: the touch was the word."""
+
+    async def _stop(self, caller: Caller) -> None:
+        asked = f"touch {token_hex(8)}"  # no two are one: who asks again means it
+        await self.session.take(caller, {"kind": "stop", "id": asked})
+        observer = self.session.context.observer
+        if observer is not None:
+            observer.again(self.session.space, await self.session.identity())
+
+
+class DropDirectory(Directory):
+    """`events/`: a file that is written here becomes an event when it is closed."""
+
+    __slots__ = ("_drops", "session")
+
+    def __init__(self, session: SessionDirectory) -> None:
+        super().__init__(session, EVENTS)
+        self.session = session
+        self._drops: dict[str, DropFile] = {}
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.NotPermitted(path=self.path, detail=f"{operation}: it takes files, directly")
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
+    async def change(self, change: AttrChange, caller: Caller) -> None:
+        """Mode, owner and times of the folder are accepted and not kept."""
+
+    def met(self, name: str) -> Node | None:
+        return self._drops.get(name)
+
+    async def child(self, name: str) -> Node:
+        found = self._drops.get(name)
+        if found is None:
+            raise errors.NotFound(path=self.path_of(name))
+        return found
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        return sorted(self._drops.items())
+
+    async def create(self, name: str, mode: int, caller: Caller) -> File:
+        check_name(name, self.path_of(name))
+        self._drops.pop(name, None)
+        made = self._drops[name] = DropFile(self.session, self, name)
+        while len(self._drops) > SHOWN_DROPS:
+            del self._drops[next(iter(self._drops))]
+        return made
+
+    async def unlink(self, name: str) -> None:
+        await self.child(name)
+        del self._drops[name]
+
+    async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
+        if target is not self:
+            raise errors.CrossesKinds(path=self.path_of(name))
+        found = await self.child(name)
+        assert isinstance(found, DropFile)  # nothing else is here
+        check_name(new_name, self.path_of(new_name))
+        if names.is_litter(name) and not names.is_litter(new_name):
+            await found.event(Caller())
+        del self._drops[name]
+        found.name = new_name
+        self._drops[new_name] = found
+
+
+class DropFile(_Taken):
+    """A file in `events/`: JSON with `tool`, `input`, `output`, or the fields of a hook, or text."""
+
+    __slots__ = ("data", "taken")
+
+    def __init__(self, session: SessionDirectory, parent: Directory, name: str) -> None:
+        super().__init__(session, parent, name)
+        self.data = b""
+        self.taken = 0
+
+    async def content(self) -> bytes:
+        return self.data
+
+    async def written(self, data: bytes, caller: Caller) -> None:
+        self.data += data
+        if not names.is_litter(self.name) and (not self.data.lstrip().startswith(b"{") or _is_whole(self.data)):
+            await self.event(caller)
+
+    async def released(self) -> None:
+        if self.taken < len(self.data) and not names.is_litter(self.name):
+            await self.event(Caller())
+
+    async def event(self, caller: Caller) -> None:
+        """What stands here is an event. NotText."""
+        self.taken = len(self.data)  # whatever comes of it: who closes hears of it once
+        text = _text(self.data, self.path)
+        if text.strip():
+            await self.session.take(caller, _event(text))
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except UnicodeDecodeError:
+        return True  # no more bytes can mend it
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _event(text: str) -> dict[str, Any]:
+    """The fields of an event in a file."""
+    given = _object(text)
+    if given is None:
+        return {"kind": "tool", "tool": "note", "output": text}
+    first = {
+        "tool": ("tool", "tool_name"),
+        "id": ("id", "tool_use_id"),
+        "project": ("project", "cwd"),
+        "subagent": ("agent_id",),
+    }
+    found = {field: _string(next((given[one] for one in spelt if one in given), "")) for field, spelt in first.items()}
+    found["tool"] = found["tool"] or "note"
+    put = given.get("input", given.get("tool_input"))
+    got = given.get("output", given.get("tool_response"))
+    if put is None and got is None:
+        got = {name: value for name, value in given.items() if name not in ("id", "tool", "project")}
+    return {"kind": "tool", **found, "input": put, "output": got}
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise errors.NotText(path=path, detail="an event is UTF-8") from error

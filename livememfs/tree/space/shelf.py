@@ -1,0 +1,137 @@
+"""What the memories of one folder say of themselves, without their texts: read once for each version.
+
+Owns the kept fields and the index by type and by subject, which are made anew only when a name or a version has
+changed. What has ended or is forgotten is never given: that is asked of the clock each time, because nothing changes
+then. Refuses to know names other than those of objects (`collection` does). Trio thread only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from livememfs import errors
+from livememfs.concurrency import for_each
+from livememfs.memories.storing import id_of
+from livememfs.records import keys
+from livememfs.records.memory import Memory
+from livememfs.store.base import StoredObject
+
+if TYPE_CHECKING:
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.context import Context
+
+READ_AT_ONCE = 256
+MAX_SUBJECT_BYTES = 120
+_NONE = ("", None)
+_NOT_IN_A_NAME = re.compile(r"[/\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The names of one folder's memories: in their order, by type, and by the name of a subject."""
+
+    names: Sequence[str] = ()
+    types: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    subjects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class Shelf:
+    """The memories below `prefix`, which is that of one of keys.COLLECTIONS in a space."""
+
+    __slots__ = ("_contents", "_context", "_folder", "_known", "_prefix", "_serial", "_space")
+
+    def __init__(self, context: Context, space: str, folder: str) -> None:
+        self._context, self._space, self._folder = context, space, folder
+        self._prefix = f"{space}/{folder}/"
+        self._known: dict[str, tuple[str, Memory | None]] = {}
+        self._contents, self._serial = Contents(), 0
+
+    async def one(self, name: str) -> Memory | None:
+        """The memory that an object is now, its text left out; None when it is none that anybody may read."""
+        listing = await self._context.replica.listing(self._prefix)
+        info = listing.objects.get(name)
+        if info is None or not self._is_memory(name):
+            return None
+        await self._learn(name, info)
+        return self.known(name)
+
+    def known(self, name: str) -> Memory | None:
+        """The same of one that was read; asks nobody."""
+        found = self._known.get(name)
+        memory = found[1] if found is not None else None
+        return memory if memory is not None and memory.is_there(self._context.clock.now()) else None
+
+    def score(self, name: str, memory: Memory) -> float:
+        """What a memory weighs now."""
+        uses, last = self._context.uses(self._space, id_of(name))
+        return memory.effective(self._context.clock.now(), uses=uses, last_use=last)
+
+    async def contents(self) -> Contents:
+        """What is there, read as far as it was not. Some of it may have ended: ask `known`."""
+        listing = await self._context.replica.listing(self._prefix)
+        if listing.serial != self._serial:
+            serial = listing.serial
+            there = {name: info for name, info in listing.objects.items() if self._is_memory(name)}
+            new = [(name, info) for name, info in there.items() if self._known.get(name, _NONE)[0] != info.etag]
+            await self._learn_all(new)
+            self._known = {name: found for name, found in self._known.items() if name in there}
+            self._contents, self._serial = self._sorted(), serial
+        return self._contents
+
+    def _is_memory(self, name: str) -> bool:
+        key = self._prefix + name
+        return keys.parse(key).kind == "memory" and not keys.has_ended(key, self._context.clock.now())
+
+    async def _learn_all(self, new: Sequence[tuple[str, ObjectInfo]]) -> None:
+        replica = self._context.replica
+        await for_each([item for item in new if replica.has(item[1])], lambda item: self._learn(*item))
+        cold = [info.key for _, info in new if not replica.has(info)]
+        for start in range(0, len(cold), READ_AT_ONCE):
+            # Kept by portions: who had to give up on a slow store goes on from there.
+            for found in (await replica.read_many(cold[start : start + READ_AT_ONCE])).values():
+                self._keep(found)
+
+    async def _learn(self, name: str, info: ObjectInfo) -> None:
+        if self._known.get(name, _NONE)[0] == info.etag:
+            return
+        replica = self._context.replica
+        with suppress(errors.ObjectMissing):
+            try:
+                self._keep(StoredObject(info, await replica.read_version(info)))
+            except (errors.ObjectMissing, errors.PreconditionFailed):
+                self._keep(await replica.read(info.key, fresh=True))  # somebody has just replaced it
+
+    def _keep(self, found: StoredObject) -> None:
+        key, name = found.info.key, found.info.key.removeprefix(self._prefix)
+        try:
+            memory = Memory.parse(found.data, path=key, collection=self._folder, name=name)
+        except errors.NotText:
+            memory = None
+        self._known[name] = found.info.etag, replace(memory, content="") if memory is not None else None
+
+    def _sorted(self) -> Contents:
+        types: dict[str, list[str]] = {}
+        subjects: dict[str, list[str]] = {}
+        memories = {name: found[1] for name, found in sorted(self._known.items()) if found[1] is not None}
+        for name, memory in memories.items():
+            types.setdefault(memory.type, []).append(name)
+            for subject in subject_names(memory):
+                subjects.setdefault(subject, []).append(name)
+        return Contents(list(memories), types, subjects)
+
+
+def subject_names(memory: Memory) -> Sequence[str]:
+    """What the folders are called that a memory stands in by its subjects."""
+    return tuple(dict.fromkeys(filter(None, map(subject_name, memory.subjects))))
+
+
+def subject_name(subject: str) -> str:
+    """What the folder of a subject is called: small letters, and nothing that cannot stand in a name."""
+    name = _NOT_IN_A_NAME.sub("-", subject.casefold()).strip().lstrip(".")
+    with suppress(UnicodeEncodeError):
+        return name.encode()[:MAX_SUBJECT_BYTES].decode(errors="ignore")
+    return ""

@@ -1,0 +1,271 @@
+"""`.by/` and `.recent/` of a folder of memories: the same memories by type, by subject, by weight and by age, as links.
+
+Owns which memory stands where; it is decided at each look, by the clock and by what the memories say. Nothing here is
+kept in the bucket. Refuses every change (EROFS). Trio thread only.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from livememfs import errors
+from livememfs.memories.storing import id_of
+from livememfs.records.memory import TYPES, Memory, expiry
+from livememfs.tree.node import Attrs, Directory, Node, Symlink, check_name
+from livememfs.tree.space.shelf import Contents, subject_name, subject_names
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from livememfs.tree.space.collection import Collection
+
+BY = ".by"
+RECENT = ".recent"
+USUAL_RECENT = "6h"
+BANDS = {"high": 0.8, "medium": 0.5, "low": 0.0}
+"""The folders of `.by/importance/`, and the least that a memory in each weighs now."""
+SUFFIX = ".md"
+
+Candidates = Callable[[Contents], Iterable[str]]
+Holds = Callable[[str, Memory], bool]
+
+
+def refusal(node: Node) -> errors.LiveMemError:
+    """Why nothing can be changed here."""
+    return errors.ReadOnly("livememfs computes it from what the memories say", path=node.path)
+
+
+class MemoryLink(Symlink):
+    """A link to a memory's file."""
+
+    __slots__ = ("_created_ns", "_target")
+
+    def __init__(self, parent: Directory, name: str) -> None:
+        super().__init__(parent, name)
+        self._target, self._created_ns = "", 0
+
+    def point_to(self, target: str, created: datetime) -> None:
+        """Stand for this from now on: the memory's file may have another name by now."""
+        self._target, self._created_ns = target, int(created.timestamp() * 1_000_000) * 1_000
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return refusal(self)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="symlink", mode=0o777, size=len(self._target.encode()), mtime_ns=self._created_ns)
+
+    async def target(self) -> str:
+        return self._target
+
+
+class _View(Directory):
+    """A directory that is computed from the memories of one folder."""
+
+    __slots__ = ("_made", "collection")
+
+    def __init__(self, parent: Directory, name: str, collection: Collection) -> None:
+        super().__init__(parent, name)
+        self.collection = collection
+        self._made: WeakValueDictionary[str, Node] = WeakValueDictionary()
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return refusal(self)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=0, nlink=2)
+
+    def kept(self, name: str, make: Callable[[], Node]) -> Node:
+        """The node of a name: the same one for as long as somebody holds it."""
+        known = self._made.get(name)
+        if known is None:
+            known = self._made[name] = make()
+        return known
+
+
+class Chosen(_View):
+    """Links to some of the memories: those of `candidates` that `holds` says yes to, `up` levels below the folder."""
+
+    __slots__ = ("_candidates", "_holds", "_up")
+
+    def __init__(
+        self, parent: Directory, name: str, collection: Collection, up: int, candidates: Candidates, holds: Holds
+    ) -> None:
+        super().__init__(parent, name, collection)
+        self._up, self._candidates, self._holds = up, candidates, holds
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        shelf = self.collection.shelf
+        found = {}
+        for name in self._candidates(await shelf.contents()):
+            memory = shelf.known(name)
+            if memory is not None and self._holds(name, memory):
+                shown = id_of(name) + SUFFIX
+                found[shown] = self._link(shown, name, memory)
+        return sorted(found.items())
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        stored = await self.collection.find(name) if name.endswith(SUFFIX) else None
+        memory = await self.collection.shelf.one(stored) if stored is not None else None
+        if stored is None or memory is None or name != id_of(stored) + SUFFIX or not self._holds(stored, memory):
+            raise errors.NotFound(path=self.path_of(name))
+        return self._link(name, stored, memory)
+
+    def _link(self, shown: str, stored: str, memory: Memory) -> Node:
+        target = "../" * self._up + stored
+        node = self.kept(shown, lambda: MemoryLink(self, shown))
+        assert isinstance(node, MemoryLink)  # nothing else is made here
+        node.point_to(target, memory.created_at)
+        return node
+
+
+class _Groups(_View):
+    """A directory of directories of links."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def names(self) -> Iterable[str]:
+        """What is shown, in any order."""
+
+    @abstractmethod
+    def group(self, name: str) -> Chosen | None:
+        """The directory of that name, with or without memories in it; None when it can be none."""
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        return [(name, self.kept(name, partial(self._made_now, name))) for name in sorted(await self.names())]
+
+    async def child(self, name: str) -> Node:
+        check_name(name, self.path_of(name))
+        return self.kept(name, partial(self._made_now, name))
+
+    def _made_now(self, name: str) -> Node:
+        group = self.group(name)
+        if group is None:
+            raise errors.NotFound(path=self.path_of(name))
+        return group
+
+    def left(self, members: Iterable[str]) -> bool:
+        """Whether one of these memories is still there."""
+        known = self.collection.shelf.known
+        return any(known(name) is not None for name in members)
+
+
+class Types(_Groups):
+    """`.by/type/`."""
+
+    __slots__ = ()
+
+    async def names(self) -> Iterable[str]:
+        types = (await self.collection.shelf.contents()).types
+        return [kind for kind, members in types.items() if self.left(members)]
+
+    def group(self, name: str) -> Chosen | None:
+        if name not in TYPES:
+            return None
+        return Chosen(
+            self, name, self.collection, 3, lambda all_: all_.types.get(name, ()), lambda _, memory: memory.type == name
+        )
+
+
+class Subjects(_Groups):
+    """`.by/subject/`. A subject is found however its letters are written."""
+
+    __slots__ = ()
+
+    async def names(self) -> Iterable[str]:
+        subjects = (await self.collection.shelf.contents()).subjects
+        return [subject for subject, members in subjects.items() if self.left(members)]
+
+    async def child(self, name: str) -> Node:
+        found = await super().child(name)
+        if not self.left((await self.collection.shelf.contents()).subjects.get(subject_name(name), ())):
+            raise errors.NotFound(path=self.path_of(name))
+        return found
+
+    def group(self, name: str) -> Chosen | None:
+        subject = subject_name(name)
+        return Chosen(
+            self,
+            name,
+            self.collection,
+            3,
+            lambda all_: all_.subjects.get(subject, ()),
+            lambda _, memory: subject in subject_names(memory),
+        )
+
+
+class Weights(_Groups):
+    """`.by/importance/`: by what a memory weighs now, with its age and its use."""
+
+    __slots__ = ()
+
+    async def names(self) -> Iterable[str]:
+        return BANDS
+
+    def group(self, name: str) -> Chosen | None:
+        if name not in BANDS:
+            return None
+        score = self.collection.shelf.score
+        return Chosen(
+            self,
+            name,
+            self.collection,
+            3,
+            lambda all_: all_.names,
+            lambda stored, memory: band(score(stored, memory)) == name,
+        )
+
+
+def band(score: float) -> str:
+    """Which of BANDS a memory is in that weighs so much."""
+    return next(name for name, least in BANDS.items() if score >= least)
+
+
+class Recent(_Groups):
+    """`.recent/`: what was made within the last six hours, or within as long as the name of a directory says."""
+
+    __slots__ = ()
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__(collection, RECENT, collection)
+
+    async def names(self) -> Iterable[str]:
+        return (USUAL_RECENT,)
+
+    def group(self, name: str) -> Chosen | None:
+        clock = self.collection.context.clock
+        if expiry(name, clock.now()) is None:
+            return None
+
+        def holds(_: str, memory: Memory) -> bool:
+            now = clock.now()
+            ends = expiry(name, memory.created_at)
+            return ends is None or now < ends
+
+        return Chosen(self, name, self.collection, 2, lambda all_: all_.names, holds)
+
+
+class By(_View):
+    """`.by/`."""
+
+    __slots__ = ("_groups",)
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__(collection, BY, collection)
+        self._groups: dict[str, Node] = {
+            name: kind(self, name, collection)
+            for name, kind in (("importance", Weights), ("subject", Subjects), ("type", Types))
+        }
+
+    async def child(self, name: str) -> Node:
+        if name not in self._groups:
+            raise errors.NotFound(path=self.path_of(name))
+        return self._groups[name]
+
+    async def children(self) -> Sequence[tuple[str, Node]]:
+        return list(self._groups.items())

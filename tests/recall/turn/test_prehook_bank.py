@@ -1,0 +1,143 @@
+"""The bank is told as memories and notes are: after a run nothing that was known is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from recall_world import DONE_WITHIN, SPACE, Bucket
+
+from livememfs.app import App, open_app
+from livememfs.cache.replica import Replica
+from livememfs.config import Settings
+from livememfs.memories.notes import write_note
+from livememfs.recall.turn.inject import SHOWN_CHARACTERS, TITLES
+from livememfs.recall.turn.prehook import Answer, Prehook
+from livememfs.recall.turn.told import Sessions
+from livememfs.records import keys
+from livememfs.records.turn import Turn
+from livememfs.spaces import making as spaces
+
+FACTS = {
+    "which database did we choose?": "We chose PostgreSQL as the database of the orders service.",
+    "how long is a session valid?": "A session of the shop is valid for 30 minutes.",
+    "what breaks the build on Mondays?": "The build breaks on Mondays since the cache is emptied on Sunday night.",
+}
+
+
+@pytest.fixture
+async def bucket(tmp_path: Path) -> Bucket:
+    made = Bucket(tmp_path / "index")
+    await spaces.create(Replica(made.memory), made.clock, SPACE)
+    return made
+
+
+async def bank(bucket: Bucket, text: str, name: str = "facts.md") -> None:
+    await bucket.memory.put(keys.bank_key(SPACE, name), text.encode())
+
+
+@asynccontextmanager
+async def prehook(bucket: Bucket) -> AsyncIterator[Prehook]:
+    """That of a mount which has indexed everything."""
+    async with bucket.mount() as mount, trio.open_nursery() as nursery:
+        told = Sessions(mount.replica)
+        nursery.start_soon(told.run)
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        yield Prehook(mount.recall, bucket.clock, told)
+        await told.flush()
+        nursery.cancel_scope.cancel()
+
+
+async def ask(here: Prehook, message: str, session: str = "s") -> Answer:
+    return await here.turn(SPACE, Turn(message, session))
+
+
+async def test_a_section_is_told_with_its_file_and_heading_once_a_session(bucket: Bucket) -> None:
+    await bank(bucket, "# Facts\n\n## Storage\n\nThe orders are kept in PostgreSQL.\n\n## Food\n\nLunch is at noon.\n")
+    async with prehook(bucket) as here:
+        answer = await ask(here, "where are the orders kept?")
+
+        assert f"{TITLES['bank']}\n- facts.md, Facts / Storage: The orders are kept in PostgreSQL.\n" in answer.block
+        assert "noon" not in answer.block
+        assert answer.paths == (f"{SPACE}/bank/facts.md",)
+        assert (await ask(here, "where are the orders kept?")).block == ""
+        assert "PostgreSQL" in (await ask(here, "where are the orders kept?", "another")).block
+
+
+async def test_a_section_that_has_changed_is_told_again_and_the_others_are_not(bucket: Bucket) -> None:
+    await bank(bucket, "# Storage\n\nOrders are kept in MySQL.\n\n# Lists\n\nOrders are listed by date.\n")
+    async with prehook(bucket) as here:
+        assert "MySQL" in (await ask(here, "orders")).block
+    await bank(bucket, "# Storage\n\nOrders are archived in glass bottles.\n\n# Lists\n\nOrders are listed by date.\n")
+    async with prehook(bucket) as here:
+        told = (await ask(here, "orders")).block
+        assert "bottles" in told
+        assert "by date" not in told
+
+
+async def test_of_a_long_section_the_lines_that_fit_are_told(bucket: Bucket) -> None:
+    lines = [f"- Line {number} is about the weather of day {number}." for number in range(200)]
+    lines.insert(150, "- The zebra of the director lives in the garage.")
+    await bank(bucket, "# All\n\n" + "\n".join(lines) + "\n")
+    async with prehook(bucket) as here:
+        block = (await ask(here, "where does the zebra live?")).block
+
+    assert "The zebra of the director lives in the garage." in block
+    assert len(block) < SHOWN_CHARACTERS + 300
+
+
+@pytest.mark.parametrize("first", ["bank", "note"])
+async def test_what_a_note_or_a_memory_says_the_bank_does_not_say_again(bucket: Bucket, first: str) -> None:
+    same, other = "The zebra lives in the garage.", "The zebra eats hay."
+    if first == "bank":
+        await bank(bucket, f"# Zebra\n\n> {same}\n\n- {other}\n")
+    await bucket.write("n", same)
+    await bucket.remember(same)
+    bucket.clock.advance(hours=7)
+    async with prehook(bucket) as here:
+        block = (await ask(here, "where does the zebra live?")).block
+        assert (block.count(same), block.count(other)) == (1, first == "bank")
+    if first == "note":
+        await bank(bucket, f"# Zebra\n\n> {same}\n\n- {other}\n")
+        async with prehook(bucket) as here:
+            block = (await ask(here, "where does the zebra live?", "another")).block
+            assert (block.count(same), block.count(other)) == (1, 1)
+
+
+async def test_what_the_bank_says_is_no_use_of_a_memory(bucket: Bucket) -> None:
+    await bank(bucket, "# Zebra\n\nThe zebra lives in the garage.\n")
+    used: list[str] = []
+    async with bucket.mount() as mount:
+        await mount.recall.prepare((SPACE,), DONE_WITHIN)
+        told = Sessions(mount.replica)
+        here = Prehook(mount.recall, bucket.clock, told, used=lambda _, ids: used.extend(ids))
+        assert "garage" in (await ask(here, "zebra")).block
+    assert used == []
+
+
+async def _told(app: App, session: str) -> dict[str, str]:
+    """What a session is told for each question; whatever it is of, and all it takes."""
+    await app.recall.prepare([SPACE], DONE_WITHIN)
+    return {
+        question: (await app.prehook.turn(SPACE, Turn(question, f"{session} {question}"))).block for question in FACTS
+    }
+
+
+async def test_after_a_run_nothing_that_was_known_is_unknown(tmp_path: Path) -> None:
+    settings = Settings(store=str(tmp_path / "s"), cache=str(tmp_path / "c"), embed_model="none")
+    async with open_app(settings) as app:
+        await spaces.create(app.replica, app.clock, SPACE)
+        for fact in FACTS.values():
+            await write_note(app.replica, app.clock, SPACE, fact, agent="ada", category="decision")
+        before = await _told(app, "before")
+        assert (await app.consolidations.run_once(SPACE)).state == "ok"
+        assert not (await app.replica.listing(keys.live_prefix(SPACE))).objects.keys() - {keys.KEEP}
+        after = await _told(app, "after")
+
+    for question, fact in FACTS.items():
+        assert fact in before[question]
+        assert fact in after[question]
+        assert TITLES["bank"] in after[question]

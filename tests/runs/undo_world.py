@@ -1,0 +1,46 @@
+"""Undoing in the world of the consolidations: runs of several kinds, and pictures of a space to compare."""
+
+from __future__ import annotations
+
+import trio
+from consolidation_world import SPACE, World, filing, run
+
+from livememfs.cache.replica import Replica
+from livememfs.concurrency import the_one
+from livememfs.records import keys
+from livememfs.records.ledger import Entry
+from livememfs.runs.undo.run import undo
+from livememfs.spaces.lease import Leases
+from livememfs.testing.llm import consolidation_reply
+
+BRINGS_BACK = ("synthesis", "note", "bank")
+
+
+async def take_back(world: World, number: int | None = None, *, space: str = SPACE) -> Entry:
+    """One undo by a process of its own."""
+    try:
+        async with trio.open_nursery() as nursery:
+            leases = Leases(world.replica, world.clock, "here", nursery)
+            return await undo(world.replica, world.clock, leases, "here", space, number)
+    except BaseExceptionGroup as group:
+        raise the_one(group) from None
+
+
+async def consolidate(world: World, files: dict[str, str], synthesis: str = "Filed.") -> Entry:
+    """One run of the scripted model with these files, a minute later; its entry."""
+    world.clock.advance(60)
+    result = await run(world, consolidation_reply(files, synthesis=synthesis))
+    assert (result.state, result.reason) == ("ok", "")
+    return (await world.ledger())[-1]
+
+
+async def picture(world: World) -> dict[str, bytes]:
+    """What an undo brings back, byte for byte."""
+    return {key: data for key, data in (await world.bucket()).items() if keys.parse(key).kind in BRINGS_BACK}
+
+
+async def recovered(world: World) -> None:
+    """What the next process does first, as one that has never heard of the bucket."""
+    world.replica = Replica(world.store)
+    async with filing(world) as consolidations:
+        await consolidations.recover([SPACE])

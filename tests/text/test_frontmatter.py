@@ -1,0 +1,260 @@
+"""Front matter: taken apart and put together without loss, and safe to read from anybody."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from livememfs.text import frontmatter
+from livememfs.text.frontmatter import FrontMatterError, join, split
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**200), 10**200)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20)
+    | st.sampled_from(
+        ["no", "yes", "null", "~", "true", "12:30", "2026-02-20", "007", "1e5", "0x1f", "", "- a", "a: b"]
+    )
+)
+names = st.text(max_size=20) | st.sampled_from(["null", "true", "no", "<<", "=", "? ", "a: b", "#", "---"])
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=6
+)
+metadata = st.dictionaries(names, values, max_size=5)
+bodies = st.text() | st.lists(
+    st.sampled_from(["---\n", "---\r\n", "\n", "\r\n", "--- \n", "a: 1\n", "text", "\ufeff", "\r", "\u2028"]),
+    max_size=8,
+).map("".join)
+
+
+@given(metadata, bodies)
+def test_what_was_joined_splits_into_the_same(data: dict[str, object], body: str) -> None:
+    assert split(join(data, body)) == (data, body)
+
+
+@given(bodies)
+def test_reading_never_fails_but_with_its_own_error(text: str) -> None:
+    try:
+        found, body = split(text)
+    except FrontMatterError:
+        return
+    assert text.endswith(body)
+    assert found or body == text or text.startswith("---")
+
+
+def test_the_form_is_that_of_the_data_model() -> None:
+    data = {
+        "timestamp": "2026-02-20T14:00:00Z",
+        "tags": ["auth", "é"],
+        "count": 42,
+        "x": None,
+        "on": True,
+        "d": {"k": 0.5},
+    }
+
+    assert join(data, "Body\n") == (
+        '---\ntimestamp: "2026-02-20T14:00:00Z"\ntags: ["auth", "é"]\ncount: 42\nx: null\n"on": true\nd: {k: 0.5}\n'
+        "---\n\nBody\n"
+    )
+
+
+def test_without_metadata_the_text_is_the_body() -> None:
+    assert join({}, "plain\n") == "plain\n"
+    assert split("plain\n") == ({}, "plain\n")
+
+
+def test_a_body_that_looks_like_front_matter_is_fenced_off() -> None:
+    body = "---\nagent: x\n---\n"
+
+    assert split(join({}, body)) == ({}, body)
+
+
+def test_scalars_mean_what_whoever_wrote_them_meant() -> None:
+    text = (
+        "---\nd: 2026-02-20\nt: 2026-02-20T14:00:00Z\nn: no\nh: 12:30\nz: 007\ne: 12345678e9\nf: 1.5\ni: -3\nv:\n---\n"
+    )
+
+    assert split(text)[0] == {
+        "d": "2026-02-20",
+        "t": "2026-02-20T14:00:00Z",
+        "n": "no",
+        "h": "12:30",
+        "z": "007",
+        "e": "12345678e9",
+        "f": 1.5,
+        "i": -3,
+        "v": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "body"),
+    [
+        ("---\na: 1\n---\nbody", {"a": 1}, "body"),
+        ("---\na: 1\n---\n\nbody", {"a": 1}, "body"),
+        ("---\na: 1\n---\n\n\nbody", {"a": 1}, "\nbody"),
+        ("---\r\na: 1\r\n---\r\n\r\nbody\r\n", {"a": 1}, "body\r\n"),
+        ("--- \na: 1\n---\t\nbody", {"a": 1}, "body"),
+        ("---\na: 1\n---", {"a": 1}, ""),
+        ("---\n---\nbody", {}, "body"),
+        ("---\n# a comment\n---\nbody", {}, "body"),
+        ("---\na: |\n  two\n  lines\n---\n", {"a": "two\nlines\n"}, ""),
+        ("---\na:\n- x\n- y\n---\n", {"a": ["x", "y"]}, ""),
+        ("---\n1: x\ntrue: y\n---\n", {"1": "x", "true": "y"}, ""),
+        ('---\na: "\\ud83d\\ude00"\n---\n', {"a": "\U0001f600"}, ""),
+        ('---\na: "\\ud83d"\n---\n', {"a": "\ufffd"}, ""),
+        ("---\n\ntext after a rule\n", {}, "---\n\ntext after a rule\n"),
+        ("----\na: 1\n---\n", {}, "----\na: 1\n---\n"),
+        (" ---\na: 1\n---\n", {}, " ---\na: 1\n---\n"),
+        ("", {}, ""),
+        ("---", {}, "---"),
+    ],
+)
+def test_foreign_shapes(text: str, data: dict[str, object], body: str) -> None:
+    assert split(text) == (data, body)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "just a line between two rules",
+        "- a\n- list",
+        "a: [1, 2",
+        "a: 1\na: 2",
+        "a:\n\tb: 1",
+        "a: &x 1\nb: *x",
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]",
+        "a: " + "[" * 60 + "]" * 60,
+        "a: " + "[" * 5_000,
+        "? [a, b]\n: 1",
+        "a: !!python/object/apply:os.system [ls]",
+        "a: !!binary aGVsbG8=",
+        "a: !!timestamp 2026-02-20",
+        "a: !mine 1",
+        "a: 1\n...\nb: 2",
+        "a: \x07",
+        '"unclosed: 1',
+        "k" * 200 + ": 1",
+        "a: " + "x" * frontmatter.MAX_BLOCK_CHARS,
+        "a: 1\n" * 200_000,
+    ],
+)
+def test_what_must_not_be_taken_as_metadata_is_refused(block: str) -> None:
+    with pytest.raises(FrontMatterError):
+        split(f"---\n{block}\n---\nbody")
+
+
+def test_a_large_hostile_block_costs_little() -> None:
+    """A megabyte is refused by its length, not by reading it."""
+    before = time.process_time()
+    with pytest.raises(FrontMatterError):
+        split("---\n" + "a: {b: [c, d]}\n" * 70_000 + "---\n")
+
+    assert time.process_time() - before < 0.5
+
+
+def test_nothing_is_written_that_would_not_be_read() -> None:
+    with pytest.raises(FrontMatterError):
+        join({"a": "x" * frontmatter.MAX_BLOCK_CHARS}, "")
+    with pytest.raises(FrontMatterError):
+        join({"k" * 200: 1}, "")
+
+
+# --- our own form is read without YAML ------------------------------------------------------------------------
+
+pieces = st.sampled_from(
+    [
+        "a: ",
+        "b: ",
+        "yes: ",
+        "a",
+        '"',
+        '"x"',
+        '"y z"',
+        "[",
+        "]",
+        "[]",
+        ", ",
+        ",",
+        "\n",
+        "\n",
+        " ",
+        "\\",
+        "'",
+        "#",
+        "é",
+        "\t",
+        ":",
+        "é\U0001f600",
+        "\u2028",
+        "\ufeff",
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=14).map("".join))
+@example('a: "x"\n')
+@example('a: "x"\na: "y"\n')
+@example('a: ["x", "y z"]\nb: []\n')
+@example('a: " x "\n')
+@example('a: ["x",  "y"]\n')
+@example('a: ["x", ]\n')
+@example("a: 0.6\nb: 10\nc: 007\nd: 1.0\n")
+@example("a: 0.1234567890123456\nb: 12345678901234567\n")
+@example('a: {b: ["x: []", "y"], c: []}\n')
+@example('a: {b: ["x"], b: ["y"]}\n')
+@example('a: {no: ["x"]}\n')
+@example("a: {}\n")
+@settings(max_examples=8 * settings.default.max_examples)
+def test_a_short_cut_reads_what_yaml_reads(block: str) -> None:
+    known = frontmatter._as_we_write(block)
+
+    if known is not None:
+        assert repr(known) == repr(frontmatter._load(block))
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,8}", fullmatch=True),
+        st.text(max_size=20)
+        | st.lists(st.text(max_size=9), max_size=3)
+        | st.integers()
+        | st.floats(min_value=0, max_value=1)
+        | st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.lists(st.text(max_size=9), max_size=3)),
+        min_size=1,
+    )
+)
+def test_what_we_write_is_read_alike_with_and_without_yaml(data: dict[str, object]) -> None:
+    block = join(data, "").removeprefix("---\n").removesuffix("---\n\n")
+
+    assert frontmatter._as_we_write(block) in (None, frontmatter._load(block))
+
+
+def test_a_note_as_we_write_it_needs_no_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = join({"timestamp": "2026-02-20T14:00:00Z", "agent": "zoë", "tags": ["a b", "c"], "empty": []}, "body")
+    expected = split(text)
+    monkeypatch.delattr(frontmatter, "_load")
+
+    assert split(text) == expected
+
+
+def test_a_memory_as_we_write_it_needs_no_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = join({"type": "fact", "importance": 0.6, "links": {"updates": ["a"], "part_of": ["b", "c"]}}, "body")
+    expected = split(text)
+    monkeypatch.delattr(frontmatter, "_load")
+
+    assert split(text) == expected
+
+
+def test_a_block_is_nested_as_deep_as_it_may_be_and_no_deeper() -> None:
+    most = 15  # lists; the block itself is one level more, what they hold another
+    block = "---\na: {}\n---\n"
+
+    assert split(block.format("[" * (most - 1) + "1" + "]" * (most - 1)))[0] != {}
+    with pytest.raises(FrontMatterError, match="16 deep"):
+        split(block.format("[" * most + "1" + "]" * most))
