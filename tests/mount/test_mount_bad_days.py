@@ -164,7 +164,7 @@ def test_a_handler_that_raises_costs_one_call_and_the_mount_lives(start_mount: S
         textwrap.dedent("""
             import sys
             if "mount" in sys.orig_argv:
-                from livememfs.tree import space
+                from livememfs.tree.space import root as space
                 def guide(name):
                     raise ZeroDivisionError("a bug")
                 space.guide = guide
