@@ -22,8 +22,10 @@ OPERATIONS = docs_tables.OPERATIONS.read_text()
 SECURITY = (ROOT / "SECURITY.md").read_text()
 DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text()
 BUCKET = (ROOT / "docs" / "bucket.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 DOCUMENTS = sorted(
-    [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md")), *(ROOT / "docs").glob("*.md")]
+    [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").glob("*.md")]
 )
 
 
@@ -157,8 +159,25 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_and_folders_that_are_named_exist(document: str) -> None:
+    """Whoever moves a file finds the way told anew, or this fails."""
+    text = (ROOT / document).read_text()
+    named = set(re.findall(r"(?:livememfs|tests|scripts|docs)/[\w./]*\w", text))
+
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_architecture_has_every_part_of_the_package() -> None:
+    parts = {path.parent.name for path in (ROOT / "livememfs").glob("*/__init__.py")} - {"testing"}
+
+    assert set(re.findall(r"^\| `livememfs/(\w+)` \|", ARCHITECTURE, re.M)) == parts
+    assert set(re.findall(r"\b(\w+)\[\"", ARCHITECTURE)) == parts
+
+
 def test_scripts_that_are_named_exist_and_can_be_run() -> None:
-    named = set(re.findall(r"scripts/\w+", README + OPERATIONS + DEPENDENCIES))
+    named = set(re.findall(r"scripts/[a-z-]+", README + OPERATIONS + DEPENDENCIES + CONTRIBUTING))
 
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).stat().st_mode & 0o100] == []

@@ -25,7 +25,7 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from livememfs.recall import index as module
+from livememfs.recall.index import local as module
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 
