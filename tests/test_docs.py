@@ -25,7 +25,10 @@ BUCKET = (ROOT / "docs" / "bucket.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 DOCUMENTS = sorted(
-    [*(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")), *(ROOT / "docs").glob("*.md")]
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *(ROOT / "docs").glob("*.md"),
+    ]
 )
 
 
