@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from livememfs.runs.consolidation.gather import LiveNote
 from livememfs.runs.coverage import Coverage, Fate
+from livememfs.runs.notes import LiveNote
 from livememfs.text.outline import Outline
 from livememfs.text.size import lines_of, tokens
 

@@ -11,7 +11,7 @@ others. Two hosts are kept apart by the lease of each space (see `lease`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,21 +24,17 @@ from livememfs.concurrency import Starts
 from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
 from livememfs.records import keys
-from livememfs.runs.consolidation.work import Consolidation
-from livememfs.runs.digest.work import Digest
 from livememfs.runs.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
 from livememfs.runs.recovery import Recovery
 from livememfs.runs.result import STATES, Metrics, RunResult, failed
 from livememfs.runs.run import Runner
 from livememfs.runs.space_queue import SpaceQueue, Ticketed
-from livememfs.runs.work import Work
 from livememfs.spaces.entries import is_entry
 from livememfs.spaces.lease import Leases
 
 PROGRESS_EVERY = 1.0
 """Seconds between two lines of progress while nothing changes."""
 DRAIN_TIMEOUT = 60.0
-_WORKS: Mapping[RunKind, Work[Any, Any]] = {work.kind: work for work in (Consolidation(), Digest())}
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,6 @@ class Consolidations:
             model,
             settings or ConsolidationSettings(),
             self.leases,
-            _WORKS,
             host,
             on_open=self._finish_later,
             on_rejected=on_rejected,

@@ -12,7 +12,8 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
 from livememfs.errors import LiveMemError
-from livememfs.runs.ledger import finish_open, newest
+from livememfs.runs.apply import finish_open
+from livememfs.runs.ledger import newest
 from livememfs.spaces.lease import Leases
 
 log = structlog.get_logger("livememfs.runs")

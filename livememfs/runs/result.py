@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 
 from livememfs.errors import LiveMemError, NotesTooLong
 from livememfs.records.ledger import Entry, Unsourced
-from livememfs.runs.consolidation.gather import Inputs
 from livememfs.runs.coverage import Coverage
+from livememfs.runs.inputs import Inputs
 from livememfs.runs.ledger import Applied
 from livememfs.runs.options import CONTROLS, RunKind, RunOptions
 from livememfs.text.outgoing import Outgoing

@@ -1,65 +1,29 @@
-"""A plan as an entry of the ledger: everything that carrying it out needs, and where each part came from.
+"""What the entries of all kinds of run say alike: who makes the run, and which notes it is about.
 
-Owns the form in which a run is written down. Refuses to read or write the bucket (`ledger` does). Pure; any thread.
+Refuses to read or write the bucket (`ledger` does). Pure; any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
-from livememfs.records import keys
-from livememfs.records.ledger import MOST_LINES, Entry, NoteEntry, Part, Write
-from livememfs.records.space import render_synthesis
-from livememfs.runs.consolidation.gather import Inputs, LiveNote
-from livememfs.runs.consolidation.plan import FileChange, Plan
-from livememfs.runs.coverage import Fate, words
-from livememfs.text.headings import Section
-from livememfs.text.markdown import Document
+from livememfs.records.ledger import NoteEntry
+from livememfs.records.note import Note
+from livememfs.runs.coverage import Fate
+from livememfs.runs.notes import LiveNote
 from livememfs.text.times import iso
 
-FIRST_LINE_CHARS = 200
+_FIRST_LINE_CHARS = 200
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Who makes a run: the machine, the fencing number of its lease, and the backup it made before."""
+class Committer:
+    """Who commits a run: the machine, the fencing number of its lease, and the backup it made before."""
 
     host: str
     fence: int
     backup: str
-
-
-def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
-    """The entry of a run that has not been committed yet."""
-    notes = {number: inputs.notes[number - 1] for number in plan.coverage.fates}
-    processed = len(notes)
-    synthesis = render_synthesis(plan.synthesis, now, processed, inputs.consolidation)
-    meta = inputs.meta.after_run(now, processed, inputs.number)
-    writes = [
-        Write(f"{keys.BANK}/{change.name}", change.etag, change.content, was=change.old) for change in plan.changes
-    ]
-    writes.append(Write(keys.SYNTHESIS, inputs.synthesis_etag, synthesis.decode(), was=inputs.synthesis_text))
-    writes.append(Write(keys.META, inputs.meta_etag, meta.render().decode()))
-    return Entry(
-        number=inputs.number,
-        space=inputs.space,
-        committed_at=now,
-        host=origin.host,
-        fence=origin.fence,
-        writes=tuple(writes),
-        removes=tuple(note_entry(note, plan.coverage.fates[number], number) for number, note in notes.items()),
-        parts=tuple(part for change in plan.changes for part in _parts(change, plan, notes)),
-        unsourced=plan.unsourced,
-        warnings=plan.warnings,
-        outgoing=tuple(sorted(plan.outgoing, key=lambda line: line.fate))[:MOST_LINES],  # dropped ones come first
-        backup=origin.backup,
-        metrics=metrics,
-        origins=origins_of(notes.values()),
-        continues={live.key: live.taken_by for live in notes.values() if live.taken_by},
-    )
 
 
 def origins_of(notes: Iterable[LiveNote]) -> dict[str, str]:
@@ -69,42 +33,19 @@ def origins_of(notes: Iterable[LiveNote]) -> dict[str, str]:
 
 def note_entry(live: LiveNote, fate: Fate, number: int) -> NoteEntry:
     """A note as the ledger names it."""
-    lines = [line.strip() for line in live.note.body.splitlines() if line.strip()]
     return NoteEntry(
         key=live.key,
         etag=live.etag,
         sha256=live.sha256,
         agent=live.note.agent,
         timestamp=iso(live.note.timestamp),
-        first_line=lines[0][:FIRST_LINE_CHARS] if lines else "",
+        first_line=first_line(live.note),
         used_in=fate.used_in,
         skipped=fate.skipped,
         number=number,
     )
 
 
-def _parts(change: FileChange, plan: Plan, notes: Mapping[int, LiveNote]) -> list[Part]:
-    """The sections of a file whose own text is new, each with the notes it came from."""
-    used = [number for number, fate in plan.coverage.fates.items() if change.name in fate.used_in]
-    before = Document(change.old or "")
-    known = {own_text(before, section) for section in before.root.walk()}
-    after = Document(change.content)
-    parts: list[Part] = []
-    for section in after.root.walk():
-        text = own_text(after, section)
-        has_own = "".join(after.lines[section.body : section.own_end]).strip()
-        if has_own and text not in known:
-            parts.append(Part(change.name, section.path, _sources(words(text), used, notes)))
-    return parts
-
-
-def own_text(document: Document, section: Section) -> str:
-    """A section's heading and its own text, without the headings below it."""
-    return "".join(document.lines[section.start : section.own_end])
-
-
-def _sources(added: set[str], used: Sequence[int], notes: Mapping[int, LiveNote]) -> tuple[int, ...]:
-    """The notes that share words with a part, if any do; else all that the reply says were used in its file."""
-    shared = {number: len(words(notes[number].note.body) & added) for number in used}
-    best = max(shared.values(), default=0)
-    return tuple(number for number in used if not best or shared[number] * 2 >= best)
+def first_line(note: Note) -> str:
+    """By what people know a note again: its first line that says something."""
+    return next((line.strip() for line in note.body.splitlines() if line.strip()), "")[:_FIRST_LINE_CHARS]

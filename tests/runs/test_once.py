@@ -23,8 +23,9 @@ from livememfs.cache.replica import Replica
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
-from livememfs.runs.consolidation.gather import Choice, gather
+from livememfs.runs.consolidation.gather import gather
 from livememfs.runs.consolidation.prompts import consolidation_prompt
+from livememfs.runs.inputs import Choice
 from livememfs.runs.options import ConsolidationSettings, RunKind, RunOptions
 from livememfs.runs.queue import Consolidations
 from livememfs.runs.result import RunResult

@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 
 from livememfs.records import keys
-from livememfs.runs.consolidation.gather import Inputs
+from livememfs.runs.consolidation.gather import BankInputs
 from livememfs.runs.consolidation.plan import Plan
 
 _NO_LINE_END = "\\ No newline at end of file\n"
 
 
-def render_diff(inputs: Inputs, plan: Plan) -> str:
+def render_diff(inputs: BankInputs, plan: Plan) -> str:
     """The plan against the inputs: each bank file, the synthesis, and a table of the notes."""
     parts = [_file_diff(f"{keys.BANK}/{change.name}", change.old, change.content) for change in plan.changes]
     synthesis = inputs.synthesis.body if inputs.synthesis else None
@@ -37,7 +37,7 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _table(inputs: Inputs, plan: Plan) -> str:
+def _table(inputs: BankInputs, plan: Plan) -> str:
     lines = ["# note -> what would become of it"]
     lines += [f"# {note.name} -> {_fate(plan, number)}" for number, note in enumerate(inputs.notes, 1)]
     return "\n".join(lines) + "\n"

@@ -19,20 +19,11 @@ from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
 from livememfs.records.space import Meta
-from livememfs.runs import ledger
-from livememfs.runs.consolidation.gather import (
-    Choice,
-    Inputs,
-    LiveNote,
-    leave_out_late,
-    note_objects,
-    read_meta,
-    read_notes,
-    read_versions,
-)
 from livememfs.runs.coverage import words
+from livememfs.runs.inputs import Choice, Inputs, leave_out_late, read_meta
+from livememfs.runs.ledger import newest_digest
+from livememfs.runs.notes import LiveNote, note_objects, read_notes, read_versions
 from livememfs.runs.taken import named
-from livememfs.spaces.entries import digests_in
 from livememfs.spaces.objects import wait_for_notes
 from livememfs.store.base import ObjectInfo
 from livememfs.text.size import tokens
@@ -131,16 +122,8 @@ async def marks(replica: Replica, space: str) -> tuple[str, ...]:
 
     Without them a digest would store everything again, so nobody goes on without them.
     """
-    return (await last_digest(replica, space))[0]
-
-
-async def last_digest(replica: Replica, space: str) -> tuple[tuple[str, ...], datetime | None]:
-    """The same, and when the newest digest was committed, by whatever host; None before the first."""
-    numbers = digests_in(await replica.walk(keys.ledger_prefix(space)))
-    if not numbers:
-        return (), None
-    entry = await ledger.read(replica, space, numbers[-1])
-    return entry.digested, entry.committed_at
+    last = await newest_digest(replica, space)
+    return last.digested if last is not None else ()
 
 
 def unread(objects: Iterable[ObjectInfo], digested: Iterable[str]) -> list[ObjectInfo]:

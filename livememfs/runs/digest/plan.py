@@ -13,17 +13,24 @@ from typing import Any
 
 from livememfs.errors import ReplyRefused
 from livememfs.llm.base import ChatReply
-from livememfs.llm.reply import extract_json
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.memory import CATEGORIES, TYPES, expiry
 from livememfs.runs.batches import Joined, Room
-from livememfs.runs.consolidation.judge import sources_of
-from livememfs.runs.consolidation.plan import front_matter_faults, listed, printable, shown, text_faults
 from livememfs.runs.coverage import Coverage, Fate
 from livememfs.runs.digest.inputs import DigestInputs, Known, within
 from livememfs.runs.pieces import Piece
-from livememfs.text.facts.sources import Sources, is_hard
+from livememfs.runs.reply import (
+    decoded,
+    front_matter_faults,
+    hard_facts,
+    listed,
+    printable,
+    shown,
+    sources_of,
+    text_faults,
+)
+from livememfs.text.facts.sources import Sources
 from livememfs.text.privacy import redaction as privacy
 
 MAX_FACT_BYTES = 4_096
@@ -87,11 +94,7 @@ def plan_from_reply(reply: ChatReply, inputs: DigestInputs, *, lenient: bool = F
 
     :lenient: dates, versions, references and paths that no source has are marked like numbers, and not refused
     """
-    if reply.finish_reason != "stop":
-        raise ReplyRefused(
-            f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
-        )
-    return make_plan(extract_json(reply.text), inputs, lenient=lenient)
+    return make_plan(decoded(reply), inputs, lenient=lenient)
 
 
 def make_plan(
@@ -300,6 +303,5 @@ def _judged(fact: Fact, sources: Sources, known: tuple[Known, ...]) -> Fact:
 
 
 def _invented(number: int, fact: Fact) -> list[str]:
-    hard = [text for text in fact.unsourced if is_hard(text)]
-    told = ", ".join(shown(text) for text in hard)
-    return [f"memory {number}: no note and no memory has {told}: {shown(fact.content)}"] if hard else []
+    hard = hard_facts(fact.unsourced)
+    return [f"memory {number}: no note and no memory has {hard}: {shown(fact.content)}"] if hard else []

@@ -1,7 +1,7 @@
 """What a digest says to the model, and the form of its reply (companion-memory).
 
-Owns every word of the prompt. Everything that comes from the bucket is sent as JSON, as for a consolidation (see
-`prompts`): a note can neither end its own quotation nor open a section. Pure; may be called from any thread.
+Owns every word of the prompt. Everything that comes from the bucket is sent as JSON (see `runs/prompt`). Pure; may be
+called from any thread.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 from livememfs.llm.base import ChatMessage
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, TYPES
-from livememfs.runs.consolidation.prompts import about_notes, as_json, json_lines, quoted, section
 from livememfs.runs.digest.inputs import DigestInputs
+from livememfs.runs.prompt import as_json, json_lines, notes_section, section
 
 _SYSTEM = """\
 You keep the long-term memory of the people and agents who write the notes you are given. From the notes you take what \
@@ -76,11 +76,7 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
             else "Nothing is known yet of what the notes are about.",
             json_lines(known),
         ),
-        section(
-            "Notes",
-            about_notes(inputs),
-            json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
-        ),
+        notes_section(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
@@ -113,4 +109,4 @@ DIGEST_SCHEMA: dict[str, Any] = _object(
     memories={"type": "array", "items": _FACT},
     skipped={"type": "array", "items": _object(["note", "reason"], note=_NOTE, reason=_TEXT)},
 )
-"""The object that the prompt asks for, as JSON Schema; the check of it is `digest_plan`'s."""
+"""The object that the prompt asks for, as JSON Schema; the check of it is `plan`'s."""
