@@ -23,7 +23,7 @@ from livememfs.llm.base import ChatMessage
 from livememfs.runs.coverage import Coverage
 from livememfs.runs.inputs import Inputs
 from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.pieces import PER_NOTE, Account, Piece, piece
+from livememfs.runs.pieces import PER_NOTE, Account, NotePiece, piece
 from livememfs.runs.result import Planned
 from livememfs.text.size import at_most, tokens
 
@@ -64,11 +64,11 @@ class Joined(ABC, Generic[InputsT, PlanT]):
         return Room(free(window, reply, prompt(replace(self._inputs, notes=()))))
 
     @abstractmethod
-    def part(self, batch: Sequence[Piece], room: Room) -> tuple[InputsT, int]:
+    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[InputsT, int]:
         """The inputs of one request, and for how many of these notes, the first ones."""
 
     @abstractmethod
-    def add(self, batch: Sequence[Piece], plan: PlanT) -> None:
+    def add(self, batch: Sequence[NotePiece], plan: PlanT) -> None:
         """Take over the plan of one request."""
 
     @abstractmethod
@@ -129,9 +129,9 @@ async def decide(
     return joined.plan(coverage)
 
 
-def _take(waiting: deque[Piece], room: int, most: int, account: Account) -> list[Piece]:
+def _take(waiting: deque[NotePiece], room: int, most: int, account: Account) -> list[NotePiece]:
     """The next pieces for one request; those that are too long for any are cut first, or left out and named."""
-    batch: list[Piece] = []
+    batch: list[NotePiece] = []
     left = room
     while waiting and len(batch) < most:
         if waiting[0].size > room and batch:

@@ -21,7 +21,7 @@ from livememfs.store.base import StoredObject
 
 
 @dataclass(frozen=True)
-class Choice:
+class NoteChoice:
     """Which notes a run takes.
 
     :max_notes: the oldest so many
@@ -102,7 +102,7 @@ def parsed_meta(found: StoredObject) -> Meta:
 
 
 async def leave_out_late(
-    replica: Replica, space: str, found: Sequence[LiveNote], choice: Choice
+    replica: Replica, space: str, found: Sequence[LiveNote], choice: NoteChoice
 ) -> tuple[list[LiveNote], tuple[str, ...]]:
     """The notes without those that were taken before, which a run removes and a dry run does not; their names."""
     sifted = await sift(replica, space, found)

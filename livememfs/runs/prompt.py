@@ -18,6 +18,7 @@ from livememfs.text.times import iso
 
 FAULTS_CHARS = 1_200
 """Of what was wrong with a reply: a request has little room left (`batches.MARGIN`)."""
+TEXT = {"type": "string"}
 # Line breaks to some readers, though not to JSON: escaped, so that one value stays on one line for all of them.
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 
@@ -77,3 +78,8 @@ def as_json(value: object) -> str:
 def json_lines(values: Sequence[object]) -> str:
     """A JSON array with one line for each value."""
     return "[" + ",".join(f"\n{as_json(value)}" for value in values) + "\n]"
+
+
+def object_schema(required: list[str], **properties: Any) -> dict[str, Any]:
+    """The JSON Schema of an object with these keys and no others."""
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

@@ -104,7 +104,7 @@ class Consolidations:
         state = self._space(space)
         if wanted.cancel:
             self.cancel(space, wanted.kind)
-            return state.told[wanted.kind].latest
+            return state.of_kind[wanted.kind].latest
         for run in state.waiting:
             if run.options == wanted:
                 self._joined += 1
@@ -142,12 +142,12 @@ class Consolidations:
 
     def latest(self, space: str, kind: RunKind = "consolidation") -> int:
         """The newest ticket of a space: its run and those before cover every request so far. 0 before the first."""
-        return self._space(space).told[kind].latest
+        return self._space(space).of_kind[kind].latest
 
     def status(self, space: str, kind: RunKind = "consolidation") -> dict[str, Any]:
         """What a space's runs of a kind are doing, or how the last one ended, as JSON-able values."""
         state = self._space(space)
-        results = state.told[kind].results
+        results = state.of_kind[kind].results
         if found := state.unfinished(kind):
             last = next(reversed(results.values()), None)
             return {**self._progress(state, found[0]), "last": last.to_json() if last else None}
@@ -178,7 +178,7 @@ class Consolidations:
         forgotten, the one value is `status`.
         """
         state = self._space(space)
-        number = state.told[kind].latest if ticket is None else ticket
+        number = state.of_kind[kind].latest if ticket is None else ticket
         while (run := state.pending(number)) is not None:
             changed = state.changed
             yield self._progress(state, run)

@@ -27,7 +27,7 @@ from livememfs.records.ledger import Entry
 from livememfs.runs import held
 from livememfs.runs.apply import carry_out, finish_open
 from livememfs.runs.batches import InputsT, PlanT, decide
-from livememfs.runs.inputs import Choice
+from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.kinds import WORKS
 from livememfs.runs.ledger import Applied, commit
 from livememfs.runs.options import ConsolidationSettings, RunOptions
@@ -206,7 +206,7 @@ class _Run(Generic[InputsT, PlanT]):
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
         options, settings = self.options, self.at.settings
         known, now = settings.known_tokens, self.at.clock.now()
-        choice = Choice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
+        choice = NoteChoice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
         inputs = self.inputs = await self.work.gather(self.at.replica, self.space, choice)
         if not inputs.notes:
             return nothing_to_do(inputs, self._metrics(), self.at.clock.now(), self.options)

@@ -16,7 +16,7 @@ from livememfs.clock import Clock
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.records.ledger import Entry
 from livememfs.runs.batches import InputsT, Joined, PlanT
-from livememfs.runs.inputs import Choice
+from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.ledger import write_objects
 from livememfs.runs.options import ConsolidationSettings, RunKind
 from livememfs.runs.transaction import Committer
@@ -32,7 +32,7 @@ class Work(ABC, Generic[InputsT, PlanT]):
     schema: ClassVar[Mapping[str, Any]]
 
     @abstractmethod
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> InputsT:
+    async def gather(self, replica: Replica, space: str, choice: NoteChoice) -> InputsT:
         """Everything that the run works from."""
 
     @abstractmethod

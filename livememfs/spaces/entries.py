@@ -1,7 +1,7 @@
 """The entries of a ledger as they are read for people: all of them, side by side, and none of them fatal.
 
 Owns what is an entry among a space's objects, and what happens to one that cannot be understood: it is reported and
-passed over. Refuses to carry anything out (`ledger` does, and there a damaged entry is fatal). Trio thread only.
+passed over. Refuses to carry anything out (`runs/apply` does, and there a damaged entry is fatal). Trio thread only.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
-from livememfs.runs.consolidation.gather import BankFile, BankInputs
+from livememfs.runs.consolidation.coverage import overlap_coverage
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, make_plan
-from livememfs.runs.coverage import overlap_coverage
 from livememfs.runs.notes import LiveNote
 from livememfs.runs.reply import text_faults
 from livememfs.testing.clock import START

@@ -10,9 +10,9 @@ from reply_corpus import Case, inventions, right_replies
 from livememfs.errors import ReplyRefused
 from livememfs.records.note import Note
 from livememfs.records.space import Meta, Synthesis
-from livememfs.runs.consolidation.gather import BankFile, BankInputs
-from livememfs.runs.consolidation.plan import Plan, make_plan
-from livememfs.runs.hold import too_much
+from livememfs.runs.consolidation.hold import too_much
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
+from livememfs.runs.consolidation.plan import BankPlan, make_plan
 from livememfs.runs.notes import LiveNote
 from livememfs.runs.options import ConsolidationSettings
 from livememfs.text.outgoing import outgoing
@@ -47,7 +47,7 @@ def _at(stamp: str) -> datetime:
     return parse_iso(stamp)
 
 
-def plan_of(case: Case, *, lenient: bool) -> Plan:
+def plan_of(case: Case, *, lenient: bool) -> BankPlan:
     return make_plan(case.reply, inputs_of(case), lenient=lenient)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from livememfs.cache.replica import Replica
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.runs.consolidation.gather import BankInputs
-from livememfs.runs.consolidation.plan import Plan
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.consolidation.plan import BankPlan
 
 
-async def check_unchanged(replica: Replica, inputs: BankInputs, plan: Plan) -> None:
+async def check_unchanged(replica: Replica, inputs: BankInputs, plan: BankPlan) -> None:
     """Raises PreconditionFailed when somebody who keeps no lease has changed what the plan builds on."""
     versions = {info.key: info.etag for info in await replica.walk(keys.bank_prefix(inputs.space))}
     for change in plan.changes:

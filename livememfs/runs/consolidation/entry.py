@@ -13,8 +13,8 @@ from typing import Any
 from livememfs.records import keys
 from livememfs.records.ledger import MOST_LINES, Entry, Part, Write
 from livememfs.records.space import render_synthesis
-from livememfs.runs.consolidation.gather import BankInputs
-from livememfs.runs.consolidation.plan import FileChange, Plan
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.consolidation.plan import BankPlan, FileChange
 from livememfs.runs.coverage import words
 from livememfs.runs.notes import LiveNote
 from livememfs.runs.origins import own_text
@@ -22,7 +22,7 @@ from livememfs.runs.transaction import Committer, note_entry, origins_of
 from livememfs.text.markdown import Document
 
 
-def entry_of(inputs: BankInputs, plan: Plan, now: datetime, by: Committer, metrics: Mapping[str, Any]) -> Entry:
+def entry_of(inputs: BankInputs, plan: BankPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]) -> Entry:
     """The entry of a run that has not been committed yet."""
     notes = {number: inputs.notes[number - 1] for number in plan.coverage.fates}
     processed = len(notes)
@@ -52,7 +52,7 @@ def entry_of(inputs: BankInputs, plan: Plan, now: datetime, by: Committer, metri
     )
 
 
-def _parts(change: FileChange, plan: Plan, notes: Mapping[int, LiveNote]) -> list[Part]:
+def _parts(change: FileChange, plan: BankPlan, notes: Mapping[int, LiveNote]) -> list[Part]:
     """The sections of a file whose own text is new, each with the notes it came from."""
     used = [number for number, fate in plan.coverage.fates.items() if change.name in fate.used_in]
     before = Document(change.old or "")

@@ -14,10 +14,10 @@ from livememfs.records.ledger import Unsourced
 from livememfs.records.space import Synthesis
 from livememfs.runs.batches import Joined, Prompt, Room, free
 from livememfs.runs.consolidation.excerpt import Excerpt, excerpt
-from livememfs.runs.consolidation.gather import BankFile, BankInputs
-from livememfs.runs.consolidation.plan import FileChange, Plan
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
+from livememfs.runs.consolidation.plan import BankPlan, FileChange
 from livememfs.runs.coverage import Coverage
-from livememfs.runs.pieces import PER_NOTE, Piece
+from livememfs.runs.pieces import PER_NOTE, NotePiece
 from livememfs.text.outgoing import Reason
 from livememfs.text.size import tokens
 
@@ -27,7 +27,7 @@ SYNTHESIS_SHARE = 8
 """A synthesis is shown up to this part of the window, one in so many."""
 
 
-class JoinedBank(Joined[BankInputs, Plan]):
+class JoinedBank(Joined[BankInputs, BankPlan]):
     """What the requests so far have made of the bank."""
 
     def __init__(self, inputs: BankInputs) -> None:
@@ -56,7 +56,7 @@ class JoinedBank(Joined[BankInputs, Plan]):
         left = free(window, reply, prompt(replace(now, excerpt=Excerpt())))
         return Room(left * 3 // 8, left * 3 // 8, left // 4)
 
-    def part(self, batch: Sequence[Piece], room: Room) -> tuple[BankInputs, int]:
+    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[BankInputs, int]:
         """The notes of one request, and the bank as it is by now."""
         now = self._now(batch)
         if room.bank is None:
@@ -65,14 +65,14 @@ class JoinedBank(Joined[BankInputs, Plan]):
         shown, count = excerpt(now.bank_texts(), notes, room.bank, room.outline)
         return replace(now, notes=now.notes[:count], excerpt=shown), count
 
-    def _now(self, batch: Sequence[Piece]) -> BankInputs:
+    def _now(self, batch: Sequence[NotePiece]) -> BankInputs:
         bank = dict(self._inputs.bank)
         for name, change in self._changes.items():
             bank[name] = BankFile(name, change.etag or "", change.content)
         notes = tuple(one.live for one in batch)
         return replace(self._inputs, notes=notes, bank=bank, synthesis=_shown(self._synthesis, self._window))
 
-    def add(self, batch: Sequence[Piece], plan: Plan) -> None:
+    def add(self, batch: Sequence[NotePiece], plan: BankPlan) -> None:
         """Take over the plan of one request."""
         for change in plan.changes:
             first = self._changes.get(change.name)
@@ -86,13 +86,13 @@ class JoinedBank(Joined[BankInputs, Plan]):
         self._text = plan.synthesis
         self._synthesis = Synthesis(None, 0, self._inputs.consolidation, plan.synthesis)
 
-    def plan(self, coverage: Coverage) -> Plan:
+    def plan(self, coverage: Coverage) -> BankPlan:
         """One plan for all requests."""
         changes = tuple(change for change in self._changes.values() if change.content != change.old)
         updated = sum(change.action == "updated" for change in changes)
         unchanged = len(self._inputs.bank) - updated
         said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
-        return Plan(changes, unchanged, self._text, coverage, *said)
+        return BankPlan(changes, unchanged, self._text, coverage, *said)
 
 
 def _shown(synthesis: Synthesis | None, window: int) -> Synthesis | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
-from livememfs.runs.consolidation.gather import BankInputs
+from livememfs.runs.consolidation.inputs import BankInputs
 from livememfs.runs.reply import sources_of
 from livememfs.text.facts.sources import Sources, unsourced
 from livememfs.text.markdown import Document, shown_path

@@ -15,9 +15,10 @@ from livememfs.errors import InvalidName, ReplyRefused
 from livememfs.llm.base import ChatReply
 from livememfs.records.ledger import Unsourced
 from livememfs.records.names import check_bank_name
-from livememfs.runs.consolidation.gather import BankFile, BankInputs
+from livememfs.runs.consolidation.coverage import overlap_coverage, read_coverage, shares_words
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.judge import judge
-from livememfs.runs.coverage import Coverage, overlap_coverage, read_coverage, shares_words
+from livememfs.runs.coverage import Coverage
 from livememfs.runs.reply import decoded, front_matter_faults, hard_facts, listed, printable, shown, text_faults
 from livememfs.text.edits import Edit, EditRefused
 from livememfs.text.markdown import apply_edits
@@ -58,7 +59,7 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BankPlan:
     """What a run is going to write.
 
     :changes:   bank files with new content, in the reply's order
@@ -84,7 +85,7 @@ class Plan:
         return {**bank, **{change.name: change.content for change in self.changes}}
 
 
-def plan_from_reply(reply: ChatReply, inputs: BankInputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
+def plan_from_reply(reply: ChatReply, inputs: BankInputs, *, overlap: bool = False, lenient: bool = False) -> BankPlan:
     """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
 
     :overlap: a reply without an account of the notes is judged by the words that files and notes share, not refused
@@ -93,7 +94,9 @@ def plan_from_reply(reply: ChatReply, inputs: BankInputs, *, overlap: bool = Fal
     return make_plan(decoded(reply), inputs, overlap=overlap, lenient=lenient)
 
 
-def make_plan(reply: Mapping[str, Any], inputs: BankInputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
+def make_plan(
+    reply: Mapping[str, Any], inputs: BankInputs, *, overlap: bool = False, lenient: bool = False
+) -> BankPlan:
     """The plan in a decoded reply. Raises ReplyRefused."""
     reply, private = privacy.redact_value(reply)
     faults = _key_faults(reply, account=not overlap)
@@ -119,7 +122,9 @@ def make_plan(reply: Mapping[str, Any], inputs: BankInputs, *, overlap: bool = F
         raise ReplyRefused(listed(invented))
     reasons, odd = _read_reasons(reply.get("dropped", []))
     odd = (*odd, f"something private in the reply was replaced ({', '.join(private)})") if private else odd
-    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons)
+    return BankPlan(
+        written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons
+    )
 
 
 def _by_overlap(inputs: BankInputs, changes: Iterable[FileChange], synthesis: str, faults: list[str]) -> Coverage:

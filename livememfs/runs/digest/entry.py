@@ -16,7 +16,7 @@ from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
 from livememfs.runs.coverage import Fate
 from livememfs.runs.digest.inputs import DigestInputs
-from livememfs.runs.digest.plan import DigestPlan, Fact
+from livememfs.runs.digest.plan import DigestFact, DigestPlan
 from livememfs.runs.transaction import Committer, note_entry, origins_of
 from livememfs.text.privacy import redaction as privacy
 
@@ -81,7 +81,7 @@ def _fate(fate: Fate, written: Sequence[str]) -> Fate:
     return Fate(tuple(dict.fromkeys(written)), fate.skipped)
 
 
-def _write(inputs: DigestInputs, fact: Fact, now: datetime, taken: set[str]) -> Write:
+def _write(inputs: DigestInputs, fact: DigestFact, now: datetime, taken: set[str]) -> Write:
     """The object of a fact, under a name that nothing has."""
     memory = _memory(inputs, fact, now)
     while True:
@@ -97,7 +97,7 @@ def _write(inputs: DigestInputs, fact: Fact, now: datetime, taken: set[str]) -> 
     return Write(key, None, data.decode())
 
 
-def _memory(inputs: DigestInputs, fact: Fact, now: datetime) -> Memory:
+def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:
     notes = [inputs.notes[number - 1].name.removesuffix(".md") for number in fact.sources]
     return Memory(
         collection=fact.collection,

@@ -12,7 +12,7 @@ from livememfs.llm.base import ChatMessage
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, TYPES
 from livememfs.runs.digest.inputs import DigestInputs
-from livememfs.runs.prompt import as_json, json_lines, notes_section, section
+from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
 
 _SYSTEM = """\
 You keep the long-term memory of the people and agents who write the notes you are given. From the notes you take what \
@@ -84,18 +84,11 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
 
 # --- the form of the reply ----------------------------------------------------------------------------------------
 
-_TEXT = {"type": "string"}
-
-
-def _object(required: list[str], **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
 _NOTE = {"type": "integer", "minimum": 1}
-_FACT = _object(
+_FACT = object_schema(
     ["content", "subjects", "type", "ttl", "sources"],
-    content=_TEXT,
-    subjects={"type": "array", "items": _TEXT},
+    content=TEXT,
+    subjects={"type": "array", "items": TEXT},
     type={"type": "string", "enum": list(TYPES)},
     ttl={"type": ["string", "null"]},
     importance={"type": "number", "minimum": 0, "maximum": 1},
@@ -104,9 +97,9 @@ _FACT = _object(
     sources={"type": "array", "items": _NOTE},
 )
 
-DIGEST_SCHEMA: dict[str, Any] = _object(
+DIGEST_SCHEMA: dict[str, Any] = object_schema(
     ["memories", "skipped"],
     memories={"type": "array", "items": _FACT},
-    skipped={"type": "array", "items": _object(["note", "reason"], note=_NOTE, reason=_TEXT)},
+    skipped={"type": "array", "items": object_schema(["note", "reason"], note=_NOTE, reason=TEXT)},
 )
 """The object that the prompt asks for, as JSON Schema; the check of it is `plan`'s."""

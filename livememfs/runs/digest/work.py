@@ -17,6 +17,7 @@ from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.llm.builtin_digest import store_notes
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
+from livememfs.runs.coverage import skips_all
 from livememfs.runs.digest.entry import entry_of, leaving_notes
 from livememfs.runs.digest.inputs import DigestInputs, gather_new
 from livememfs.runs.digest.plan import (
@@ -30,8 +31,7 @@ from livememfs.runs.digest.plan import (
 )
 from livememfs.runs.digest.prompt import DIGEST_SCHEMA, digest_prompt
 from livememfs.runs.digest.storing import store
-from livememfs.runs.hold import skips_all
-from livememfs.runs.inputs import Choice, read_meta
+from livememfs.runs.inputs import NoteChoice, read_meta
 from livememfs.runs.options import ConsolidationSettings
 from livememfs.runs.transaction import Committer
 from livememfs.runs.work import Work
@@ -43,7 +43,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
     kind = "digest"
     schema = DIGEST_SCHEMA
 
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> DigestInputs:
+    async def gather(self, replica: Replica, space: str, choice: NoteChoice) -> DigestInputs:
         return await gather_new(replica, space, choice)
 
     def prompt(self, inputs: DigestInputs) -> list[ChatMessage]:

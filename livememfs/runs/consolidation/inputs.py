@@ -18,7 +18,7 @@ from livememfs.records import keys
 from livememfs.records.rules import DEFAULT, templates
 from livememfs.records.space import Synthesis, parse_synthesis
 from livememfs.runs.consolidation.excerpt import Excerpt
-from livememfs.runs.inputs import Choice, Inputs, leave_out_late, read_meta
+from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
 from livememfs.runs.notes import note_objects, read_notes, read_versions
 from livememfs.spaces.counts import put_right
 from livememfs.spaces.objects import put_new, wait_for_notes
@@ -60,7 +60,7 @@ class BankInputs(Inputs):
         return {name: file.text for name, file in self.bank.items() if file.text is not None}
 
 
-async def gather(replica: Replica, space: str, choice: Choice) -> BankInputs:
+async def gather(replica: Replica, space: str, choice: NoteChoice) -> BankInputs:
     """Read the space. Without notes for this run nothing but the notes and `_meta.json` is looked at.
 
     Raises NotFound when there is no such space, PreconditionFailed when the bank changed meanwhile.

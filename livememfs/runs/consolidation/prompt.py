@@ -1,4 +1,4 @@
-"""What a consolidation says to the model (consolidation 3).
+"""What a consolidation says to the model, and the form of its reply (consolidation 3).
 
 Owns every word of the prompt. Everything that comes from the bucket is sent as JSON (see `runs/prompt`), and the model
 is told that nothing in there is meant for it. Pure; may be called from any thread.
@@ -7,10 +7,12 @@ is told that nothing in there is meant for it. Pure; may be called from any thre
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from livememfs.llm.base import ChatMessage
-from livememfs.runs.consolidation.gather import BankInputs
-from livememfs.runs.prompt import as_json, json_lines, notes_section, section
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
+from livememfs.text.edits import OPS
 
 _SYSTEM = """\
 You keep the memory bank of a project: a few Markdown files that always say what is true now. You are given the rules \
@@ -126,3 +128,36 @@ def _bank_sections(inputs: BankInputs) -> list[str]:
 
 def _files(texts: Mapping[str, str]) -> str:
     return json_lines([{"filename": name, "content": text} for name, text in sorted(texts.items())])
+
+
+# --- the form of the reply ----------------------------------------------------------------------------------------
+
+_TEXTS = {"type": "array", "items": TEXT}
+_EDIT = object_schema(
+    ["op", "heading"],
+    op={"type": "string", "enum": list(OPS)},
+    heading=_TEXTS,
+    content=TEXT,
+    deep={"type": "boolean"},
+)
+_FILE = object_schema(
+    ["filename", "action"],
+    filename=TEXT,
+    action={"type": "string", "enum": ["created", "updated"]},
+    edits={"type": "array", "items": _EDIT},
+    content=TEXT,
+)
+_NOTE = object_schema(["note"], note={"type": "integer", "minimum": 1}, files=_TEXTS, skipped=TEXT)
+
+REPLY_SCHEMA: dict[str, Any] = object_schema(
+    ["bank_files", "coverage", "synthesis"],
+    bank_files={"type": "array", "items": _FILE},
+    coverage={"type": "array", "items": _NOTE},
+    intended_removals=_TEXTS,
+    dropped={
+        "type": "array",
+        "items": object_schema(["filename", "text", "reason"], filename=TEXT, text=TEXT, reason=TEXT),
+    },
+    synthesis=TEXT,
+)
+"""The object that the prompt asks for."""
