@@ -18,11 +18,9 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
 from livememfs.runs.origins import origins, render, without_source
 from livememfs.runs.standing import standing
-from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all, runs
+from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all
 from livememfs.spaces.objects import content
 from livememfs.store.base import ObjectInfo
-
-__all__ = ["History", "PastBankFile", "bank_after", "runs", "why"]
 
 KEPT_ENTRIES = 8
 """Entries that are kept whole: whoever reads one file of a run reads the others next."""
@@ -244,17 +242,6 @@ class History:
         except UnicodeDecodeError:
             text = ""  # it has no headings, and no run has written it
         return render(file, origins(text, file, runs), without_source(text, file, runs))
-
-
-async def bank_after(replica: Replica, space: str, number: int) -> dict[str, bytes]:
-    """The bank as it was after run `number`, by name; see `History`. NotFound, LiveMemError."""
-    history = History(replica, space, fresh=True)
-    return {name: await history.content(past) for name, past in (await history.bank_after(number)).items()}
-
-
-async def why(replica: Replica, space: str, file: str) -> str:
-    """Which notes each part of a bank file came from, as a page of Markdown; see `History`. NotFound."""
-    return await History(replica, space, fresh=True).why(file)
 
 
 def _remembered(entry: Entry | None) -> tuple[Entry | None, dict[str, _Trace]]:

@@ -24,8 +24,8 @@ from livememfs.concurrency import Starts
 from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
 from livememfs.records import keys
+from livememfs.runs.apply import Recovery
 from livememfs.runs.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
-from livememfs.runs.recovery import Recovery
 from livememfs.runs.result import STATES, Metrics, RunResult, failed
 from livememfs.runs.run import Runner
 from livememfs.runs.space_queue import SpaceQueue, Ticketed

@@ -27,6 +27,7 @@ from livememfs.records.ledger import Entry
 from livememfs.runs import held
 from livememfs.runs.apply import carry_out, finish_open
 from livememfs.runs.batches import InputsT, PlanT, decide
+from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.kinds import WORKS
 from livememfs.runs.ledger import Applied, commit
@@ -44,7 +45,6 @@ from livememfs.runs.result import (
     nothing_to_do,
     rehearsed,
 )
-from livememfs.runs.transaction import Committer
 from livememfs.runs.work import Work
 from livememfs.spaces import backups
 from livememfs.spaces.lease import Held, Leases

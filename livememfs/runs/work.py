@@ -16,10 +16,10 @@ from livememfs.clock import Clock
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.records.ledger import Entry
 from livememfs.runs.batches import InputsT, Joined, PlanT
+from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.ledger import write_objects
 from livememfs.runs.options import ConsolidationSettings, RunKind
-from livememfs.runs.transaction import Committer
 
 
 class Work(ABC, Generic[InputsT, PlanT]):

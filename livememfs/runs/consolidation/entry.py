@@ -16,9 +16,9 @@ from livememfs.records.space import render_synthesis
 from livememfs.runs.consolidation.inputs import BankInputs
 from livememfs.runs.consolidation.plan import BankPlan, FileChange
 from livememfs.runs.coverage import words
+from livememfs.runs.entry import Committer, note_entry, origins_of
 from livememfs.runs.notes import LiveNote
 from livememfs.runs.origins import own_text
-from livememfs.runs.transaction import Committer, note_entry, origins_of
 from livememfs.text.markdown import Document
 
 

@@ -132,3 +132,28 @@ async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
             text = None
         bank[name] = BankFile(name, info.etag, text)
     return bank
+
+
+async def check_unchanged(replica: Replica, inputs: BankInputs, changes: Mapping[str, str | None]) -> None:
+    """PreconditionFailed when somebody who keeps no lease has changed what was read; `changes`: etags by bank file.
+
+    This is no guarantee: that is the lease, and the condition on each write.
+    """
+    versions = {info.key: info.etag for info in await replica.walk(keys.bank_prefix(inputs.space))}
+    for name, etag in changes.items():
+        key = keys.bank_key(inputs.space, name)
+        if versions.get(key) != etag:
+            raise PreconditionFailed(key=key)
+    for key, read in (
+        (keys.synthesis_key(inputs.space), inputs.synthesis_etag),
+        (keys.meta_key(inputs.space), inputs.meta_etag),
+    ):
+        if await _version(replica, key) != read:
+            raise PreconditionFailed(key=key)
+
+
+async def _version(replica: Replica, key: str) -> str | None:
+    try:
+        return (await replica.stat(key, fresh=True)).etag
+    except ObjectMissing:
+        return None

@@ -17,19 +17,18 @@ from livememfs.concurrency import aside
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.records.ledger import Entry
-from livememfs.runs.consolidation.check import check_unchanged
 from livememfs.runs.consolidation.diff import render_diff
 from livememfs.runs.consolidation.entry import entry_of
 from livememfs.runs.consolidation.hold import too_much
-from livememfs.runs.consolidation.inputs import BankInputs, gather
+from livememfs.runs.consolidation.inputs import BankInputs, check_unchanged, gather
 from livememfs.runs.consolidation.joined import JoinedBank
 from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, BankPlan, make_plan, plan_from_reply
 from livememfs.runs.consolidation.prompt import REPLY_SCHEMA, consolidation_prompt
 from livememfs.runs.coverage import skips_all
+from livememfs.runs.entry import Committer
 from livememfs.runs.held import stood_on
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.transaction import Committer
 from livememfs.runs.work import Work
 from livememfs.text.outgoing import Outgoing, outgoing
 
@@ -77,7 +76,7 @@ class Consolidation(Work[BankInputs, BankPlan]):
         return {"diff": render_diff(inputs, plan)}
 
     async def check(self, replica: Replica, inputs: BankInputs, plan: BankPlan) -> None:
-        await check_unchanged(replica, inputs, plan)
+        await check_unchanged(replica, inputs, {change.name: change.etag for change in plan.changes})
 
     def entry(
         self, inputs: BankInputs, plan: BankPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]

@@ -17,7 +17,7 @@ from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, 
 from livememfs.runs.coverage import Fate
 from livememfs.runs.digest.inputs import DigestInputs
 from livememfs.runs.digest.plan import DigestFact, DigestPlan
-from livememfs.runs.transaction import Committer, note_entry, origins_of
+from livememfs.runs.entry import Committer, note_entry, origins_of
 from livememfs.text.privacy import redaction as privacy
 
 SOURCE = "digest"

@@ -31,9 +31,9 @@ from livememfs.runs.digest.plan import (
 )
 from livememfs.runs.digest.prompt import DIGEST_SCHEMA, digest_prompt
 from livememfs.runs.digest.storing import store
+from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice, read_meta
 from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.transaction import Committer
 from livememfs.runs.work import Work
 
 

@@ -20,8 +20,8 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
+from livememfs.runs.entry import first_line
 from livememfs.runs.inputs import parsed_meta
-from livememfs.runs.transaction import first_line
 from livememfs.runs.undo.restore import OF_ONE_VERSION
 from livememfs.spaces.backup_list import Backup, content_of, list_backups
 from livememfs.store.base import ObjectInfo
