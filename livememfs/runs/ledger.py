@@ -27,7 +27,7 @@ from livememfs.errors import (
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.space import Meta
-from livememfs.spaces.entries import digests_in
+from livememfs.spaces.entries import digests_in, entries_in
 from livememfs.spaces.objects import delete_version, keep_beside, put_new, put_version
 from livememfs.store.base import StoredObject
 from livememfs.text.foreign import Unreadable
@@ -54,9 +54,7 @@ class Applied:
 
 async def numbers(replica: Replica, space: str) -> list[int]:
     """The numbers of a space's runs, ascending, asked for now."""
-    prefix = keys.ledger_prefix(space)
-    names = [info.key[len(prefix) :].removesuffix(".json") for info in await replica.walk(prefix)]
-    return sorted(int(name) for name in names if len(name) == 8 and name.isdecimal())
+    return list(entries_in(await replica.walk(keys.ledger_prefix(space))))
 
 
 async def read(replica: Replica, space: str, number: int) -> Entry:

@@ -31,9 +31,8 @@ NOTHING_TO_DO: Mapping[RunKind, str] = {
     "digest": "No new notes to digest",
 }
 _WRITTEN: Mapping[RunKind, str] = {"consolidation": "the bank is written", "digest": "the memories are stored"}
-_NOT_OF: Mapping[RunKind, tuple[str, ...]] = {
-    "consolidation": ("memories_stored",),
-    "digest": (
+_ONLY_OF: Mapping[RunKind, tuple[str, ...]] = {
+    "consolidation": (
         "bank_files_updated",
         "bank_files_created",
         "bank_files_unchanged",
@@ -42,8 +41,9 @@ _NOT_OF: Mapping[RunKind, tuple[str, ...]] = {
         "lines_reworded",
         "lines_dropped",
     ),
+    "digest": ("memories_stored",),
 }
-"""Figures that mean nothing for a kind of run."""
+"""Figures that mean nothing for other kinds of run."""
 
 
 class Planned(Protocol):
@@ -111,7 +111,8 @@ class Metrics:
 
     def of(self, kind: RunKind) -> dict[str, Any]:
         """The figures that a run of this kind has."""
-        return {name: value for name, value in asdict(self).items() if name not in _NOT_OF[kind]}
+        foreign = {name for other, names in _ONLY_OF.items() if other != kind for name in names}
+        return {name: value for name, value in asdict(self).items() if name not in foreign}
 
 
 @dataclass(frozen=True)
