@@ -40,9 +40,9 @@ class NoteChoice:
     ledger: int = 0
     known: int = KNOWN_TOKENS
 
-    def of(self, found: Sequence[LiveNote]) -> tuple[tuple[LiveNote, ...], int]:
+    def of(self, notes: Sequence[LiveNote]) -> tuple[tuple[LiveNote, ...], int]:
         """The notes that the run takes, of these, and how many are left over."""
-        chosen = [live for live in found if self.agent is None or live.note.agent == self.agent]
+        chosen = [live for live in notes if self.agent is None or live.note.agent == self.agent]
         return tuple(chosen[: self.max_notes]), max(0, len(chosen) - self.max_notes)
 
 
@@ -102,10 +102,10 @@ def parsed_meta(found: StoredObject) -> Meta:
 
 
 async def leave_out_late(
-    replica: Replica, space: str, found: Sequence[LiveNote], choice: NoteChoice
+    replica: Replica, space: str, notes: Sequence[LiveNote], choice: NoteChoice
 ) -> tuple[list[LiveNote], tuple[str, ...]]:
     """The notes without those that were taken before, which a run removes and a dry run does not; their names."""
-    sifted = await sift(replica, space, found)
+    sifted = await sift(replica, space, notes)
     if choice.seal:
         await remove(replica, sifted.late)
     return list(sifted.notes), tuple(live.name for live in sifted.late)

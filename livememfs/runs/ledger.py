@@ -73,14 +73,14 @@ async def parsed(found: StoredObject) -> Entry:
 
 async def newest(replica: Replica, space: str) -> Entry | None:
     """The last run of a space; None before the first."""
-    found = await numbers(replica, space)
-    return await read(replica, space, found[-1]) if found else None
+    known = await numbers(replica, space)
+    return await read(replica, space, known[-1]) if known else None
 
 
 async def newest_digest(replica: Replica, space: str) -> Entry | None:
     """The last digest of a space whose memories are stored, by whatever host; None before the first."""
-    found = digests_in(await replica.walk(keys.ledger_prefix(space)))
-    return await read(replica, space, found[-1]) if found else None
+    digests = digests_in(await replica.walk(keys.ledger_prefix(space)))
+    return await read(replica, space, digests[-1]) if digests else None
 
 
 async def commit(replica: Replica, entry: Entry) -> None:

@@ -190,15 +190,14 @@ def held_back(
     """Nothing was changed, and nothing will be before a person accepts the plan."""
     kind = options.kind
     reason = f"the run is held, because {'; '.join(why)}; nothing was changed"
-    command = "consolidate" if kind == "consolidation" else "digest"
-    by_file, by_command = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}""", f"livememfs {command} {inputs.space}"
-    advice = f"{by_file}, or {by_command} --accept {number}, carries out just this plan; another run replaces it"
+    by_file = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}"""
+    by_command = f"livememfs {CONTROLS[kind].removeprefix('.')} {inputs.space} --accept {number}"
+    advice = f"{by_file}, or {by_command}, carries out just this plan; another run replaces it"
     return RunResult("held", metrics, now, _about_unreadable(inputs), reason, advice, kind=kind, accept=number)
 
 
-def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime) -> RunResult:
+def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime, kind: RunKind) -> RunResult:
     """A plan that was held, carried out."""
-    kind: RunKind = "digest" if entry.kind == "digest" else "consolidation"
     edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
     message = _sentences(f"the plan of run {entry.number} was accepted", edited)
     if applied.failure is None:

@@ -291,7 +291,7 @@ class _Run(Generic[InputsT, PlanT]):
         metrics = Metrics.read(entry.metrics)
         if isinstance(applied, LiveMemError):
             return committed(applied, metrics, self.at.clock.now(), self.options)
-        return accepted(entry, applied, metrics, self.at.clock.now())
+        return accepted(entry, applied, metrics, self.at.clock.now(), self.options.kind)
 
     async def _commit(self, entry: Entry) -> Applied | LiveMemError:
         """Commit a run and carry it out; why it could not be carried out to the end, where that is so."""

@@ -67,9 +67,9 @@ async def gather(replica: Replica, space: str, choice: NoteChoice) -> BankInputs
     """
     await wait_for_notes(replica, space)
     meta, meta_etag = await read_meta(replica, space)
-    found, unreadable = await read_notes(replica, await note_objects(replica, space))
-    found, late = await leave_out_late(replica, space, found, choice)
-    notes, remaining = choice.of(found)
+    waiting, unreadable = await read_notes(replica, await note_objects(replica, space))
+    waiting, late = await leave_out_late(replica, space, waiting, choice)
+    notes, remaining = choice.of(waiting)
     inputs = BankInputs(space, meta, meta_etag, notes, remaining, unreadable, choice.ledger, late, choice.now)
     if not notes:
         return inputs
