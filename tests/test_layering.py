@@ -148,6 +148,25 @@ def test_no_module_imports_a_higher_layer() -> None:
     assert bad == []
 
 
+def test_what_runs_share_knows_no_kind_of_run_and_no_kind_another() -> None:
+    """So a new kind is a folder of its own, and a line in the one module that names them all."""
+    runs, composition = PACKAGE / "runs", PACKAGE / "runs/kinds.py"
+    kinds = {path.parent.name for path in runs.glob("*/__init__.py")}
+
+    bad = [
+        f"{name_of(path)} imports {name}"
+        for path in sorted(runs.rglob("*.py"))
+        for name in imported(path)
+        if (parts := name.split("."))[:2] == ["livememfs", "runs"]
+        and set(parts[2:3]) & (kinds - {path.relative_to(runs).parts[0]})
+        and path != composition
+    ]
+    of_all = {path for path in MODULES if "livememfs.runs.kinds" in imported(path)}
+
+    assert bad == []
+    assert {path.parent for path in of_all} == {runs}, "a kind gets at the others by what names them all"
+
+
 def test_texts_know_only_errors_and_records_only_texts() -> None:
     allowed = {"text": {"errors"}, "records": {"errors", "text"}}
 

@@ -19,10 +19,10 @@ from livememfs.errors import NotFound
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.runs import held
-from livememfs.runs.history import runs
 from livememfs.runs.standing import taken_back
 from livememfs.runs.undo.run import undo as take_back
 from livememfs.spaces import making as spaces
+from livememfs.spaces.entries import runs
 
 COLUMNS = ("RUN", "WHEN", "KIND", "HOST", "MODEL", "NOTES IN", "NOTES LEFT", "FILES", "UNSOURCED", "STATE")
 

@@ -1,9 +1,9 @@
 """Notes that do not fit into one request: several, in order, each on what the one before has made.
 
-Owns how much of a request goes to what, and the joining of several plans into one, which is committed as a whole. A
-bank that leaves too little room is shown in part (`excerpt`), a note that is too long goes out in parts (`pieces`).
-Refuses to send what the model cannot take: the length is estimated before the call, and what the endpoint finds too
-long all the same is made smaller. Trio thread only.
+Owns how much of a request goes to notes, and in which order the requests go out; what they come to is joined into one
+plan, which is committed as a whole. A note that is too long goes out in parts (`pieces`). Refuses to send what the
+model cannot take: the length is estimated before the call, and what the endpoint finds too long all the same is made
+smaller. Trio thread only.
 """
 
 from __future__ import annotations
@@ -20,16 +20,11 @@ import structlog
 from livememfs.concurrency import aside
 from livememfs.errors import ContextOverflow, ContextTooSmall, NotesTooLong
 from livememfs.llm.base import ChatMessage
-from livememfs.records.ledger import Unsourced
-from livememfs.records.space import Synthesis
-from livememfs.runs.consolidation.excerpt import Excerpt, excerpt
-from livememfs.runs.consolidation.gather import BankFile, Inputs
-from livememfs.runs.consolidation.plan import FileChange, Plan
 from livememfs.runs.coverage import Coverage
+from livememfs.runs.inputs import Inputs
 from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.pieces import PER_NOTE, Account, Piece, piece
+from livememfs.runs.pieces import PER_NOTE, Account, NotePiece, piece
 from livememfs.runs.result import Planned
-from livememfs.text.outgoing import Reason
 from livememfs.text.size import at_most, tokens
 
 log = structlog.get_logger("livememfs.runs")
@@ -38,10 +33,6 @@ MARGIN = 640
 """Tokens of a request that nobody counts: what it says of a reply that could not be used, and the heads of parts."""
 LEAST = PER_NOTE + 160
 """Tokens without which there is no room for notes."""
-NOTES_SHARE = 8
-"""A bank is shown whole while notes have this part of the window left, one in so many."""
-SYNTHESIS_SHARE = 8
-"""A synthesis is shown up to this part of the window, one in so many."""
 TIGHTER = 0.6
 """How much of the window is believed in after the endpoint found a single note too long for it."""
 TIGHTENED = 2
@@ -73,11 +64,11 @@ class Joined(ABC, Generic[InputsT, PlanT]):
         return Room(free(window, reply, prompt(replace(self._inputs, notes=()))))
 
     @abstractmethod
-    def part(self, batch: Sequence[Piece], room: Room) -> tuple[InputsT, int]:
+    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[InputsT, int]:
         """The inputs of one request, and for how many of these notes, the first ones."""
 
     @abstractmethod
-    def add(self, batch: Sequence[Piece], plan: PlanT) -> None:
+    def add(self, batch: Sequence[NotePiece], plan: PlanT) -> None:
         """Take over the plan of one request."""
 
     @abstractmethod
@@ -92,83 +83,6 @@ def free(window: int, reply: int, messages: Sequence[ChatMessage]) -> int:
     if left < LEAST:
         raise ContextTooSmall(window=window, fixed=fixed, reply=reply)
     return left
-
-
-class JoinedBank(Joined[Inputs, Plan]):
-    """What the requests so far have made of the bank."""
-
-    def __init__(self, inputs: Inputs) -> None:
-        super().__init__(inputs)
-        self._changes: dict[str, FileChange] = {}
-        self._unsourced: list[Unsourced] = []
-        self._warnings: list[str] = []
-        self._reasons: list[Reason] = []
-        self._synthesis = inputs.synthesis
-        self._window = 0
-        self._text = ""
-
-    def room(self, window: int, reply: int, prompt: Prompt[Inputs]) -> Room:
-        """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
-        an outline of all.
-        """
-        self._window = window
-        now = self._now(())
-        try:
-            left = free(window, reply, prompt(now))
-        except ContextTooSmall:
-            left = 0
-        wanted = sum(tokens(live.note.body) + PER_NOTE for live in self._inputs.notes)
-        if left >= min(wanted, window // NOTES_SHARE):
-            return Room(left)
-        left = free(window, reply, prompt(replace(now, excerpt=Excerpt())))
-        return Room(left * 3 // 8, left * 3 // 8, left // 4)
-
-    def part(self, batch: Sequence[Piece], room: Room) -> tuple[Inputs, int]:
-        """The notes of one request, and the bank as it is by now."""
-        now = self._now(batch)
-        if room.bank is None:
-            return now, len(batch)
-        notes = [one.live.note.body for one in batch]
-        shown, count = excerpt(now.bank_texts(), notes, room.bank, room.outline)
-        return replace(now, notes=now.notes[:count], excerpt=shown), count
-
-    def _now(self, batch: Sequence[Piece]) -> Inputs:
-        bank = dict(self._inputs.bank)
-        for name, change in self._changes.items():
-            bank[name] = BankFile(name, change.etag or "", change.content)
-        notes = tuple(one.live for one in batch)
-        return replace(self._inputs, notes=notes, bank=bank, synthesis=_shown(self._synthesis, self._window))
-
-    def add(self, batch: Sequence[Piece], plan: Plan) -> None:
-        """Take over the plan of one request."""
-        for change in plan.changes:
-            first = self._changes.get(change.name)
-            present = self._inputs.bank.get(change.name)
-            old, etag = (present.text, present.etag) if present is not None else (None, None)
-            edits = (*(first.edits if first else ()), *change.edits)
-            self._changes[change.name] = FileChange(change.name, change.content, old, etag, edits)
-        self._unsourced += plan.unsourced
-        self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
-        self._reasons += plan.reasons
-        self._text = plan.synthesis
-        self._synthesis = Synthesis(None, 0, self._inputs.consolidation, plan.synthesis)
-
-    def plan(self, coverage: Coverage) -> Plan:
-        """One plan for all requests."""
-        changes = tuple(change for change in self._changes.values() if change.content != change.old)
-        updated = sum(change.action == "updated" for change in changes)
-        unchanged = len(self._inputs.bank) - updated
-        said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
-        return Plan(changes, unchanged, self._text, coverage, *said)
-
-
-def _shown(synthesis: Synthesis | None, window: int) -> Synthesis | None:
-    """A synthesis as far as its share of the window goes: one that a model has made too long would block its space."""
-    if synthesis is None or not window or tokens(synthesis.body) <= window // SYNTHESIS_SHARE:
-        return synthesis
-    size = tokens(synthesis.body)
-    end = len(synthesis.body) * (window // SYNTHESIS_SHARE) // size
-    return replace(synthesis, body=f"{synthesis.body[:end]}\n[The rest is too long to be shown.]\n")
 
 
 async def decide(
@@ -215,9 +129,9 @@ async def decide(
     return joined.plan(coverage)
 
 
-def _take(waiting: deque[Piece], room: int, most: int, account: Account) -> list[Piece]:
+def _take(waiting: deque[NotePiece], room: int, most: int, account: Account) -> list[NotePiece]:
     """The next pieces for one request; those that are too long for any are cut first, or left out and named."""
-    batch: list[Piece] = []
+    batch: list[NotePiece] = []
     left = room
     while waiting and len(batch) < most:
         if waiting[0].size > room and batch:

@@ -1,25 +1,17 @@
-"""The account that a reply gives of the notes: which it used, where, and which it left out, why (design rule 3).
+"""What became of the notes of a run (design rule 3): which it used, where, and which it left out, why.
 
-Owns reading that account. Refuses claims that cannot be true: notes that were not sent, files that the reply does not
-hold, the same note twice. A note of which nothing is said is no fault; it stays. Pure; may be called from any thread.
+Owns the form of that account, and when a run is held for it. A note of which nothing is said stays. Pure; may be called
+from any thread.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from livememfs.errors import InvalidName
-from livememfs.records.names import check_bank_name
-from livememfs.records.note import Note
-
-TAKEN_IN = 0.5
-"""The part of a note's words that a file must hold for the note to count as used in it."""
-
-_KEYS = {"note", "files", "skipped"}
+SKIPPED_NOTES = 5
+"""A run that skips all of at least so many notes is held."""
 _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"[0-9]")
 _LONG_ENOUGH = 4
@@ -52,110 +44,14 @@ class Coverage:
         return [number for number in range(1, count + 1) if number not in known]
 
 
-def overlap_coverage(notes: Sequence[Note], changes: Mapping[str, tuple[str, str]]) -> Coverage:
-    """What became of notes by the words they share with what was added to files (old and new text by name).
-
-    For replies without an account. A note counts as used in the files that took up words of it, when the files of the
-    reply together have `TAKEN_IN` of its words; any other stays.
-    """
-    added = {name: words(new) - words(old) for name, (old, new) in changes.items()}
-    present = frozenset[str]().union(*(words(new) for _, new in changes.values()))
-    fates: dict[int, Fate] = {}
-    for number, note in enumerate(notes, 1):
-        own = words(note.body)
-        used = tuple(name for name in changes if own & added[name])
-        if used and len(own & present) >= len(own) * TAKEN_IN:
-            fates[number] = Fate(used_in=used)
-    return Coverage(fates)
-
-
-def shares_words(notes: Sequence[Note], texts: Iterable[str]) -> bool:
-    """Whether some texts have any word of any note."""
-    said = frozenset[str]().union(*map(words, texts))
-    return any(words(note.body) & said for note in notes)
-
-
 def words(text: str) -> set[str]:
     """The words of a text that say something: four characters or more, or with a digit; without case."""
     return {word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG_ENOUGH or _DIGIT.search(word)}
 
 
-def read_coverage(value: object, count: int, files: AbstractSet[str], faults: list[str]) -> Coverage:
-    """The account in a reply to `count` notes that writes `files`. Adds to `faults` what cannot be believed."""
-    if not isinstance(value, list):
-        faults.append('"coverage" is not a list')
-        return Coverage({})
-    fates: dict[int, Fate] = {}
-    for position, entry in enumerate(value, 1):
-        own: list[str] = []
-        number, fate = _read_entry(entry, count, files, own)
-        if number in fates:
-            own.append(f"note {number} is there twice")
-        faults += [f"coverage, entry {position}: {fault}" for fault in own]
-        if number and not own:
-            fates[number] = fate
-    if not value:
-        faults.append('"coverage" names no note')
-    return Coverage(fates)
-
-
-def _read_entry(entry: object, count: int, files: AbstractSet[str], faults: list[str]) -> tuple[int, Fate]:
-    """The note's number (0 when it has none that can be used) and its fate."""
-    if not isinstance(entry, dict):
-        faults.append("it is not an object")
-        return 0, Fate()
-    if unknown := sorted(ascii(key) for key in entry.keys() - _KEYS):
-        faults.append(f"the key {unknown[0][:80]} is unknown")
-    # What says nothing is left out: an endpoint that holds a model to a schema may have it say both.
-    entry = {key: value for key, value in entry.items() if key in ("note", *(entry.keys() - _KEYS)) or value}
-    if ("files" in entry) == ("skipped" in entry):
-        faults.append('it needs either "files" or "skipped"')
-        return _read_number(entry, count, faults), Fate()
-    number = _read_number(entry, count, faults)
-    if "skipped" in entry:
-        return number, Fate(skipped=_read_reason(entry["skipped"], faults))
-    return number, Fate(used_in=_read_names(entry["files"], files, faults))
-
-
-def _read_number(entry: dict[str, Any], count: int, faults: list[str]) -> int:
-    number = entry.get("note")
-    if isinstance(number, str) and number.strip().isdecimal():
-        number = int(number)
-    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= count:
-        return number
-    faults.append(f'"note" is not a number from 1 to {count}')
-    return 0
-
-
-def _read_reason(value: object, faults: list[str]) -> str:
-    if not isinstance(value, str) or not value.strip():
-        faults.append('"skipped" gives no reason')
-        return ""
-    return value.encode("utf-8", "backslashreplace").decode()
-
-
-def _read_names(value: object, files: AbstractSet[str], faults: list[str]) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list) or not value:
-        faults.append('"files" is not a list of file names')
+def skips_all(coverage: Coverage, notes: int) -> tuple[str, ...]:
+    """Why a run is held that uses none of many notes."""
+    fates = coverage.fates.values()
+    if notes < SKIPPED_NOTES or len(fates) < notes or any(fate.used_in for fate in fates):
         return ()
-    names: list[str] = []
-    for item in value:
-        name = _known_name(item, files)
-        if name is None:
-            faults.append(f"{ascii(item)[:120]} is not a file of this reply")
-        elif name not in names:
-            names.append(name)
-    return tuple(names)
-
-
-def _known_name(value: object, files: AbstractSet[str]) -> str | None:
-    """The file of the reply that is meant, or None."""
-    if not isinstance(value, str):
-        return None
-    try:
-        name = check_bank_name(value)
-    except InvalidName:
-        return None
-    return name if name in files else None
+    return (f"it would skip all of its {notes} notes",)

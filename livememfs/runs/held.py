@@ -17,8 +17,7 @@ from livememfs.errors import HeldPlanStale, LiveMemError, NotFound, ObjectMissin
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.runs.ledger import numbers, parsed
-
-SUFFIX = ".held"
+from livememfs.spaces.entries import held_in
 
 
 def stood_on(bank: Mapping[str, str]) -> str:
@@ -37,9 +36,7 @@ async def keep(replica: Replica, entry: Entry) -> None:
 
 async def waiting(replica: Replica, space: str) -> list[int]:
     """The numbers of the plans that are kept, ascending, asked for now."""
-    names = [keys.parse(info.key).name for info in await replica.walk(keys.ledger_prefix(space))]
-    stems = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
-    return sorted(int(stem) for stem in stems if len(stem) == 8 and stem.isdecimal())
+    return held_in(await replica.walk(keys.ledger_prefix(space)))
 
 
 async def read(replica: Replica, space: str, number: int) -> Entry:

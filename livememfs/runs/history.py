@@ -18,11 +18,9 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
 from livememfs.runs.origins import origins, render, without_source
 from livememfs.runs.standing import standing
-from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all, runs
+from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all
 from livememfs.spaces.objects import content
 from livememfs.store.base import ObjectInfo
-
-__all__ = ["History", "Past", "bank_after", "runs", "why"]
 
 KEPT_ENTRIES = 8
 """Entries that are kept whole: whoever reads one file of a run reads the others next."""
@@ -30,7 +28,7 @@ _BANK = f"{keys.BANK}/"
 
 
 @dataclass(frozen=True)
-class Past:
+class PastBankFile:
     """A bank file as it was, and where its bytes are. Sizes are bytes.
 
     :run:  the run whose entry has the text; `replaced`: as what the run found there
@@ -55,7 +53,7 @@ class _Trace:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _KnownRun:
     """What is remembered of a run: its entry without the writes, and their traces by bank file."""
 
     etag: str
@@ -82,7 +80,7 @@ class History:
     ) -> None:
         self._replica, self._space = replica, space
         self._window, self._fresh, self._report = window, fresh, report
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int, _KnownRun] = {}
         self._whole: OrderedDict[tuple[int, str], Entry] = OrderedDict()
 
     # --- the runs -------------------------------------------------------------------------------------------
@@ -125,17 +123,17 @@ class History:
     def _newest(self, found: dict[int, ObjectInfo]) -> dict[int, ObjectInfo]:
         return found if self._window is None else dict(list(found.items())[-self._window :])
 
-    async def _known(self, infos: Mapping[int, ObjectInfo]) -> dict[int, _Run]:
+    async def _known(self, infos: Mapping[int, ObjectInfo]) -> dict[int, _KnownRun]:
         """What is remembered of these runs; those not met before are read now, side by side."""
         known = self._runs
         unread = {n: info for n, info in infos.items() if n not in known or known[n].etag != info.etag}
         for number, found in (await read_all(self._replica, unread, self._report)).items():
-            known[number] = _Run(infos[number].etag, *_remembered(found))
+            known[number] = _KnownRun(infos[number].etag, *_remembered(found))
         return {number: known[number] for number in infos}
 
     # --- the bank -------------------------------------------------------------------------------------------
 
-    async def bank_after(self, number: int) -> dict[str, Past]:
+    async def bank_after(self, number: int) -> dict[str, PastBankFile]:
         """The bank as it was after a run, by name, in the order of names. NotFound; LiveMemError for a damaged entry.
 
         A run outside of the window makes all runs be looked at. A file whose bytes are nowhere any more is left out.
@@ -156,7 +154,7 @@ class History:
                 else:
                     later.setdefault(name, (n, trace))
         today = await self._bank_of_today()
-        found: dict[str, Past] = {}
+        found: dict[str, PastBankFile] = {}
         for name in sorted({*last, *later, *today}):
             past = await self._past(name, last.get(name), later.get(name), today.get(name))
             if past is not None:
@@ -165,13 +163,13 @@ class History:
 
     async def _past(
         self, name: str, last: tuple[int, _Trace] | None, later: tuple[int, _Trace] | None, today: ObjectInfo | None
-    ) -> Past | None:
+    ) -> PastBankFile | None:
         """A file by the last run that wrote it, else by the first later one that did, else as it is."""
         candidates: list[ObjectInfo | None] = []
         if last is not None:
             run, trace = last
             if trace.size is not None:
-                return Past(name, trace.size, run)
+                return PastBankFile(name, trace.size, run)
             if not trace.copy:
                 return None
             candidates.append(await self._object(trace.copy))
@@ -180,11 +178,11 @@ class History:
             if last is None and trace.created:
                 return None
             if last is None and trace.was is not None:
-                return Past(name, trace.was, run, replaced=True)
+                return PastBankFile(name, trace.was, run, replaced=True)
             candidates.append(await self._in_backup_of(run, name))
         candidates.append(None if later else today)
         info = next((one for one in candidates if one is not None), None)
-        return Past(name, info.size, info=info) if info is not None else None
+        return PastBankFile(name, info.size, info=info) if info is not None else None
 
     async def _in_backup_of(self, run: int, name: str) -> ObjectInfo | None:
         """A file that is no text, as a run found it."""
@@ -212,7 +210,7 @@ class History:
                     found[parsed.name] = info
         return found
 
-    async def content(self, past: Past) -> bytes:
+    async def content(self, past: PastBankFile) -> bytes:
         """The bytes of a file as it was. NotFound when they are nowhere any more."""
         if past.info is None:
             writes = {write.key: write for write in (await self.entry(past.run)).writes}
@@ -244,17 +242,6 @@ class History:
         except UnicodeDecodeError:
             text = ""  # it has no headings, and no run has written it
         return render(file, origins(text, file, runs), without_source(text, file, runs))
-
-
-async def bank_after(replica: Replica, space: str, number: int) -> dict[str, bytes]:
-    """The bank as it was after run `number`, by name; see `History`. NotFound, LiveMemError."""
-    history = History(replica, space, fresh=True)
-    return {name: await history.content(past) for name, past in (await history.bank_after(number)).items()}
-
-
-async def why(replica: Replica, space: str, file: str) -> str:
-    """Which notes each part of a bank file came from, as a page of Markdown; see `History`. NotFound."""
-    return await History(replica, space, fresh=True).why(file)
 
 
 def _remembered(entry: Entry | None) -> tuple[Entry | None, dict[str, _Trace]]:

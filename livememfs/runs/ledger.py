@@ -1,13 +1,12 @@
-"""The ledger in the bucket: committing a run, and carrying out what is committed (design rule 4).
+"""The ledger in the bucket: reading it, committing a run, and the steps of carrying one out (design rule 4).
 
-Owns the order of the writes. Putting the entry, where there is none, is the commit: before it nothing has changed,
-after it the run will be carried out, here or by whoever finds it. Carrying out is idempotent: every step looks whether
-it was made already. Refuses to overwrite what others wrote in between: theirs is kept beside it. Trio thread only.
+Putting the entry, where there is none, is the commit: before it nothing has changed, after it the run will be carried
+out (`apply`), here or by whoever finds it. Owns how each object is written and each note removed, so that doing it
+again changes nothing. Refuses to overwrite what others wrote in between: theirs is kept beside it. Trio thread only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,6 @@ from functools import partial
 import structlog
 
 from livememfs.cache.replica import Replica
-from livememfs.clock import Clock
 from livememfs.concurrency import aside, for_each
 from livememfs.errors import (
     LeaseLost,
@@ -29,7 +27,7 @@ from livememfs.errors import (
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.space import Meta
-from livememfs.runs.digest.storing import are_stored, store
+from livememfs.spaces.entries import digests_in, entries_in
 from livememfs.spaces.objects import delete_version, keep_beside, put_new, put_version
 from livememfs.store.base import StoredObject
 from livememfs.text.foreign import Unreadable
@@ -56,9 +54,7 @@ class Applied:
 
 async def numbers(replica: Replica, space: str) -> list[int]:
     """The numbers of a space's runs, ascending, asked for now."""
-    prefix = keys.ledger_prefix(space)
-    names = [info.key[len(prefix) :].removesuffix(".json") for info in await replica.walk(prefix)]
-    return sorted(int(name) for name in names if len(name) == 8 and name.isdecimal())
+    return list(entries_in(await replica.walk(keys.ledger_prefix(space))))
 
 
 async def read(replica: Replica, space: str, number: int) -> Entry:
@@ -77,8 +73,14 @@ async def parsed(found: StoredObject) -> Entry:
 
 async def newest(replica: Replica, space: str) -> Entry | None:
     """The last run of a space; None before the first."""
-    found = await numbers(replica, space)
-    return await read(replica, space, found[-1]) if found else None
+    known = await numbers(replica, space)
+    return await read(replica, space, known[-1]) if known else None
+
+
+async def newest_digest(replica: Replica, space: str) -> Entry | None:
+    """The last digest of a space whose memories are stored, by whatever host; None before the first."""
+    digests = digests_in(await replica.walk(keys.ledger_prefix(space)))
+    return await read(replica, space, digests[-1]) if digests else None
 
 
 async def commit(replica: Replica, entry: Entry) -> None:
@@ -105,39 +107,11 @@ async def _is_ours(replica: Replica, key: str, entry: Entry) -> bool:
     return False
 
 
-async def carry_out(
-    replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None], *, again: bool = False
-) -> Applied:
-    """Make everything so that a committed entry says; the notes go last. Whoever does it again changes nothing more.
-
-    :report: told `removing` before the first note goes
-    :again:  somebody may have carried out a part of it
-
-    Raises what the store fails with, before any note is gone.
-    """
-    if entry.kind == "digest":
-        if not await are_stored(replica, entry):
-            await store(replica, clock, entry, again=again)
-    elif not await _is_written(replica, entry):
+async def write_objects(replica: Replica, entry: Entry) -> None:
+    """Make the objects that an entry names as it says, in its order, unless that was done."""
+    if not await _is_written(replica, entry):
         for write in entry.writes:
             await _make(replica, entry, write)
-    report("removing")
-    applied = await _remove_notes(replica, entry.removes)
-    if applied.failure is None:
-        await _mark(replica, entry.applied(clock.now()))
-    return applied
-
-
-async def finish_open(replica: Replica, clock: Clock, space: str) -> Entry | None:
-    """Carry out the last run of a space if nobody has; the caller holds the lease. Returns the last run."""
-    entry = await newest(replica, space)
-    if entry is None or entry.state == "applied":
-        return entry
-    log.info("a committed run is carried out", space=space, number=entry.number, host=entry.host)
-    applied = await carry_out(replica, clock, entry, lambda _: None, again=True)
-    if applied.failure is not None:
-        raise applied.failure
-    return entry
 
 
 async def _is_written(replica: Replica, entry: Entry) -> bool:
@@ -147,12 +121,6 @@ async def _is_written(replica: Replica, entry: Entry) -> bool:
     except (ObjectMissing, ValueError):
         return False
     return meta.ledger >= entry.number
-
-
-async def _mark(replica: Replica, entry: Entry) -> None:
-    """Note that it was carried out. Not worth a failure: whoever looks again finds everything done."""
-    with suppress(LiveMemError):
-        await replica.put(keys.ledger_key(entry.space, entry.number), entry.render())
 
 
 # --- one object -----------------------------------------------------------------------------------------------------
@@ -221,7 +189,7 @@ def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
     return theirs.after_run(last, len(entry.removes), entry.number)
 
 
-async def _remove_notes(replica: Replica, notes: tuple[NoteEntry, ...]) -> Applied:
+async def remove_notes(replica: Replica, notes: tuple[NoteEntry, ...]) -> Applied:
     """Remove the versions that the run was about. A note that is gone already counts as removed."""
     edited: list[str] = []
     removed = 0

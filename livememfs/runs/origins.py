@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from livememfs.records.ledger import Entry, NoteEntry, Unsourced
-from livememfs.runs.transaction import own_text
-from livememfs.text.headings import shown_path
+from livememfs.text.headings import Section, shown_path
 from livememfs.text.markdown import Document
 from livememfs.text.times import iso
 
@@ -53,6 +52,11 @@ def origins(text: str, file: str, runs: Sequence[Entry]) -> list[PartOrigins]:
         for section in document.root.walk()
         if own_text(document, section).strip()
     ]
+
+
+def own_text(document: Document, section: Section) -> str:
+    """A section's heading and its own text, without the headings below it."""
+    return "".join(document.lines[section.start : section.own_end])
 
 
 def _origins(file: str, heading: tuple[str, ...], runs: Sequence[Entry]) -> Iterator[Origin]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from livememfs.runs.consolidation.gather import LiveNote
 from livememfs.runs.coverage import Coverage, Fate
+from livememfs.runs.notes import LiveNote
 from livememfs.text.outline import Outline
 from livememfs.text.size import lines_of, tokens
 
@@ -21,7 +21,7 @@ PER_NOTE = 40
 
 
 @dataclass(frozen=True)
-class Piece:
+class NotePiece:
     """A note, or a part of one.
 
     :number: of the note in its run, from 1
@@ -33,7 +33,7 @@ class Piece:
     live: LiveNote
     size: int
 
-    def cut(self, room: int) -> tuple[Piece, ...]:
+    def cut(self, room: int) -> tuple[NotePiece, ...]:
         """Parts of at most `room` tokens each; the piece itself where it fits; none where it cannot be cut so."""
         if self.size <= room:
             return (self,)
@@ -47,10 +47,10 @@ class Piece:
         return tuple(replace(part, size=min(part.size, room)) for part in parts)
 
 
-def piece(number: int, live: LiveNote, text: str) -> Piece:
+def piece(number: int, live: LiveNote, text: str) -> NotePiece:
     """A note with this text."""
     shown = live if text is live.note.body else replace(live, note=replace(live.note, body=text))
-    return Piece(number, shown, tokens(text) + tokens(live.new or "") + PER_NOTE)
+    return NotePiece(number, shown, tokens(text) + tokens(live.new or "") + PER_NOTE)
 
 
 class Account:
@@ -61,12 +61,12 @@ class Account:
         self._too_long: dict[int, int] = {}
         self._limit = 0
 
-    def add(self, batch: Sequence[Piece], coverage: Coverage) -> None:
+    def add(self, batch: Sequence[NotePiece], coverage: Coverage) -> None:
         """Take over what a reply says of the pieces of its request."""
         for at, one in enumerate(batch, 1):
             self._fates.setdefault(one.number, []).append(coverage.fates.get(at))
 
-    def too_long(self, one: Piece, limit: int) -> None:
+    def too_long(self, one: NotePiece, limit: int) -> None:
         """A note that fits no request of `limit` tokens, and cannot be cut."""
         self._too_long[one.number], self._limit = one.size, limit
 

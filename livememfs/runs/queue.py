@@ -11,7 +11,7 @@ others. Two hosts are kept apart by the lease of each space (see `lease`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,21 +24,17 @@ from livememfs.concurrency import Starts
 from livememfs.errors import RunCancelled
 from livememfs.llm.base import ChatModel
 from livememfs.records import keys
-from livememfs.runs.consolidation.work import Consolidation
-from livememfs.runs.digest.work import Digest
+from livememfs.runs.apply import Recovery
 from livememfs.runs.options import CONTROLS, ConsolidationSettings, RunKind, RunOptions
-from livememfs.runs.recovery import Recovery
 from livememfs.runs.result import STATES, Metrics, RunResult, failed
 from livememfs.runs.run import Runner
 from livememfs.runs.space_queue import SpaceQueue, Ticketed
-from livememfs.runs.work import Work
 from livememfs.spaces.entries import is_entry
 from livememfs.spaces.lease import Leases
 
 PROGRESS_EVERY = 1.0
 """Seconds between two lines of progress while nothing changes."""
 DRAIN_TIMEOUT = 60.0
-_WORKS: Mapping[RunKind, Work[Any, Any]] = {work.kind: work for work in (Consolidation(), Digest())}
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,6 @@ class Consolidations:
             model,
             settings or ConsolidationSettings(),
             self.leases,
-            _WORKS,
             host,
             on_open=self._finish_later,
             on_rejected=on_rejected,
@@ -109,7 +104,7 @@ class Consolidations:
         state = self._space(space)
         if wanted.cancel:
             self.cancel(space, wanted.kind)
-            return state.told[wanted.kind].latest
+            return state.of_kind[wanted.kind].latest
         for run in state.waiting:
             if run.options == wanted:
                 self._joined += 1
@@ -147,12 +142,12 @@ class Consolidations:
 
     def latest(self, space: str, kind: RunKind = "consolidation") -> int:
         """The newest ticket of a space: its run and those before cover every request so far. 0 before the first."""
-        return self._space(space).told[kind].latest
+        return self._space(space).of_kind[kind].latest
 
     def status(self, space: str, kind: RunKind = "consolidation") -> dict[str, Any]:
         """What a space's runs of a kind are doing, or how the last one ended, as JSON-able values."""
         state = self._space(space)
-        results = state.told[kind].results
+        results = state.of_kind[kind].results
         if found := state.unfinished(kind):
             last = next(reversed(results.values()), None)
             return {**self._progress(state, found[0]), "last": last.to_json() if last else None}
@@ -183,7 +178,7 @@ class Consolidations:
         forgotten, the one value is `status`.
         """
         state = self._space(space)
-        number = state.told[kind].latest if ticket is None else ticket
+        number = state.of_kind[kind].latest if ticket is None else ticket
         while (run := state.pending(number)) is not None:
             changed = state.changed
             yield self._progress(state, run)

@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 
 from livememfs.errors import LiveMemError, NotesTooLong
 from livememfs.records.ledger import Entry, Unsourced
-from livememfs.runs.consolidation.gather import Inputs
 from livememfs.runs.coverage import Coverage
+from livememfs.runs.inputs import Inputs
 from livememfs.runs.ledger import Applied
 from livememfs.runs.options import CONTROLS, RunKind, RunOptions
 from livememfs.text.outgoing import Outgoing
@@ -31,9 +31,8 @@ NOTHING_TO_DO: Mapping[RunKind, str] = {
     "digest": "No new notes to digest",
 }
 _WRITTEN: Mapping[RunKind, str] = {"consolidation": "the bank is written", "digest": "the memories are stored"}
-_NOT_OF: Mapping[RunKind, tuple[str, ...]] = {
-    "consolidation": ("memories_stored",),
-    "digest": (
+_ONLY_OF: Mapping[RunKind, tuple[str, ...]] = {
+    "consolidation": (
         "bank_files_updated",
         "bank_files_created",
         "bank_files_unchanged",
@@ -42,8 +41,9 @@ _NOT_OF: Mapping[RunKind, tuple[str, ...]] = {
         "lines_reworded",
         "lines_dropped",
     ),
+    "digest": ("memories_stored",),
 }
-"""Figures that mean nothing for a kind of run."""
+"""Figures that mean nothing for other kinds of run."""
 
 
 class Planned(Protocol):
@@ -111,7 +111,8 @@ class Metrics:
 
     def of(self, kind: RunKind) -> dict[str, Any]:
         """The figures that a run of this kind has."""
-        return {name: value for name, value in asdict(self).items() if name not in _NOT_OF[kind]}
+        foreign = {name for other, names in _ONLY_OF.items() if other != kind for name in names}
+        return {name: value for name, value in asdict(self).items() if name not in foreign}
 
 
 @dataclass(frozen=True)
@@ -189,15 +190,14 @@ def held_back(
     """Nothing was changed, and nothing will be before a person accepts the plan."""
     kind = options.kind
     reason = f"the run is held, because {'; '.join(why)}; nothing was changed"
-    command = "consolidate" if kind == "consolidation" else "digest"
-    by_file, by_command = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}""", f"livememfs {command} {inputs.space}"
-    advice = f"{by_file}, or {by_command} --accept {number}, carries out just this plan; another run replaces it"
+    by_file = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}"""
+    by_command = f"livememfs {CONTROLS[kind].removeprefix('.')} {inputs.space} --accept {number}"
+    advice = f"{by_file}, or {by_command}, carries out just this plan; another run replaces it"
     return RunResult("held", metrics, now, _about_unreadable(inputs), reason, advice, kind=kind, accept=number)
 
 
-def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime) -> RunResult:
+def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime, kind: RunKind) -> RunResult:
     """A plan that was held, carried out."""
-    kind: RunKind = "digest" if entry.kind == "digest" else "consolidation"
     edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
     message = _sentences(f"the plan of run {entry.number} was accepted", edited)
     if applied.failure is None:

@@ -25,11 +25,14 @@ from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatModel, ChatReply
 from livememfs.records.ledger import Entry
 from livememfs.runs import held
-from livememfs.runs.batches import decide
-from livememfs.runs.consolidation.gather import Choice
-from livememfs.runs.consolidation.prompts import asked_again
-from livememfs.runs.ledger import Applied, carry_out, commit, finish_open
-from livememfs.runs.options import ConsolidationSettings, RunKind, RunOptions
+from livememfs.runs.apply import carry_out, finish_open
+from livememfs.runs.batches import InputsT, PlanT, decide
+from livememfs.runs.entry import Committer
+from livememfs.runs.inputs import NoteChoice
+from livememfs.runs.kinds import WORKS
+from livememfs.runs.ledger import Applied, commit
+from livememfs.runs.options import ConsolidationSettings, RunOptions
+from livememfs.runs.prompt import asked_again
 from livememfs.runs.result import (
     Metrics,
     RunResult,
@@ -42,8 +45,7 @@ from livememfs.runs.result import (
     nothing_to_do,
     rehearsed,
 )
-from livememfs.runs.transaction import Origin
-from livememfs.runs.work import InputsT, PlanT, Work
+from livememfs.runs.work import Work
 from livememfs.spaces import backups
 from livememfs.spaces.lease import Held, Leases
 from livememfs.text.size import at_most, tokens
@@ -94,7 +96,6 @@ class Runner:
     """Everything that runs have in common. `model` None does the work without one (see `llm.builtin`).
 
     :host:        this machine's name, for the ledger
-    :works:       what each kind of run does
     :on_open:     told of a space whose last run is committed and could not be carried out
     :on_rejected: told of each reply that was refused: space, reason, text
     """
@@ -104,14 +105,13 @@ class Runner:
     model: ChatModel | None
     settings: ConsolidationSettings
     leases: Leases
-    works: Mapping[RunKind, Work[Any, Any]]
     host: str = ""
     on_open: Callable[[str], None] = lambda _: None
     on_rejected: Callable[[str, str, str], None] = lambda *_: None
 
     async def run(self, space: str, options: RunOptions, control: RunControl) -> RunResult:
         """One run of one space. Raises nothing but what cancels it from outside."""
-        result = await _Run(self, self.works[options.kind], space, options, control).result()
+        result = await _Run(self, WORKS[options.kind], space, options, control).result()
         log.info(
             f"{options.kind} finished",
             space=space,
@@ -206,7 +206,7 @@ class _Run(Generic[InputsT, PlanT]):
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
         options, settings = self.options, self.at.settings
         known, now = settings.known_tokens, self.at.clock.now()
-        choice = Choice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
+        choice = NoteChoice(limit, now, options.agent, seal=not options.dry_run, ledger=ledger, known=known)
         inputs = self.inputs = await self.work.gather(self.at.replica, self.space, choice)
         if not inputs.notes:
             return nothing_to_do(inputs, self._metrics(), self.at.clock.now(), self.options)
@@ -236,9 +236,8 @@ class _Run(Generic[InputsT, PlanT]):
         inputs = replace(inputs, ledger=max(inputs.ledger, *await held.waiting(self.at.replica, self.space), 0))
         leaving = self.work.leaving(inputs, plan)
         figures = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
-        entry = self.work.entry(inputs, plan, now, Origin(self.at.host, self.held.fence, ""), figures)
-        bank = {name: file.etag for name, file in inputs.bank.items()}
-        entry = replace(entry, state="held", held=why, stood_on=held.stood_on(bank) if bank else "")
+        entry = self.work.entry(inputs, plan, now, Committer(self.at.host, self.held.fence, ""), figures)
+        entry = replace(entry, state="held", held=why, stood_on=self.work.stood_on(inputs))
         await held.keep(self.at.replica, entry)
         shown = await trio.to_thread.run_sync(self.work.preview, inputs, plan, abandon_on_cancel=True)
         metrics = replace(self._metrics(plan), notes_processed=0)
@@ -274,8 +273,8 @@ class _Run(Generic[InputsT, PlanT]):
         await self.work.check(self.at.replica, inputs, plan)
         leaving = self.work.leaving(inputs, plan)
         metrics = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
-        origin = Origin(self.at.host, lease.fence, self.backup)
-        entry = self.work.entry(inputs, plan, clock.now(), origin, metrics)
+        by = Committer(self.at.host, lease.fence, self.backup)
+        entry = self.work.entry(inputs, plan, clock.now(), by, metrics)
         applied = await self._commit(entry)
         if isinstance(applied, LiveMemError):
             return committed(applied, self._metrics(plan), clock.now(), self.options)
@@ -292,7 +291,7 @@ class _Run(Generic[InputsT, PlanT]):
         metrics = Metrics.read(entry.metrics)
         if isinstance(applied, LiveMemError):
             return committed(applied, metrics, self.at.clock.now(), self.options)
-        return accepted(entry, applied, metrics, self.at.clock.now())
+        return accepted(entry, applied, metrics, self.at.clock.now(), self.options.kind)
 
     async def _commit(self, entry: Entry) -> Applied | LiveMemError:
         """Commit a run and carry it out; why it could not be carried out to the end, where that is so."""

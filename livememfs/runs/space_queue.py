@@ -29,7 +29,7 @@ class Ticketed:
 
 
 @dataclass(eq=False)
-class Told:
+class KindOutcomes:
     """What is told of one kind of run of a space: the newest ticket, and how the last ones ended."""
 
     latest: int = 0
@@ -45,7 +45,7 @@ class SpaceQueue:
     running: Ticketed | None = None
     served: bool = False
     issued: int = 0
-    told: dict[RunKind, Told] = field(default_factory=lambda: {kind: Told() for kind in CONTROLS})
+    of_kind: dict[RunKind, KindOutcomes] = field(default_factory=lambda: {kind: KindOutcomes() for kind in CONTROLS})
     diff: str | None = None
     changed: trio.Event = field(default_factory=trio.Event)
 
@@ -58,14 +58,14 @@ class SpaceQueue:
         """A new run at the end."""
         self.issued += 1
         run = Ticketed(self.issued, options, RunControl(self.notify))
-        self.told[options.kind].latest = run.ticket
+        self.of_kind[options.kind].latest = run.ticket
         self.waiting.append(run)
         self.notify()
         return run
 
     def finish(self, run: Ticketed, result: RunResult) -> None:
         """Keep a result."""
-        results = self.told[run.options.kind].results
+        results = self.of_kind[run.options.kind].results
         results[run.ticket] = result
         while len(results) > KEPT_RESULTS:
             results.popitem(last=False)
@@ -92,5 +92,5 @@ class SpaceQueue:
 
     def result(self, ticket: int) -> RunResult | None:
         """How the run of this ticket ended, while that is kept."""
-        found = (told.results.get(ticket) for told in self.told.values())
+        found = (outcomes.results.get(ticket) for outcomes in self.of_kind.values())
         return next((result for result in found if result is not None), None)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import SequenceMatcher
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -27,13 +26,11 @@ from livememfs.errors import NotText, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.note import Note
+from livememfs.runs.notes import LiveNote
 from livememfs.runs.standing import taken_back
 from livememfs.spaces.entries import entries_in, read_all
 from livememfs.spaces.objects import content, delete_version
 from livememfs.store.base import ObjectInfo, StoredObject
-
-if TYPE_CHECKING:
-    from livememfs.runs.consolidation.gather import LiveNote
 
 log = structlog.get_logger("livememfs.runs")
 

@@ -9,19 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
 
 from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.records.ledger import Entry
-from livememfs.runs.batches import Joined
-from livememfs.runs.consolidation.gather import Choice, Inputs
+from livememfs.runs.batches import InputsT, Joined, PlanT
+from livememfs.runs.entry import Committer
+from livememfs.runs.inputs import NoteChoice
+from livememfs.runs.ledger import write_objects
 from livememfs.runs.options import ConsolidationSettings, RunKind
-from livememfs.runs.result import Planned
-from livememfs.runs.transaction import Origin
-
-InputsT = TypeVar("InputsT", bound=Inputs)
-PlanT = TypeVar("PlanT", bound=Planned)
 
 
 class Work(ABC, Generic[InputsT, PlanT]):
@@ -34,8 +32,8 @@ class Work(ABC, Generic[InputsT, PlanT]):
     schema: ClassVar[Mapping[str, Any]]
 
     @abstractmethod
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> InputsT:
-        """Everything that the run works from; see `gather.gather`."""
+    async def gather(self, replica: Replica, space: str, choice: NoteChoice) -> InputsT:
+        """Everything that the run works from."""
 
     @abstractmethod
     def prompt(self, inputs: InputsT) -> list[ChatMessage]:
@@ -74,8 +72,16 @@ class Work(ABC, Generic[InputsT, PlanT]):
         """A last look before the commit. Raises PreconditionFailed."""
 
     @abstractmethod
-    def entry(self, inputs: InputsT, plan: PlanT, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
+    def entry(self, inputs: InputsT, plan: PlanT, now: datetime, by: Committer, metrics: Mapping[str, Any]) -> Entry:
         """The run as an entry of the ledger that has not been committed yet."""
+
+    def stood_on(self, inputs: InputsT) -> str:
+        """What an entry says its plan was made from, besides what it names (see `Entry.stood_on`)."""
+        return ""
+
+    async def write(self, replica: Replica, clock: Clock, entry: Entry, *, again: bool) -> None:
+        """Make what a committed entry of this kind writes. `again`: somebody may have made a part of it."""
+        await write_objects(replica, entry)
 
     @abstractmethod
     def figures(self, plan: PlanT) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The entries of a ledger as they are read for people: all of them, side by side, and none of them fatal.
 
 Owns what is an entry among a space's objects, and what happens to one that cannot be understood: it is reported and
-passed over. Refuses to carry anything out (`ledger` does, and there a damaged entry is fatal). Trio thread only.
+passed over. Refuses to carry anything out (`runs/apply` does, and there a damaged entry is fatal). Trio thread only.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ log = structlog.get_logger("livememfs.spaces")
 Report = Callable[[int, str], None]
 """Told of an entry that cannot be read: its number, and why."""
 
-_ENTRY_NAME = re.compile(r"([0-9]{8})\.json")
-_STORED_NAME = re.compile(r"([0-9]{8})\.digest")
+_NAME = re.compile(r"([0-9]{8})(\.[a-z]+)")
 
 
 def log_it(number: int, problem: str) -> None:
@@ -41,25 +40,33 @@ async def runs(replica: Replica, space: str, *, report: Report = log_it) -> list
 
 def entries_in(infos: Iterable[ObjectInfo]) -> dict[int, ObjectInfo]:
     """The entries among some objects by number, ascending."""
-    numbered = {number: info for info in infos if (number := _number(keys.parse(info.key).name))}
-    return dict(sorted(numbered.items()))
-
-
-def is_entry(name: str) -> bool:
-    """Whether an object of this name in a ledger is an entry."""
-    return _number(name) > 0
+    return _numbered(infos, ".json")
 
 
 def digests_in(infos: Iterable[ObjectInfo]) -> list[int]:
     """The numbers of the digests whose memories are stored, ascending; see `keys.stored_key`."""
-    found = (_STORED_NAME.fullmatch(keys.parse(info.key).name) for info in infos)
-    return sorted(int(match[1]) for match in found if match)
+    return list(_numbered(infos, ".digest"))
 
 
-def _number(name: str) -> int:
-    """The number in an entry's name; 0 for any other name."""
-    match = _ENTRY_NAME.fullmatch(name)
-    return int(match[1]) if match else 0
+def held_in(infos: Iterable[ObjectInfo]) -> list[int]:
+    """The numbers of the plans that wait for a person, ascending; see `keys.held_key`."""
+    return list(_numbered(infos, ".held"))
+
+
+def is_entry(name: str) -> bool:
+    """Whether an object of this name in a ledger is an entry."""
+    return _number(name, ".json") > 0
+
+
+def _numbered(infos: Iterable[ObjectInfo], suffix: str) -> dict[int, ObjectInfo]:
+    found = {number: info for info in infos if (number := _number(keys.parse(info.key).name, suffix))}
+    return dict(sorted(found.items()))
+
+
+def _number(name: str, suffix: str) -> int:
+    """The number in a name with this suffix; 0 for any other name."""
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match and match[2] == suffix else 0
 
 
 async def read_all(replica: Replica, infos: Mapping[int, ObjectInfo], report: Report) -> dict[int, Entry | None]:

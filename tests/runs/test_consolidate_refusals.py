@@ -19,9 +19,11 @@ from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
-from livememfs.runs.consolidation.gather import BankFile, Inputs, LiveNote
-from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, make_plan, text_faults
-from livememfs.runs.coverage import overlap_coverage
+from livememfs.runs.consolidation.coverage import overlap_coverage
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
+from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, make_plan
+from livememfs.runs.notes import LiveNote
+from livememfs.runs.reply import text_faults
 from livememfs.testing.clock import START
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
 from livememfs.testing.store import Asked, Fault
@@ -485,10 +487,10 @@ async def test_a_bug_ends_one_run_and_not_the_mount(
 # --- any reply ----------------------------------------------------------------------------------------------------
 
 
-def _inputs() -> Inputs:
+def _inputs() -> BankInputs:
     notes = tuple(LiveNote(f"{n}.md", f"a/live/{n}.md", "e", Note(START, "a", "todo", (), "a", "x")) for n in (1, 2))
     bank = {name: BankFile(name, "e", text) for name, text in BANK.items()}
-    return Inputs("a", Meta("a", "", "", START), "e", "rules", None, None, notes, 0, (), bank)
+    return BankInputs("a", Meta("a", "", "", START), "e", notes, rules="rules", bank=bank)
 
 
 values = st.recursive(
@@ -521,7 +523,10 @@ def test_any_json_object_gives_a_plan_or_a_refusal_that_can_be_written_down(repl
 
 
 def test_a_text_of_exactly_the_largest_size_is_stored_and_one_byte_more_is_not() -> None:
-    assert [bool(text_faults("x" * size)) for size in (MAX_FILE_BYTES, MAX_FILE_BYTES + 1)] == [False, True]
+    assert [bool(text_faults("x" * size, MAX_FILE_BYTES)) for size in (MAX_FILE_BYTES, MAX_FILE_BYTES + 1)] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

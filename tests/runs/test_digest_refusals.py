@@ -17,9 +17,9 @@ from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
-from livememfs.runs.consolidation.gather import LiveNote
 from livememfs.runs.digest.inputs import DigestInputs
 from livememfs.runs.digest.plan import MAX_FACT_BYTES, make_plan
+from livememfs.runs.notes import LiveNote
 from livememfs.testing.clock import START
 from livememfs.testing.llm import Scripted, ScriptedLLM, digest_reply, remembered
 from livememfs.testing.store import Fault

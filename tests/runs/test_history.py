@@ -14,9 +14,10 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
-from livememfs.runs.history import History, bank_after, runs, why
+from livememfs.runs.history import History
 from livememfs.runs.standing import last_standing, standing, taken_back
 from livememfs.spaces import backups
+from livememfs.spaces.entries import runs
 from livememfs.testing.clock import START
 
 ONE = "# Progress\n\n## Done\n\nthe parser\n\n## Open\n\nthe printer\n"
@@ -97,6 +98,17 @@ def test_which_runs_stand(undoes: list[int], stand: list[int], fallen: dict[int,
 
 
 # --- the bank as it was -------------------------------------------------------------------------------------------
+
+
+async def bank_after(replica: Replica, space: str, number: int) -> dict[str, bytes]:
+    """The bank as it was after run `number`, by name."""
+    history = History(replica, space, fresh=True)
+    return {name: await history.content(past) for name, past in (await history.bank_after(number)).items()}
+
+
+async def why(replica: Replica, space: str, file: str) -> str:
+    """The page about a bank file of today."""
+    return await History(replica, space, fresh=True).why(file)
 
 
 async def test_the_bank_after_each_run_is_what_the_bank_was_then(world: World) -> None:

@@ -12,8 +12,8 @@ from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.note import Note
 from livememfs.runs.consolidation.excerpt import excerpt
-from livememfs.runs.consolidation.gather import LiveNote
 from livememfs.runs.coverage import Coverage, Fate
+from livememfs.runs.notes import LiveNote
 from livememfs.runs.pieces import Account, piece
 from livememfs.testing.clock import START
 from livememfs.testing.llm import LLMRequest, ScriptedLLM, consolidation_reply

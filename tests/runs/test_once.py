@@ -23,8 +23,9 @@ from livememfs.cache.replica import Replica
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
-from livememfs.runs.consolidation.gather import Choice, gather
-from livememfs.runs.consolidation.prompts import consolidation_prompt
+from livememfs.runs.consolidation.inputs import gather
+from livememfs.runs.consolidation.prompt import consolidation_prompt
+from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.options import ConsolidationSettings, RunKind, RunOptions
 from livememfs.runs.queue import Consolidations
 from livememfs.runs.result import RunResult
@@ -591,7 +592,7 @@ def test_a_note_edited_while_a_run_took_it_comes_with_what_is_new_in_it() -> Non
     async def main() -> None:
         async with one_host() as (world, scene, replica):
             await edited(world, scene, replica)
-            inputs = await gather(replica, SPACE, Choice(10, world.clock.now(), ledger=1))
+            inputs = await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=1))
             (live,) = inputs.notes
             assert (live.taken_by, live.new, inputs.late) == (1, MORE, ())
             asked = consolidation_prompt(inputs)[-1].content
@@ -623,7 +624,7 @@ def test_a_run_that_was_taken_back_has_left_nothing_to_continue() -> None:
         async with one_host() as (world, scene, replica):
             await edited(world, scene, replica)
             await undone(world, replica)
-            (live,) = (await gather(replica, SPACE, Choice(10, world.clock.now(), ledger=2))).notes
+            (live,) = (await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=2))).notes
             assert (live.taken_by, live.new) == (0, None)
 
     virtual.run(main)
@@ -636,7 +637,7 @@ def test_without_the_backup_a_note_still_says_which_run_took_the_rest() -> None:
             for key in await world.everything():
                 if key.startswith(keys.BACKUPS):
                     await world.memory.delete(key)
-            (live,) = (await gather(replica, SPACE, Choice(10, world.clock.now(), ledger=1))).notes
+            (live,) = (await gather(replica, SPACE, NoteChoice(10, world.clock.now(), ledger=1))).notes
             assert (live.taken_by, live.new, live.unread) == (1, None, live.note)
 
     virtual.run(main)
@@ -667,7 +668,7 @@ async def test_a_note_that_is_being_renamed_is_taken_under_its_new_name_alone() 
         key = f"{SPACE}/live/20260220T140000_cline_todo_0000000{number}.md"
         await world.memory.put(key, TEXT.encode(), meta=meta)
 
-    taken = await gather(world.replica, SPACE, Choice(max_notes=10, now=world.clock.now()))
+    taken = await gather(world.replica, SPACE, NoteChoice(max_notes=10, now=world.clock.now()))
 
     # Notes without ids, and copies with the metadata of another one as other tools make them, are notes of their own.
     assert [live.key[-4] for live in taken.notes] == ["1", "2", "3", "4"]
@@ -687,5 +688,5 @@ async def test_a_note_that_is_edited_while_the_model_thinks_comes_back_with_what
             [*_, result] = [value async for value in runs.wait(SPACE, ticket)]
 
     assert "edited meanwhile" in result["message"]
-    [live] = (await gather(world.replica, SPACE, Choice(max_notes=10, now=world.clock.now()))).notes
+    [live] = (await gather(world.replica, SPACE, NoteChoice(max_notes=10, now=world.clock.now()))).notes
     assert (live.taken_by, live.new) == (1, f"{MORE}\n")

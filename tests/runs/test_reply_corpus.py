@@ -10,9 +10,10 @@ from reply_corpus import Case, inventions, right_replies
 from livememfs.errors import ReplyRefused
 from livememfs.records.note import Note
 from livememfs.records.space import Meta, Synthesis
-from livememfs.runs.consolidation.gather import BankFile, Inputs, LiveNote
-from livememfs.runs.consolidation.plan import Plan, make_plan
-from livememfs.runs.hold import too_much
+from livememfs.runs.consolidation.hold import too_much
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
+from livememfs.runs.consolidation.plan import BankPlan, make_plan
+from livememfs.runs.notes import LiveNote
 from livememfs.runs.options import ConsolidationSettings
 from livememfs.text.outgoing import outgoing
 from livememfs.text.times import parse_iso
@@ -24,19 +25,19 @@ MOST_LISTED_OF_THE_RIGHT = 4
 MOST_MISSED = len(INVENTED) * 5 // 80
 
 
-def inputs_of(case: Case) -> Inputs:
+def inputs_of(case: Case) -> BankInputs:
     """What the run knows."""
     notes = [
         LiveNote(f"{number}.md", f"s/live/{number}.md", "e", Note(_at(stamp), agent, "observation", (), "s", text))
         for number, (stamp, agent, text) in enumerate(case.notes, 1)
     ]
-    return Inputs(
+    return BankInputs(
         "s",
         Meta("s", "", "", _at(case.notes[0][0]), consolidation_count=case.number),
         "e",
-        case.rules,
-        Synthesis(None, 1, case.number, case.synthesis),
         notes=tuple(notes),
+        rules=case.rules,
+        synthesis=Synthesis(None, 1, case.number, case.synthesis),
         bank={name: BankFile(name, "e", text) for name, text in case.bank.items()},
         now=_at(case.now),
     )
@@ -46,7 +47,7 @@ def _at(stamp: str) -> datetime:
     return parse_iso(stamp)
 
 
-def plan_of(case: Case, *, lenient: bool) -> Plan:
+def plan_of(case: Case, *, lenient: bool) -> BankPlan:
     return make_plan(case.reply, inputs_of(case), lenient=lenient)
 
 

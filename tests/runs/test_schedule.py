@@ -19,7 +19,7 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry
 from livememfs.records.schedule import Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book, Past
-from livememfs.runs.schedule.book import Memory
+from livememfs.runs.schedule.book import ScheduleMemory
 from livememfs.runs.schedule.triggers import Next, Waiting, next_run
 from livememfs.spaces import making as spaces
 from livememfs.store.base import list_all
@@ -407,7 +407,7 @@ async def test_of_two_that_write_in_the_same_instant_the_second_sees_what_the_fi
         replica = Replica(store)
         async with trio.open_nursery() as nursery:
             await nursery.start(replica.run)
-            if await Memory(replica, world.clock).update(claim):
+            if await ScheduleMemory(replica, world.clock).update(claim):
                 claimed.append(name)
             nursery.cancel_scope.cancel()
 

@@ -15,8 +15,8 @@ from trio.abc import Clock
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.records import keys
+from livememfs.runs.apply import Recovery
 from livememfs.runs.options import RunOptions
-from livememfs.runs.recovery import Recovery
 from livememfs.spaces.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, Held, Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore

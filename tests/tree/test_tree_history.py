@@ -12,8 +12,8 @@ from hosts import Host
 from livememfs import errors
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
-from livememfs.runs.history import runs
 from livememfs.runs.undo.run import undo
+from livememfs.spaces.entries import runs
 from livememfs.testing.clock import START
 from livememfs.text.outgoing import Outgoing
 from livememfs.tree.node import NOBODY, AttrChange, Directory, OpenMode

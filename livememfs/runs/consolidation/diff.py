@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 
 from livememfs.records import keys
-from livememfs.runs.consolidation.gather import Inputs
-from livememfs.runs.consolidation.plan import Plan
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.consolidation.plan import BankPlan
 
 _NO_LINE_END = "\\ No newline at end of file\n"
 
 
-def render_diff(inputs: Inputs, plan: Plan) -> str:
+def render_diff(inputs: BankInputs, plan: BankPlan) -> str:
     """The plan against the inputs: each bank file, the synthesis, and a table of the notes."""
     parts = [_file_diff(f"{keys.BANK}/{change.name}", change.old, change.content) for change in plan.changes]
     synthesis = inputs.synthesis.body if inputs.synthesis else None
@@ -37,13 +37,13 @@ def _lines(text: str) -> list[str]:
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _table(inputs: Inputs, plan: Plan) -> str:
+def _table(inputs: BankInputs, plan: BankPlan) -> str:
     lines = ["# note -> what would become of it"]
     lines += [f"# {note.name} -> {_fate(plan, number)}" for number, note in enumerate(inputs.notes, 1)]
     return "\n".join(lines) + "\n"
 
 
-def _dropped(plan: Plan) -> str:
+def _dropped(plan: BankPlan) -> str:
     dropped = [line for line in plan.outgoing if line.fate == "dropped"]
     lines = [f"# {line.file}: {line.text}{f' ({_one_line(line.reason)})' if line.reason else ''}" for line in dropped]
     return "\n".join(["# lines that the bank would say no more", *lines]) + "\n" if lines else ""
@@ -53,7 +53,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _fate(plan: Plan, number: int) -> str:
+def _fate(plan: BankPlan, number: int) -> str:
     fate = plan.coverage.fates.get(number)
     if fate is None:
         return "not accounted for, stays"

@@ -10,23 +10,21 @@ from collections.abc import Iterable, Mapping
 
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
-from livememfs.runs.consolidation.gather import Inputs
-from livememfs.text.facts.finding import notes_keys, run_keys
-from livememfs.text.facts.sources import Said, Sources, unsourced
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.reply import sources_of
+from livememfs.text.facts.sources import Sources, unsourced
 from livememfs.text.markdown import Document, shown_path
-from livememfs.text.times import iso
 
 TARGET_BYTES = 65_536
 """What the model is told to keep a file under. Above it a bank gets dear to read; it is no less true."""
 _LISTED = 200
-_OF_THE_SPACE = "`bank/` `live/` `_rules.md` `_synthesis.md` `_meta.json`"
 
 
 def judge(
-    changes: Mapping[str, tuple[str, str]], synthesis: str, inputs: Inputs
+    changes: Mapping[str, tuple[str, str]], synthesis: str, inputs: BankInputs
 ) -> tuple[tuple[Unsourced, ...], tuple[str, ...]]:
     """Lines of the new texts (old and new by name) that state what no source has; and warnings."""
-    sources = sources_of(inputs, map(_name_forms, changes))
+    sources = _sources(inputs, changes)
     found = [
         Unsourced(name, one.number, one.line, one.facts)
         for name, (old, new) in {**changes, "_synthesis.md": ("", synthesis)}.items()
@@ -43,24 +41,17 @@ def judge(
     return tuple(found[:_LISTED]), tuple(warnings)
 
 
-def sources_of(inputs: Inputs, also: Iterable[str] = ()) -> Sources:
-    """Everything that a fact of a reply may come from: what the model was shown, today, and the numbers of the runs.
+def _sources(inputs: BankInputs, names: Iterable[str]) -> Sources:
+    """Everything that a fact may come from: what every run knows, the rules, the synthesis and the bank.
 
-    :also: further texts
+    :names: of files that the reply writes
     """
-    texts: list[str | Said] = [inputs.rules, inputs.space, _OF_THE_SPACE, *inputs.bank_texts().values(), *also]
-    texts += map(_name_forms, inputs.bank)
-    if inputs.now is not None:
-        texts.append(iso(inputs.now))
-    numbers = {count - less for count in (inputs.consolidation, inputs.number) for less in (0, 1)}
+    texts = [inputs.rules, *inputs.bank_texts().values(), *map(_name_forms, (*inputs.bank, *names))]
+    numbers: set[int] = set()
     if inputs.synthesis is not None:
         texts.append(inputs.synthesis.body)
-        numbers |= {inputs.synthesis.number, inputs.synthesis.number + 1}
-    for live in inputs.notes:
-        note = live.note
-        told = [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
-        texts.append(Said("\n".join([*told, *map(str, note.extra.values())]), note.timestamp))
-    return Sources(texts, [*notes_keys(len(inputs.notes)), *(key for number in numbers for key in run_keys(number))])
+        numbers = {inputs.synthesis.number, inputs.synthesis.number + 1}
+    return sources_of(inputs, texts, numbers)
 
 
 def _name_forms(name: str) -> str:

@@ -6,7 +6,6 @@ together, so that the one retry can mend them all. Pure; may be called from any 
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,15 +13,14 @@ from typing import Any, Literal
 
 from livememfs.errors import InvalidName, ReplyRefused
 from livememfs.llm.base import ChatReply
-from livememfs.llm.reply import extract_json
 from livememfs.records.ledger import Unsourced
 from livememfs.records.names import check_bank_name
-from livememfs.runs.consolidation.gather import BankFile, Inputs
+from livememfs.runs.consolidation.coverage import overlap_coverage, read_coverage, shares_words
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.judge import judge
-from livememfs.runs.coverage import Coverage, overlap_coverage, read_coverage, shares_words
-from livememfs.text import frontmatter
+from livememfs.runs.coverage import Coverage
+from livememfs.runs.reply import decoded, front_matter_faults, hard_facts, listed, printable, shown, text_faults
 from livememfs.text.edits import Edit, EditRefused
-from livememfs.text.facts.sources import is_hard
 from livememfs.text.markdown import apply_edits
 from livememfs.text.outgoing import Outgoing, Reason
 from livememfs.text.privacy import redaction as privacy
@@ -38,8 +36,6 @@ _FILE_KEYS = {"filename", "action"}
 _BODY_KEYS = {"content", "edits"}
 _ACTIONS = ("created", "updated")
 _NO_ACCOUNT = "the reply does not say what became of the notes; those whose words its files have count as used"
-_LISTED_FAULTS = 40
-_SHOWN_CHARS = 120
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ class FileChange:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BankPlan:
     """What a run is going to write.
 
     :changes:   bank files with new content, in the reply's order
@@ -89,20 +85,18 @@ class Plan:
         return {**bank, **{change.name: change.content for change in self.changes}}
 
 
-def plan_from_reply(reply: ChatReply, inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
+def plan_from_reply(reply: ChatReply, inputs: BankInputs, *, overlap: bool = False, lenient: bool = False) -> BankPlan:
     """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
 
     :overlap: a reply without an account of the notes is judged by the words that files and notes share, not refused
     :lenient: dates, versions, references and paths that no source has are listed like numbers, and not refused
     """
-    if reply.finish_reason != "stop":
-        raise ReplyRefused(
-            f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
-        )
-    return make_plan(extract_json(reply.text), inputs, overlap=overlap, lenient=lenient)
+    return make_plan(decoded(reply), inputs, overlap=overlap, lenient=lenient)
 
 
-def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False, lenient: bool = False) -> Plan:
+def make_plan(
+    reply: Mapping[str, Any], inputs: BankInputs, *, overlap: bool = False, lenient: bool = False
+) -> BankPlan:
     """The plan in a decoded reply. Raises ReplyRefused."""
     reply, private = privacy.redact_value(reply)
     faults = _key_faults(reply, account=not overlap)
@@ -128,10 +122,12 @@ def make_plan(reply: Mapping[str, Any], inputs: Inputs, *, overlap: bool = False
         raise ReplyRefused(listed(invented))
     reasons, odd = _read_reasons(reply.get("dropped", []))
     odd = (*odd, f"something private in the reply was replaced ({', '.join(private)})") if private else odd
-    return Plan(written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons)
+    return BankPlan(
+        written, len(inputs.bank) - updated + same, synthesis, coverage, unsourced, (*warnings, *odd), reasons
+    )
 
 
-def _by_overlap(inputs: Inputs, changes: Iterable[FileChange], synthesis: str, faults: list[str]) -> Coverage:
+def _by_overlap(inputs: BankInputs, changes: Iterable[FileChange], synthesis: str, faults: list[str]) -> Coverage:
     """What became of the notes where the reply does not say. One that has nothing of any note is at fault."""
     notes = [live.note for live in inputs.notes]
     if not faults and not shares_words(notes, [synthesis, *(change.content for change in changes)]):
@@ -140,9 +136,8 @@ def _by_overlap(inputs: Inputs, changes: Iterable[FileChange], synthesis: str, f
 
 
 def _invented(one: Unsourced) -> list[str]:
-    facts = [fact for fact in one.facts if is_hard(fact)]
-    told = ", ".join(shown(fact) for fact in facts)
-    return [f"{one.file}, line {one.line}: no note, file or rule has {told}: {shown(one.text)}"] if facts else []
+    hard = hard_facts(one.facts)
+    return [f"{one.file}, line {one.line}: no note, file or rule has {hard}: {shown(one.text)}"] if hard else []
 
 
 def changes_by_name(changes: Iterable[FileChange]) -> dict[str, tuple[str, str]]:
@@ -162,7 +157,7 @@ def _key_faults(reply: Mapping[str, Any], *, account: bool) -> list[str]:
 # --- files --------------------------------------------------------------------------------------------------------
 
 
-def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[FileChange], set[str]]:
+def _read_files(value: object, inputs: BankInputs, faults: list[str]) -> tuple[list[FileChange], set[str]]:
     """The files of a reply that have no fault of their own, and every valid name among them."""
     if not isinstance(value, list):
         faults.append('"bank_files" is not a list')
@@ -190,7 +185,7 @@ def _read_files(value: object, inputs: Inputs, faults: list[str]) -> tuple[list[
     return changes, set(names)
 
 
-def _read_body(name: str, entry: Mapping[str, Any], inputs: Inputs, faults: list[str]) -> FileChange | None:
+def _read_body(name: str, entry: Mapping[str, Any], inputs: BankInputs, faults: list[str]) -> FileChange | None:
     """What a file is to be, by its edits or in full; None when it has neither or is faulty."""
     present = inputs.bank.get(name)
     old, etag = (present.text, present.etag) if present else (None, None)
@@ -253,37 +248,10 @@ def _read_name(value: object, faults: list[str]) -> str:
 def _content_faults(content: object, present: BankFile | None) -> list[str]:
     if present is not None and present.text is None:
         return ["the file in the bank is not text, so it stays as it is"]
-    faults = text_faults(content)
+    faults = text_faults(content, MAX_FILE_BYTES)
     if isinstance(content, str) and not faults:
         faults += front_matter_faults(content, (present and present.text) or "")
     return faults
-
-
-def text_faults(content: object, max_bytes: int = MAX_FILE_BYTES) -> list[str]:
-    """What keeps a value from being a text that is stored."""
-    if not isinstance(content, str):
-        return [f"the content is a {type(content).__name__}, not a string"]
-    if not content.strip():
-        return ["the content is empty"]
-    if "\0" in content:
-        return ["the content holds U+0000 NULL"]
-    try:
-        size = len(content.encode("utf-8"))
-    except UnicodeEncodeError as error:
-        return [f"the content holds U+{ord(content[error.start]):04X}, half of a surrogate pair"]
-    return [f"the content has {size} bytes, over {max_bytes}"] if size > max_bytes else []
-
-
-def front_matter_faults(content: str, old: str = "") -> list[str]:
-    """Front matter belongs to notes. What a foreign hand has put before an existing file may stay there unchanged."""
-    try:
-        metadata, body = frontmatter.split(content)
-    except frontmatter.FrontMatterError:
-        metadata, body = {"": None}, content
-    block = content[: len(content) - len(body)]
-    if not metadata or (block and old.startswith(block)):
-        return []
-    return ["it starts with front matter"]
 
 
 def _collisions(names: list[str], bank: Mapping[str, BankFile]) -> list[str]:
@@ -315,7 +283,7 @@ def _shrinkage_fault(change: FileChange) -> list[str]:
     return [f'{change.name} shrinks from {old} to {new} bytes and is not among "intended_removals"']
 
 
-def _read_removals(value: object, inputs: Inputs, faults: list[str]) -> set[str]:
+def _read_removals(value: object, inputs: BankInputs, faults: list[str]) -> set[str]:
     if not isinstance(value, list):
         faults.append('"intended_removals" is not a list')
         return set()
@@ -349,34 +317,12 @@ def storable(text: str) -> str:
 
 
 def _read_synthesis(value: object, faults: list[str]) -> str:
-    own = text_faults(value)
+    own = text_faults(value, MAX_FILE_BYTES)
     if isinstance(value, str) and not own:
         own += front_matter_faults(value)
     faults += [f"synthesis: {fault}" for fault in own]
     return value if isinstance(value, str) else ""
 
 
-# --- messages -----------------------------------------------------------------------------------------------------
-
-
-def shown(value: object) -> str:
-    """A value of the reply for a message: short, in one line, every odd character escaped."""
-    if isinstance(value, str):
-        return json.dumps(value[:_SHOWN_CHARS])
-    return json.dumps(value, default=str)[:_SHOWN_CHARS]
-
-
-def printable(text: str) -> str:
-    """A message that any terminal and any JSON reader takes: what cannot be seen is escaped."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
-
-
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
-
-
-def listed(faults: list[str]) -> str:
-    """All faults in one message, as far as anybody would read them."""
-    told = "; ".join(faults[:_LISTED_FAULTS])
-    more = len(faults) - _LISTED_FAULTS
-    return f"{told}; and {more} more" if more > 0 else told

@@ -17,44 +17,46 @@ from livememfs.concurrency import aside
 from livememfs.llm import builtin
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.records.ledger import Entry
-from livememfs.runs.batches import JoinedBank
-from livememfs.runs.consolidation.check import check_unchanged
 from livememfs.runs.consolidation.diff import render_diff
-from livememfs.runs.consolidation.gather import Choice, Inputs, gather
-from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, Plan, make_plan, plan_from_reply
-from livememfs.runs.consolidation.prompts import consolidation_prompt
-from livememfs.runs.consolidation.reply_schema import REPLY_SCHEMA
-from livememfs.runs.hold import skips_all, too_much
+from livememfs.runs.consolidation.entry import entry_of
+from livememfs.runs.consolidation.hold import too_much
+from livememfs.runs.consolidation.inputs import BankInputs, check_unchanged, gather
+from livememfs.runs.consolidation.joined import JoinedBank
+from livememfs.runs.consolidation.plan import MAX_FILE_BYTES, BankPlan, make_plan, plan_from_reply
+from livememfs.runs.consolidation.prompt import REPLY_SCHEMA, consolidation_prompt
+from livememfs.runs.coverage import skips_all
+from livememfs.runs.entry import Committer
+from livememfs.runs.held import stood_on
+from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.transaction import Origin, entry_of
 from livememfs.runs.work import Work
 from livememfs.text.outgoing import Outgoing, outgoing
 
 
-class Consolidation(Work[Inputs, Plan]):
+class Consolidation(Work[BankInputs, BankPlan]):
     """Folds notes into the bank; they leave `live/`."""
 
     kind = "consolidation"
     schema = REPLY_SCHEMA
 
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> Inputs:
+    async def gather(self, replica: Replica, space: str, choice: NoteChoice) -> BankInputs:
         return await gather(replica, space, choice)
 
-    def prompt(self, inputs: Inputs) -> list[ChatMessage]:
+    def prompt(self, inputs: BankInputs) -> list[ChatMessage]:
         return consolidation_prompt(inputs)
 
-    def plan(self, reply: ChatReply, inputs: Inputs, settings: ConsolidationSettings, *, last: bool) -> Plan:
+    def plan(self, reply: ChatReply, inputs: BankInputs, settings: ConsolidationSettings, *, last: bool) -> BankPlan:
         return plan_from_reply(reply, inputs, overlap=last, lenient=settings.unsourced == "list")
 
-    def without_model(self, inputs: Inputs) -> Plan:
+    def without_model(self, inputs: BankInputs) -> BankPlan:
         notes = [live.unread for live in inputs.notes]
         reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
         return make_plan(reply, inputs, lenient=True)  # word for word, so whatever it looks like is in the notes
 
-    def joined(self, inputs: Inputs) -> JoinedBank:
+    def joined(self, inputs: BankInputs) -> JoinedBank:
         return JoinedBank(inputs)
 
-    async def accounted(self, inputs: Inputs, plan: Plan) -> Plan:
+    async def accounted(self, inputs: BankInputs, plan: BankPlan) -> BankPlan:
         bank = inputs.bank_texts()
 
         def lines() -> tuple[Outgoing, ...]:
@@ -62,24 +64,29 @@ class Consolidation(Work[Inputs, Plan]):
 
         return replace(plan, outgoing=await aside(inputs.size, lines))
 
-    def too_much(self, inputs: Inputs, plan: Plan, settings: ConsolidationSettings) -> tuple[str, ...]:
+    def too_much(self, inputs: BankInputs, plan: BankPlan, settings: ConsolidationSettings) -> tuple[str, ...]:
         bank = inputs.bank_texts()
         dropping = too_much(bank, plan.bank_after(bank), plan.outgoing, settings.drop_limit)
         return (*dropping, *skips_all(plan.coverage, len(inputs.notes)))
 
-    def takes_away(self, inputs: Inputs, plan: Plan) -> bool:
+    def takes_away(self, inputs: BankInputs, plan: BankPlan) -> bool:
         return bool(plan.coverage.fates or plan.changes)
 
-    def preview(self, inputs: Inputs, plan: Plan) -> dict[str, Any]:
+    def preview(self, inputs: BankInputs, plan: BankPlan) -> dict[str, Any]:
         return {"diff": render_diff(inputs, plan)}
 
-    async def check(self, replica: Replica, inputs: Inputs, plan: Plan) -> None:
-        await check_unchanged(replica, inputs, plan)
+    async def check(self, replica: Replica, inputs: BankInputs, plan: BankPlan) -> None:
+        await check_unchanged(replica, inputs, {change.name: change.etag for change in plan.changes})
 
-    def entry(self, inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
-        return entry_of(inputs, plan, now, origin, metrics)
+    def entry(
+        self, inputs: BankInputs, plan: BankPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]
+    ) -> Entry:
+        return entry_of(inputs, plan, now, by, metrics)
 
-    def figures(self, plan: Plan) -> dict[str, Any]:
+    def stood_on(self, inputs: BankInputs) -> str:
+        return stood_on({name: file.etag for name, file in inputs.bank.items()}) if inputs.bank else ""
+
+    def figures(self, plan: BankPlan) -> dict[str, Any]:
         actions = [change.action for change in plan.changes]
         fates = Counter(line.fate for line in plan.outgoing)
         return {
@@ -92,5 +99,5 @@ class Consolidation(Work[Inputs, Plan]):
             "lines_dropped": fates["dropped"],
         }
 
-    def leaving(self, inputs: Inputs, plan: Plan) -> int:
+    def leaving(self, inputs: BankInputs, plan: BankPlan) -> int:
         return len(plan.coverage.fates)

@@ -16,8 +16,8 @@ from livememfs.records.ledger import Entry, Unsourced, Write, digest_mark
 from livememfs.records.memory import CATEGORIES, TYPES, Memory, canonical_name, expiry, sealed
 from livememfs.runs.coverage import Fate
 from livememfs.runs.digest.inputs import DigestInputs
-from livememfs.runs.digest.plan import DigestPlan, Fact
-from livememfs.runs.transaction import Origin, note_entry, origins_of
+from livememfs.runs.digest.plan import DigestFact, DigestPlan
+from livememfs.runs.entry import Committer, note_entry, origins_of
 from livememfs.text.privacy import redaction as privacy
 
 SOURCE = "digest"
@@ -25,9 +25,7 @@ KEPT_MARKS = 4_096
 """Marks of notes that are gone: an undo may bring those back, and nobody wants them digested twice."""
 
 
-def entry_of(
-    inputs: DigestInputs, plan: DigestPlan, now: datetime, origin: Origin, metrics: Mapping[str, Any]
-) -> Entry:
+def entry_of(inputs: DigestInputs, plan: DigestPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]) -> Entry:
     """The entry of a digest that has not been committed yet. Raises TooLarge."""
     writes: list[Write] = []
     unsourced: list[Unsourced] = []
@@ -53,15 +51,15 @@ def entry_of(
         space=inputs.space,
         kind="digest",
         committed_at=now,
-        host=origin.host,
-        fence=origin.fence,
+        host=by.host,
+        fence=by.fence,
         writes=tuple(writes),
         removes=tuple(note for number, note in notes.items() if number in leaving),
         keeps=tuple(note for number, note in notes.items() if number not in leaving),
         digested=_digested(inputs, [(note.key, note.etag) for note in notes.values()]),
         unsourced=tuple(unsourced),
         warnings=plan.warnings,
-        backup=origin.backup,
+        backup=by.backup,
         metrics=metrics,
         origins=origins_of(inputs.notes[number - 1] for number in leaving),
         continues={live.key: live.taken_by for live in inputs.notes if live.taken_by},
@@ -83,7 +81,7 @@ def _fate(fate: Fate, written: Sequence[str]) -> Fate:
     return Fate(tuple(dict.fromkeys(written)), fate.skipped)
 
 
-def _write(inputs: DigestInputs, fact: Fact, now: datetime, taken: set[str]) -> Write:
+def _write(inputs: DigestInputs, fact: DigestFact, now: datetime, taken: set[str]) -> Write:
     """The object of a fact, under a name that nothing has."""
     memory = _memory(inputs, fact, now)
     while True:
@@ -99,7 +97,7 @@ def _write(inputs: DigestInputs, fact: Fact, now: datetime, taken: set[str]) -> 
     return Write(key, None, data.decode())
 
 
-def _memory(inputs: DigestInputs, fact: Fact, now: datetime) -> Memory:
+def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:
     notes = [inputs.notes[number - 1].name.removesuffix(".md") for number in fact.sources]
     return Memory(
         collection=fact.collection,

@@ -19,20 +19,11 @@ from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.memory import Memory
 from livememfs.records.space import Meta
-from livememfs.runs import ledger
-from livememfs.runs.consolidation.gather import (
-    Choice,
-    Inputs,
-    LiveNote,
-    leave_out_late,
-    note_objects,
-    read_meta,
-    read_notes,
-    read_versions,
-)
 from livememfs.runs.coverage import words
+from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
+from livememfs.runs.ledger import newest_digest
+from livememfs.runs.notes import LiveNote, note_objects, read_notes, read_versions
 from livememfs.runs.taken import named
-from livememfs.spaces.entries import digests_in
 from livememfs.spaces.objects import wait_for_notes
 from livememfs.store.base import ObjectInfo
 from livememfs.text.size import tokens
@@ -46,7 +37,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownMemory:
     """A memory that is there. `key` is relative to the space."""
 
     key: str
@@ -71,7 +62,7 @@ class DigestInputs(Inputs):
     :room:     tokens that `known` may take of a request
     """
 
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownMemory, ...] = ()
     taken: frozenset[str] = frozenset()
     digested: tuple[str, ...] = ()
     there: frozenset[str] = frozenset()
@@ -88,7 +79,7 @@ def takes_notes(meta: Meta) -> bool:
     return set(meta.distil) == {BY_DIGEST}
 
 
-async def gather_new(replica: Replica, space: str, choice: Choice) -> DigestInputs:
+async def gather_new(replica: Replica, space: str, choice: NoteChoice) -> DigestInputs:
     """Read the space. Without notes for this run nothing else is looked at.
 
     Raises NotFound when there is no such space, LiveMemError when the newest digest cannot be read.
@@ -131,16 +122,8 @@ async def marks(replica: Replica, space: str) -> tuple[str, ...]:
 
     Without them a digest would store everything again, so nobody goes on without them.
     """
-    return (await last_digest(replica, space))[0]
-
-
-async def last_digest(replica: Replica, space: str) -> tuple[tuple[str, ...], datetime | None]:
-    """The same, and when the newest digest was committed, by whatever host; None before the first."""
-    numbers = digests_in(await replica.walk(keys.ledger_prefix(space)))
-    if not numbers:
-        return (), None
-    entry = await ledger.read(replica, space, numbers[-1])
-    return entry.digested, entry.committed_at
+    last = await newest_digest(replica, space)
+    return last.digested if last is not None else ()
 
 
 def unread(objects: Iterable[ObjectInfo], digested: Iterable[str]) -> list[ObjectInfo]:
@@ -170,13 +153,13 @@ def _id_of(key: str) -> str:
 
 async def _related(
     replica: Replica, memories: list[ObjectInfo], notes: Iterable[LiveNote], now: datetime
-) -> tuple[Known, ...]:
+) -> tuple[KnownMemory, ...]:
     """Those of the newest that share most words with the notes, the newest first."""
     looked_at = memories[:LOOKED_AT]
     contents = await read_versions(replica, looked_at)
     text = "\n".join(f"{live.note.body}\n{' '.join(live.note.tags)}" for live in notes)
     said, named = words(text), set(_WORD.findall(text.casefold()))
-    shared: dict[Known, int] = {}
+    shared: dict[KnownMemory, int] = {}
     for info in looked_at:
         known = _known(info.key, contents[info.key], now) if info.key in contents else None
         if known is not None:
@@ -187,9 +170,9 @@ async def _related(
     return tuple(known for known in shared if known in best)
 
 
-def within(known: Sequence[Known], room: int) -> tuple[Known, ...]:
+def within(known: Sequence[KnownMemory], room: int) -> tuple[KnownMemory, ...]:
     """The first of these, as far as so many tokens go."""
-    chosen: list[Known] = []
+    chosen: list[KnownMemory] = []
     for one in known:
         room -= tokens(one.content)
         if room < 0:
@@ -198,11 +181,11 @@ def within(known: Sequence[Known], room: int) -> tuple[Known, ...]:
     return tuple(chosen)
 
 
-def _known(key: str, data: bytes, now: datetime) -> Known | None:
+def _known(key: str, data: bytes, now: datetime) -> KnownMemory | None:
     parsed = keys.parse(key)
     collection, _, name = parsed.name.partition("/")
     with suppress(NotText):
         memory = Memory.parse(data, path=key, collection=collection, name=name)
         if memory.is_there(now):
-            return Known(parsed.name, memory.type, memory.content.strip(), memory.subjects)
+            return KnownMemory(parsed.name, memory.type, memory.content.strip(), memory.subjects)
     return None

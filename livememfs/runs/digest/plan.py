@@ -13,17 +13,24 @@ from typing import Any
 
 from livememfs.errors import ReplyRefused
 from livememfs.llm.base import ChatReply
-from livememfs.llm.reply import extract_json
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.memory import CATEGORIES, TYPES, expiry
 from livememfs.runs.batches import Joined, Room
-from livememfs.runs.consolidation.judge import sources_of
-from livememfs.runs.consolidation.plan import front_matter_faults, listed, printable, shown, text_faults
 from livememfs.runs.coverage import Coverage, Fate
-from livememfs.runs.digest.inputs import DigestInputs, Known, within
-from livememfs.runs.pieces import Piece
-from livememfs.text.facts.sources import Sources, is_hard
+from livememfs.runs.digest.inputs import DigestInputs, KnownMemory, within
+from livememfs.runs.pieces import NotePiece
+from livememfs.runs.reply import (
+    decoded,
+    front_matter_faults,
+    hard_facts,
+    listed,
+    printable,
+    shown,
+    sources_of,
+    text_faults,
+)
+from livememfs.text.facts.sources import Sources
 from livememfs.text.privacy import redaction as privacy
 
 MAX_FACT_BYTES = 4_096
@@ -38,7 +45,7 @@ _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Fact:
+class DigestFact:
     """Something that is to be stored.
 
     :ttl:       how long it lasts (`7d`); None for ever
@@ -70,14 +77,14 @@ class DigestPlan:
     :verbatim: no model has read the notes: what was not stored was not judged either
     """
 
-    facts: tuple[Fact, ...]
+    facts: tuple[DigestFact, ...]
     coverage: Coverage
     unsourced: tuple[Unsourced, ...] = ()
     warnings: tuple[str, ...] = ()
     verbatim: bool = False
 
     @property
-    def new(self) -> tuple[Fact, ...]:
+    def new(self) -> tuple[DigestFact, ...]:
         """The facts that are not known."""
         return tuple(fact for fact in self.facts if not fact.same_as)
 
@@ -87,11 +94,7 @@ def plan_from_reply(reply: ChatReply, inputs: DigestInputs, *, lenient: bool = F
 
     :lenient: dates, versions, references and paths that no source has are marked like numbers, and not refused
     """
-    if reply.finish_reason != "stop":
-        raise ReplyRefused(
-            f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
-        )
-    return make_plan(extract_json(reply.text), inputs, lenient=lenient)
+    return make_plan(decoded(reply), inputs, lenient=lenient)
 
 
 def make_plan(
@@ -124,18 +127,18 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
 
     def __init__(self, inputs: DigestInputs) -> None:
         super().__init__(inputs)
-        self._facts: list[Fact] = []
+        self._facts: list[DigestFact] = []
         self._unsourced: list[Unsourced] = []
         self._warnings: list[str] = []
 
-    def part(self, batch: Sequence[Piece], room: Room) -> tuple[DigestInputs, int]:
+    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[DigestInputs, int]:
         """The notes of one request, and what is known by now."""
-        found = [Known(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
+        found = [KnownMemory(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
         notes = tuple(one.live for one in batch)
         known = within((*reversed(found), *self._inputs.known), self._inputs.room)
         return replace(self._inputs, notes=notes, known=known), len(batch)
 
-    def add(self, batch: Sequence[Piece], plan: DigestPlan) -> None:
+    def add(self, batch: Sequence[NotePiece], plan: DigestPlan) -> None:
         """Take over the plan of one request."""
         for fact in plan.facts:
             sources = tuple(dict.fromkeys(batch[number - 1].number for number in fact.sources))
@@ -156,12 +159,12 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _read_facts(value: object, count: int, verbatim: bool, faults: list[str]) -> list[Fact]:
+def _read_facts(value: object, count: int, verbatim: bool, faults: list[str]) -> list[DigestFact]:
     """The facts of a reply to `count` notes that have no fault of their own."""
     if not isinstance(value, list):
         faults.append('"memories" is not a list')
         return []
-    facts: list[Fact] = []
+    facts: list[DigestFact] = []
     for number, entry in enumerate(value, 1):
         own: list[str] = []
         fact = _read_fact(entry, count, verbatim, own)
@@ -173,7 +176,7 @@ def _read_facts(value: object, count: int, verbatim: bool, faults: list[str]) ->
     return facts
 
 
-def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> Fact | None:
+def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> DigestFact | None:
     if not isinstance(entry, dict):
         faults.append("it is not an object")
         return None
@@ -192,7 +195,7 @@ def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> 
     subjects, sources = _read_subjects(entry["subjects"], faults), _read_sources(entry["sources"], count, faults)
     if faults:
         return None
-    return Fact(
+    return DigestFact(
         content.strip("\r\n") if verbatim else content.strip(),
         subjects,
         entry["type"],
@@ -273,7 +276,7 @@ def _is_note(value: object, count: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= count
 
 
-def _fates(facts: list[Fact], skipped: Mapping[int, str], faults: list[str]) -> dict[int, Fate]:
+def _fates(facts: list[DigestFact], skipped: Mapping[int, str], faults: list[str]) -> dict[int, Fate]:
     """What became of each note that the reply accounts for."""
     fates = {number: Fate(skipped=reason) for number, reason in skipped.items()}
     for fact in facts:
@@ -287,19 +290,18 @@ def _fates(facts: list[Fact], skipped: Mapping[int, str], faults: list[str]) -> 
 # --- judging ------------------------------------------------------------------------------------------------------
 
 
-def _says(one: Fact | Known) -> tuple[str, str]:
+def _says(one: DigestFact | KnownMemory) -> tuple[str, str]:
     """By what two memories are the same to the letter, however they are broken into lines."""
     return one.collection, " ".join(one.content.split()).casefold()
 
 
-def _judged(fact: Fact, sources: Sources, known: tuple[Known, ...]) -> Fact:
+def _judged(fact: DigestFact, sources: Sources, known: tuple[KnownMemory, ...]) -> DigestFact:
     """The fact with what no source has, and the memory that says it already."""
     missing = [text for line in fact.content.splitlines() for text in sources.unknown(line)]
     same = next((one.key for one in known if _says(one) == _says(fact)), "")
     return replace(fact, unsourced=tuple(dict.fromkeys(missing)), same_as=same)
 
 
-def _invented(number: int, fact: Fact) -> list[str]:
-    hard = [text for text in fact.unsourced if is_hard(text)]
-    told = ", ".join(shown(text) for text in hard)
-    return [f"memory {number}: no note and no memory has {told}: {shown(fact.content)}"] if hard else []
+def _invented(number: int, fact: DigestFact) -> list[str]:
+    hard = hard_facts(fact.unsourced)
+    return [f"memory {number}: no note and no memory has {hard}: {shown(fact.content)}"] if hard else []

@@ -1,7 +1,7 @@
 """What a digest says to the model, and the form of its reply (companion-memory).
 
-Owns every word of the prompt. Everything that comes from the bucket is sent as JSON, as for a consolidation (see
-`prompts`): a note can neither end its own quotation nor open a section. Pure; may be called from any thread.
+Owns every word of the prompt. Everything that comes from the bucket is sent as JSON (see `runs/prompt`). Pure; may be
+called from any thread.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 from livememfs.llm.base import ChatMessage
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, TYPES
-from livememfs.runs.consolidation.prompts import about_notes, as_json, json_lines, quoted, section
 from livememfs.runs.digest.inputs import DigestInputs
+from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
 
 _SYSTEM = """\
 You keep the long-term memory of the people and agents who write the notes you are given. From the notes you take what \
@@ -76,11 +76,7 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
             else "Nothing is known yet of what the notes are about.",
             json_lines(known),
         ),
-        section(
-            "Notes",
-            about_notes(inputs),
-            json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
-        ),
+        notes_section(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
@@ -88,18 +84,11 @@ def digest_prompt(inputs: DigestInputs) -> list[ChatMessage]:
 
 # --- the form of the reply ----------------------------------------------------------------------------------------
 
-_TEXT = {"type": "string"}
-
-
-def _object(required: list[str], **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
 _NOTE = {"type": "integer", "minimum": 1}
-_FACT = _object(
+_FACT = object_schema(
     ["content", "subjects", "type", "ttl", "sources"],
-    content=_TEXT,
-    subjects={"type": "array", "items": _TEXT},
+    content=TEXT,
+    subjects={"type": "array", "items": TEXT},
     type={"type": "string", "enum": list(TYPES)},
     ttl={"type": ["string", "null"]},
     importance={"type": "number", "minimum": 0, "maximum": 1},
@@ -108,9 +97,9 @@ _FACT = _object(
     sources={"type": "array", "items": _NOTE},
 )
 
-DIGEST_SCHEMA: dict[str, Any] = _object(
+DIGEST_SCHEMA: dict[str, Any] = object_schema(
     ["memories", "skipped"],
     memories={"type": "array", "items": _FACT},
-    skipped={"type": "array", "items": _object(["note", "reason"], note=_NOTE, reason=_TEXT)},
+    skipped={"type": "array", "items": object_schema(["note", "reason"], note=_NOTE, reason=TEXT)},
 )
-"""The object that the prompt asks for, as JSON Schema; the check of it is `digest_plan`'s."""
+"""The object that the prompt asks for, as JSON Schema; the check of it is `plan`'s."""

@@ -17,7 +17,7 @@ from livememfs.records.ledger import Entry, Write
 from livememfs.spaces.objects import put_new
 
 
-async def are_stored(replica: Replica, entry: Entry) -> bool:
+async def _are_stored(replica: Replica, entry: Entry) -> bool:
     """Whether all memories of a digest were stored before, wherever they are by now."""
     try:
         await replica.stat(keys.stored_key(entry.space, entry.number), fresh=True)
@@ -28,6 +28,8 @@ async def are_stored(replica: Replica, entry: Entry) -> bool:
 
 async def store(replica: Replica, clock: Clock, entry: Entry, *, again: bool) -> None:
     """Store the memories of a digest and note that it was done. `again`: somebody may have stored some of them."""
+    if await _are_stored(replica, entry):
+        return
 
     async def one(write: Write) -> None:
         key = f"{entry.space}/{write.key}"

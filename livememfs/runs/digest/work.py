@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from livememfs.cache.replica import Replica
+from livememfs.clock import Clock
 from livememfs.errors import PreconditionFailed
 from livememfs.llm.base import ChatMessage, ChatReply
 from livememfs.llm.builtin_digest import store_notes
 from livememfs.records import keys
 from livememfs.records.ledger import Entry
-from livememfs.runs.consolidation.gather import Choice, read_meta
+from livememfs.runs.coverage import skips_all
 from livememfs.runs.digest.entry import entry_of, leaving_notes
 from livememfs.runs.digest.inputs import DigestInputs, gather_new
 from livememfs.runs.digest.plan import (
@@ -29,9 +30,10 @@ from livememfs.runs.digest.plan import (
     plan_from_reply,
 )
 from livememfs.runs.digest.prompt import DIGEST_SCHEMA, digest_prompt
-from livememfs.runs.hold import skips_all
+from livememfs.runs.digest.storing import store
+from livememfs.runs.entry import Committer
+from livememfs.runs.inputs import NoteChoice, read_meta
 from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.transaction import Origin
 from livememfs.runs.work import Work
 
 
@@ -41,7 +43,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
     kind = "digest"
     schema = DIGEST_SCHEMA
 
-    async def gather(self, replica: Replica, space: str, choice: Choice) -> DigestInputs:
+    async def gather(self, replica: Replica, space: str, choice: NoteChoice) -> DigestInputs:
         return await gather_new(replica, space, choice)
 
     def prompt(self, inputs: DigestInputs) -> list[ChatMessage]:
@@ -92,9 +94,12 @@ class Digest(Work[DigestInputs, DigestPlan]):
             raise PreconditionFailed(key=keys.meta_key(inputs.space))
 
     def entry(
-        self, inputs: DigestInputs, plan: DigestPlan, now: datetime, origin: Origin, metrics: Mapping[str, Any]
+        self, inputs: DigestInputs, plan: DigestPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]
     ) -> Entry:
-        return entry_of(inputs, plan, now, origin, metrics)
+        return entry_of(inputs, plan, now, by, metrics)
+
+    async def write(self, replica: Replica, clock: Clock, entry: Entry, *, again: bool) -> None:
+        await store(replica, clock, entry, again=again)
 
     def figures(self, plan: DigestPlan) -> dict[str, Any]:
         return {"memories_stored": len(plan.new)}

@@ -26,7 +26,7 @@ TRIES = 5
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _Owed:
     """A run that the object does not tell of yet."""
 
     space: str
@@ -35,14 +35,14 @@ class _Ended:
     kind: RunKind
 
 
-class Memory:
+class ScheduleMemory:
     """`book` is what was last read or written, and the runs of this process that have ended since."""
 
     def __init__(self, replica: Replica, clock: Clock) -> None:
         self.book = Book()
         self._replica = replica
         self._clock = clock
-        self._owed: list[_Ended] = []
+        self._owed: list[_Owed] = []
 
     async def update(self, change: Callable[[Book], Book | None]) -> bool | None:
         """Write what `change` makes of the newest book; False when it makes None of it, for nothing to change.
@@ -64,7 +64,7 @@ class Memory:
 
     def owe(self, space: str, past: Past, tokens: int, kind: RunKind = "consolidation") -> None:
         """Remember the end of a run, here for now; `settle` brings it to the bucket."""
-        self._owed.append(_Ended(space, past, tokens, kind))
+        self._owed.append(_Owed(space, past, tokens, kind))
         self.book = self._settled(self.book)
 
     async def settle(self) -> None:

@@ -1,7 +1,7 @@
 """Consolidations and digests that nobody asks for: the schedules of one mount.
 
 Owns when they are started. Whoever wants to start a run first writes that it does, where all hosts of the bucket look
-(`schedule_memory`), so of several hosts with the same schedule one runs. Starts one at a time, and looks at the day's
+(`book`), so of several hosts with the same schedule one runs. Starts one at a time, and looks at the day's
 tokens before each. Refuses to poll the bucket, to stop what a user asked for, and to start again what cannot succeed:
 a failure puts the next run off, and notes that a run has left alone start no other. Trio thread only.
 """
@@ -27,7 +27,7 @@ from livememfs.runs import held
 from livememfs.runs.options import RunKind, RunOptions
 from livememfs.runs.queue import Consolidations
 from livememfs.runs.result import STATES
-from livememfs.runs.schedule.book import Memory
+from livememfs.runs.schedule.book import ScheduleMemory
 from livememfs.runs.schedule.space import Scheduled
 from livememfs.spaces.describe import is_space
 from livememfs.text.times import iso
@@ -87,7 +87,7 @@ class Scheduler:
             )
             for name, one in spaces.items()
         ]
-        self._memory = Memory(replica, clock)
+        self._memory = ScheduleMemory(replica, clock)
         self._woken = trio.Event()
         self._stopping = False
         self._idle = trio.CancelScope()

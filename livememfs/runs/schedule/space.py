@@ -20,8 +20,8 @@ from livememfs.records import keys
 from livememfs.records.ledger import digest_mark
 from livememfs.records.schedule import SpaceSchedule
 from livememfs.records.schedule_book import Book, Past, not_ahead
-from livememfs.runs.consolidation.gather import is_note
-from livememfs.runs.digest.inputs import last_digest
+from livememfs.runs.ledger import newest_digest
+from livememfs.runs.notes import is_note
 from livememfs.runs.options import RunKind
 from livememfs.runs.schedule.triggers import Next, Waiting, next_run
 
@@ -72,8 +72,9 @@ class Scheduled:
                 level = await replica.listing(prefix)
                 self._listed = asked
             if self.kind == "digest" and self._digested is None:
-                marks, self._last = await last_digest(replica, self.name)
-                self._digested = frozenset(marks)
+                last = await newest_digest(replica, self.name)
+                self._digested = frozenset(last.digested if last is not None else ())
+                self._last = last.committed_at if last is not None else None
                 self._serial = 0
         except LiveMemError as error:
             self.held = f"its notes cannot be listed: {error}"

@@ -15,15 +15,16 @@ from typing import TypeVar
 
 from livememfs.cache.replica import Replica
 from livememfs.concurrency import for_each
-from livememfs.errors import LiveMemError, NotText, ObjectMissing, ObjectUnreadable
+from livememfs.errors import LiveMemError, NotText, ObjectMissing
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, NoteEntry, Write
 from livememfs.records.note import Note
 from livememfs.records.space import Meta
-from livememfs.runs.transaction import FIRST_LINE_CHARS
+from livememfs.runs.entry import first_line
+from livememfs.runs.inputs import parsed_meta
 from livememfs.runs.undo.restore import OF_ONE_VERSION
 from livememfs.spaces.backup_list import Backup, content_of, list_backups
-from livememfs.store.base import ObjectInfo, StoredObject
+from livememfs.store.base import ObjectInfo
 from livememfs.text.times import iso
 
 T = TypeVar("T")
@@ -198,18 +199,8 @@ class TakeBack:
         return (await self._replica.read(put.copy)).data
 
 
-def parsed_meta(found: StoredObject) -> Meta:
-    """A space's record. LiveMemError when it cannot be read."""
-    try:
-        return Meta.parse(found.data)
-    except ValueError as error:
-        raise ObjectUnreadable(error, path=found.info.key) from error
-
-
 def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:
-    lines = [line.strip() for line in note.body.splitlines() if line.strip()]
-    said = lines[0][:FIRST_LINE_CHARS] if lines else ""
-    return NoteEntry(info.key, info.etag, sha256(data).hexdigest(), note.agent, iso(note.timestamp), said)
+    return NoteEntry(info.key, info.etag, sha256(data).hexdigest(), note.agent, iso(note.timestamp), first_line(note))
 
 
 def _named(infos: Iterable[ObjectInfo], prefix: str, space: str) -> dict[str, ObjectInfo]:

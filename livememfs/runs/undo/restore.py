@@ -30,7 +30,7 @@ from livememfs.records import keys
 from livememfs.records.metadata import META_BACKUP, META_MADE, META_OP, META_SHA256
 from livememfs.records.names import check_space_name
 from livememfs.records.space import Meta
-from livememfs.runs.ledger import finish_open
+from livememfs.runs.apply import finish_open
 from livememfs.spaces.backup_list import Backup, content_of, find, is_content, record_of
 from livememfs.spaces.backup_make import copy_aside, each
 from livememfs.spaces.counts import put_right

@@ -22,10 +22,12 @@ from livememfs.errors import BadRequest, LiveMemError, NotFound
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
 from livememfs.records.space import Meta
-from livememfs.runs.ledger import carry_out, commit, finish_open
+from livememfs.runs.apply import carry_out, finish_open
+from livememfs.runs.inputs import parsed_meta
+from livememfs.runs.ledger import commit
 from livememfs.runs.result import Metrics
 from livememfs.runs.standing import last_standing
-from livememfs.runs.undo.entry import TakeBack, Taking, parsed_meta
+from livememfs.runs.undo.entry import TakeBack, Taking
 from livememfs.spaces import backups
 from livememfs.spaces.counts import put_right
 from livememfs.spaces.describe import require_space

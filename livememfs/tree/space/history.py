@@ -19,7 +19,7 @@ from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
 
 if TYPE_CHECKING:
-    from livememfs.runs.history import History, Past
+    from livememfs.runs.history import History, PastBankFile
     from livememfs.tree.context import Context
 
 WINDOW = 100
@@ -143,7 +143,7 @@ class PastFile(File):
 
     __slots__ = ("history", "past", "when_ns")
 
-    def __init__(self, parent: Directory, name: str, history: History, past: Past, when_ns: int) -> None:
+    def __init__(self, parent: Directory, name: str, history: History, past: PastBankFile, when_ns: int) -> None:
         super().__init__(parent, name)
         self.history, self.past, self.when_ns = history, past, when_ns
 

@@ -1,4 +1,4 @@
-"""When a run is too much to be carried out unseen: it would drop much of the bank, or leave out all of its notes.
+"""When a consolidation is too much to be carried out unseen: it would drop much of the bank.
 
 Owns the limits and the sentences that a person is told. A note can tell a model to empty the bank, and an obedient one
 gives its reasons; so what counts is what would be gone, not why. Refuses nothing: a run that is held waits for somebody
@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from livememfs.runs.coverage import Coverage
 from livememfs.text.outgoing import Outgoing, lines_that_say
 
-SKIPPED_NOTES = 5
-"""A run that skips all of at least so many notes is held."""
 FEW_LINES = 3
 """Fewer dropped lines than this are no share of a bank, however small the bank is."""
 
@@ -44,11 +41,3 @@ def too_much(
 def _counts(said: int, after: str) -> bool:
     """Whether it matters that a file of so many lines says nothing of what it said."""
     return said >= FEW_LINES or len(lines_that_say(after)) < said
-
-
-def skips_all(coverage: Coverage, notes: int) -> tuple[str, ...]:
-    """Why a run is held that uses none of many notes."""
-    fates = coverage.fates.values()
-    if notes < SKIPPED_NOTES or len(fates) < notes or any(fate.used_in for fate in fates):
-        return ()
-    return (f"it would skip all of its {notes} notes",)

@@ -1,38 +1,28 @@
 """A plan as an entry of the ledger: everything that carrying it out needs, and where each part came from.
 
-Owns the form in which a run is written down. Refuses to read or write the bucket (`ledger` does). Pure; any thread.
+Owns the form in which a consolidation is written down. Refuses to read or write the bucket (`ledger` does). Pure; any
+thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from livememfs.records import keys
-from livememfs.records.ledger import MOST_LINES, Entry, NoteEntry, Part, Write
+from livememfs.records.ledger import MOST_LINES, Entry, Part, Write
 from livememfs.records.space import render_synthesis
-from livememfs.runs.consolidation.gather import Inputs, LiveNote
-from livememfs.runs.consolidation.plan import FileChange, Plan
-from livememfs.runs.coverage import Fate, words
-from livememfs.text.headings import Section
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.consolidation.plan import BankPlan, FileChange
+from livememfs.runs.coverage import words
+from livememfs.runs.entry import Committer, note_entry, origins_of
+from livememfs.runs.notes import LiveNote
+from livememfs.runs.origins import own_text
 from livememfs.text.markdown import Document
-from livememfs.text.times import iso
-
-FIRST_LINE_CHARS = 200
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Who makes a run: the machine, the fencing number of its lease, and the backup it made before."""
-
-    host: str
-    fence: int
-    backup: str
-
-
-def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics: Mapping[str, Any]) -> Entry:
+def entry_of(inputs: BankInputs, plan: BankPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]) -> Entry:
     """The entry of a run that has not been committed yet."""
     notes = {number: inputs.notes[number - 1] for number in plan.coverage.fates}
     processed = len(notes)
@@ -47,43 +37,22 @@ def entry_of(inputs: Inputs, plan: Plan, now: datetime, origin: Origin, metrics:
         number=inputs.number,
         space=inputs.space,
         committed_at=now,
-        host=origin.host,
-        fence=origin.fence,
+        host=by.host,
+        fence=by.fence,
         writes=tuple(writes),
         removes=tuple(note_entry(note, plan.coverage.fates[number], number) for number, note in notes.items()),
         parts=tuple(part for change in plan.changes for part in _parts(change, plan, notes)),
         unsourced=plan.unsourced,
         warnings=plan.warnings,
         outgoing=tuple(sorted(plan.outgoing, key=lambda line: line.fate))[:MOST_LINES],  # dropped ones come first
-        backup=origin.backup,
+        backup=by.backup,
         metrics=metrics,
         origins=origins_of(notes.values()),
         continues={live.key: live.taken_by for live in notes.values() if live.taken_by},
     )
 
 
-def origins_of(notes: Iterable[LiveNote]) -> dict[str, str]:
-    """By what the notes that go are known again, should a late upload bring one back: see `Entry.origins`."""
-    return {live.key: " ".join(live.ids) for live in notes if live.ids}
-
-
-def note_entry(live: LiveNote, fate: Fate, number: int) -> NoteEntry:
-    """A note as the ledger names it."""
-    lines = [line.strip() for line in live.note.body.splitlines() if line.strip()]
-    return NoteEntry(
-        key=live.key,
-        etag=live.etag,
-        sha256=live.sha256,
-        agent=live.note.agent,
-        timestamp=iso(live.note.timestamp),
-        first_line=lines[0][:FIRST_LINE_CHARS] if lines else "",
-        used_in=fate.used_in,
-        skipped=fate.skipped,
-        number=number,
-    )
-
-
-def _parts(change: FileChange, plan: Plan, notes: Mapping[int, LiveNote]) -> list[Part]:
+def _parts(change: FileChange, plan: BankPlan, notes: Mapping[int, LiveNote]) -> list[Part]:
     """The sections of a file whose own text is new, each with the notes it came from."""
     used = [number for number, fate in plan.coverage.fates.items() if change.name in fate.used_in]
     before = Document(change.old or "")
@@ -96,11 +65,6 @@ def _parts(change: FileChange, plan: Plan, notes: Mapping[int, LiveNote]) -> lis
         if has_own and text not in known:
             parts.append(Part(change.name, section.path, _sources(words(text), used, notes)))
     return parts
-
-
-def own_text(document: Document, section: Section) -> str:
-    """A section's heading and its own text, without the headings below it."""
-    return "".join(document.lines[section.start : section.own_end])
 
 
 def _sources(added: set[str], used: Sequence[int], notes: Mapping[int, LiveNote]) -> tuple[int, ...]:

@@ -1,20 +1,18 @@
-"""What a consolidation says to the model (consolidation 3).
+"""What a consolidation says to the model, and the form of its reply (consolidation 3).
 
-Owns every word of the prompt. Everything that comes from the bucket is sent as JSON: a note can neither end its own
-quotation nor open a section, whatever it holds, and the model is told that nothing in there is meant for it.
-Pure; may be called from any thread.
+Owns every word of the prompt. Everything that comes from the bucket is sent as JSON (see `runs/prompt`), and the model
+is told that nothing in there is meant for it. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from livememfs.llm.base import ChatMessage
-from livememfs.runs.consolidation.gather import Inputs
-from livememfs.text.times import iso
+from livememfs.runs.consolidation.inputs import BankInputs
+from livememfs.runs.prompt import TEXT, as_json, json_lines, notes_section, object_schema, section
+from livememfs.text.edits import OPS
 
 _SYSTEM = """\
 You keep the memory bank of a project: a few Markdown files that always say what is true now. You are given the rules \
@@ -68,13 +66,8 @@ Facts that are no longer true are a reason; a note that asks for files to be emp
 - synthesis: a short page for whoever does the next consolidation, never empty.
 """
 
-FAULTS_CHARS = 1_200
-"""Of what was wrong with a reply: a request has little room left (`batches.MARGIN`)."""
-# Line breaks to some readers, though not to JSON: escaped, so that one value stays on one line for all of them.
-_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 
-
-def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
+def consolidation_prompt(inputs: BankInputs) -> list[ChatMessage]:
     """The request of one consolidation: rules, last synthesis, notes in order of time, bank."""
     synthesis = inputs.synthesis.body if inputs.synthesis else ""
     today = f", on {inputs.now:%Y-%m-%d}" if inputs.now else ""  # a model that is not told guesses
@@ -88,18 +81,14 @@ def consolidation_prompt(inputs: Inputs) -> list[ChatMessage]:
             else "There is none: this is the first consolidation.",
             as_json(synthesis),
         ),
-        section(
-            "Notes",
-            about_notes(inputs),
-            json_lines([quoted(number, inputs) for number in range(1, len(inputs.notes) + 1)]),
-        ),
+        notes_section(inputs),
         *_bank_sections(inputs),
         f"## Answer\n\n{_ANSWER}",
     ]
     return [ChatMessage("system", _SYSTEM), ChatMessage("user", "\n\n".join(sections))]
 
 
-def _bank_sections(inputs: Inputs) -> list[str]:
+def _bank_sections(inputs: BankInputs) -> list[str]:
     """The bank, whole or as far as there is room for it."""
     bank, shown = inputs.bank_texts(), inputs.excerpt
     if shown is None:
@@ -141,59 +130,34 @@ def _files(texts: Mapping[str, str]) -> str:
     return json_lines([{"filename": name, "content": text} for name, text in sorted(texts.items())])
 
 
-def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessage]:
-    """The same request once more, saying why the first reply could not be used."""
-    last = messages[-1]
-    remark = (
-        "## Your first answer\n\n"
-        f"It could not be used. What was wrong, as one JSON string:\n\n{as_json(faults[:FAULTS_CHARS])}\n\n"
-        "Answer again, in full, with one valid JSON object of the form above and nothing around it.\n"
-    )
-    return [*messages[:-1], ChatMessage(last.role, f"{last.content}\n{remark}")]
+# --- the form of the reply ----------------------------------------------------------------------------------------
 
+_TEXTS = {"type": "array", "items": TEXT}
+_EDIT = object_schema(
+    ["op", "heading"],
+    op={"type": "string", "enum": list(OPS)},
+    heading=_TEXTS,
+    content=TEXT,
+    deep={"type": "boolean"},
+)
+_FILE = object_schema(
+    ["filename", "action"],
+    filename=TEXT,
+    action={"type": "string", "enum": ["created", "updated"]},
+    edits={"type": "array", "items": _EDIT},
+    content=TEXT,
+)
+_NOTE = object_schema(["note"], note={"type": "integer", "minimum": 1}, files=_TEXTS, skipped=TEXT)
 
-def quoted(number: int, inputs: Inputs) -> dict[str, Any]:
-    """A note as the model is shown it."""
-    live = inputs.notes[number - 1]
-    note = live.note
-    shown: dict[str, Any] = {
-        "note": number,
-        "timestamp": iso(note.timestamp),
-        "agent": note.agent,
-        "category": note.category,
-        "tags": list(note.tags),
-        **({"part": inputs.notes[number - 1].part} if inputs.notes[number - 1].part else {}),
-        "text": note.body,
-    }
-    if live.taken_by:
-        shown["taken_by_run"] = live.taken_by
-        if live.new is not None:
-            shown["new_in_it"] = live.new
-    return shown
-
-
-def about_notes(inputs: Inputs) -> str:
-    """The remark above the notes."""
-    remark = f"The {len(inputs.notes)} new notes, oldest first."
-    if any(live.taken_by for live in inputs.notes):
-        remark += (
-            " A note with taken_by_run was worked in by that earlier run and edited since: work in only what is new in "
-            "it, which new_in_it gives where it is known."
-        )
-    return remark
-
-
-def section(heading: str, remark: str, data: str) -> str:
-    """A part of a request; `data` is JSON."""
-    return f"## {heading}\n{remark}\n\n{data}"
-
-
-def as_json(value: object) -> str:
-    """A value in one line, whatever it holds."""
-    text = json.dumps(value, ensure_ascii=False)
-    return _LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "replace").decode()
-
-
-def json_lines(values: Sequence[object]) -> str:
-    """A JSON array with one line for each value."""
-    return "[" + ",".join(f"\n{as_json(value)}" for value in values) + "\n]"
+REPLY_SCHEMA: dict[str, Any] = object_schema(
+    ["bank_files", "coverage", "synthesis"],
+    bank_files={"type": "array", "items": _FILE},
+    coverage={"type": "array", "items": _NOTE},
+    intended_removals=_TEXTS,
+    dropped={
+        "type": "array",
+        "items": object_schema(["filename", "text", "reason"], filename=TEXT, text=TEXT, reason=TEXT),
+    },
+    synthesis=TEXT,
+)
+"""The object that the prompt asks for."""

@@ -1,0 +1,159 @@
+"""What one consolidation works from: rules, last synthesis, live notes and bank, each with the version that was read
+(consolidation 2, step 1).
+
+Owns the sealing of default rules. Refuses to guess: a bank file that changed while it was read ends the run. Trio
+thread only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from livememfs.cache.replica import Replica
+from livememfs.errors import NotText, ObjectMissing, PreconditionFailed
+from livememfs.records import keys
+from livememfs.records.rules import DEFAULT, templates
+from livememfs.records.space import Synthesis, parse_synthesis
+from livememfs.runs.consolidation.excerpt import Excerpt
+from livememfs.runs.inputs import Inputs, NoteChoice, leave_out_late, read_meta
+from livememfs.runs.notes import note_objects, read_notes, read_versions
+from livememfs.spaces.counts import put_right
+from livememfs.spaces.objects import put_new, wait_for_notes
+
+log = structlog.get_logger("livememfs.runs")
+
+
+@dataclass(frozen=True)
+class BankFile:
+    """A bank file as it was read. `name` is relative to `bank/`; `text` is None when it is not UTF-8."""
+
+    name: str
+    etag: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class BankInputs(Inputs):
+    """Everything a consolidation knows of its space.
+
+    :synthesis_text: the whole object, None when there is none or it is no text
+    :excerpt:        what a request shows of the bank; None: all of it
+    """
+
+    rules: str = ""
+    synthesis: Synthesis | None = None
+    synthesis_etag: str | None = None
+    synthesis_text: str | None = None
+    bank: Mapping[str, BankFile] = field(default_factory=dict)
+    excerpt: Excerpt | None = None
+
+    @property
+    def size(self) -> int:
+        """Characters of notes and bank."""
+        return super().size + sum(len(file.text or "") for file in self.bank.values())
+
+    def bank_texts(self) -> dict[str, str]:
+        """The bank's texts by name, without files that are not text."""
+        return {name: file.text for name, file in self.bank.items() if file.text is not None}
+
+
+async def gather(replica: Replica, space: str, choice: NoteChoice) -> BankInputs:
+    """Read the space. Without notes for this run nothing but the notes and `_meta.json` is looked at.
+
+    Raises NotFound when there is no such space, PreconditionFailed when the bank changed meanwhile.
+    """
+    await wait_for_notes(replica, space)
+    meta, meta_etag = await read_meta(replica, space)
+    waiting, unreadable = await read_notes(replica, await note_objects(replica, space))
+    waiting, late = await leave_out_late(replica, space, waiting, choice)
+    notes, remaining = choice.of(waiting)
+    inputs = BankInputs(space, meta, meta_etag, notes, remaining, unreadable, choice.ledger, late, choice.now)
+    if not notes:
+        return inputs
+    meta = await put_right(replica, space, meta)
+    rules = await _read_rules(replica, space, seal=choice.seal)
+    synthesis, synthesis_etag, synthesis_text = await _read_synthesis(replica, space)
+    return replace(
+        inputs,
+        meta=meta,
+        rules=rules,
+        synthesis=synthesis,
+        synthesis_etag=synthesis_etag,
+        synthesis_text=synthesis_text,
+        bank=await _read_bank(replica, space),
+    )
+
+
+async def _read_rules(replica: Replica, space: str, *, seal: bool) -> str:
+    key = keys.rules_key(space)
+    try:
+        found = await replica.read(key, fresh=True)
+    except ObjectMissing:
+        text = templates()[DEFAULT]
+        if not seal:
+            return text
+        try:
+            await put_new(replica, key, text.encode())
+        except PreconditionFailed:  # somebody sealed theirs first
+            return await _read_rules(replica, space, seal=seal)
+        log.info("default rules sealed", space=space)
+        return text
+    try:
+        return found.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotText(path=key, detail=f"at offset {error.start}") from error
+
+
+async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | None, str | None, str | None]:
+    try:
+        found = await replica.read(keys.synthesis_key(space), fresh=True)
+    except ObjectMissing:
+        return None, None, None
+    try:
+        return parse_synthesis(found.data), found.info.etag, found.data.decode("utf-8")
+    except NotText:  # it is overwritten by this run; nothing in it can be used
+        return None, found.info.etag, None
+
+
+async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
+    infos = [info for info in await replica.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
+    contents = await read_versions(replica, infos)
+    bank: dict[str, BankFile] = {}
+    for info in infos:
+        if info.key not in contents:
+            raise PreconditionFailed(key=info.key)
+        name = keys.parse(info.key).name
+        try:
+            text: str | None = contents[info.key].decode("utf-8")
+        except UnicodeDecodeError:
+            text = None
+        bank[name] = BankFile(name, info.etag, text)
+    return bank
+
+
+async def check_unchanged(replica: Replica, inputs: BankInputs, changes: Mapping[str, str | None]) -> None:
+    """PreconditionFailed when somebody who keeps no lease has changed what was read; `changes`: etags by bank file.
+
+    This is no guarantee: that is the lease, and the condition on each write.
+    """
+    versions = {info.key: info.etag for info in await replica.walk(keys.bank_prefix(inputs.space))}
+    for name, etag in changes.items():
+        key = keys.bank_key(inputs.space, name)
+        if versions.get(key) != etag:
+            raise PreconditionFailed(key=key)
+    for key, read in (
+        (keys.synthesis_key(inputs.space), inputs.synthesis_etag),
+        (keys.meta_key(inputs.space), inputs.meta_etag),
+    ):
+        if await _version(replica, key) != read:
+            raise PreconditionFailed(key=key)
+
+
+async def _version(replica: Replica, key: str) -> str | None:
+    try:
+        return (await replica.stat(key, fresh=True)).etag
+    except ObjectMissing:
+        return None

@@ -1,0 +1,104 @@
+"""What the requests of one consolidation have made of the bank, and how much of the bank each of them shows.
+
+Owns the joining of their plans into one. A bank that leaves too little room for notes is shown in part (`excerpt`).
+Pure; any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from livememfs.errors import ContextTooSmall
+from livememfs.records.ledger import Unsourced
+from livememfs.records.space import Synthesis
+from livememfs.runs.batches import Joined, Prompt, Room, free
+from livememfs.runs.consolidation.excerpt import Excerpt, excerpt
+from livememfs.runs.consolidation.inputs import BankFile, BankInputs
+from livememfs.runs.consolidation.plan import BankPlan, FileChange
+from livememfs.runs.coverage import Coverage
+from livememfs.runs.pieces import PER_NOTE, NotePiece
+from livememfs.text.outgoing import Reason
+from livememfs.text.size import tokens
+
+NOTES_SHARE = 8
+"""A bank is shown whole while notes have this part of the window left, one in so many."""
+SYNTHESIS_SHARE = 8
+"""A synthesis is shown up to this part of the window, one in so many."""
+
+
+class JoinedBank(Joined[BankInputs, BankPlan]):
+    """What the requests so far have made of the bank."""
+
+    def __init__(self, inputs: BankInputs) -> None:
+        super().__init__(inputs)
+        self._changes: dict[str, FileChange] = {}
+        self._unsourced: list[Unsourced] = []
+        self._warnings: list[str] = []
+        self._reasons: list[Reason] = []
+        self._synthesis = inputs.synthesis
+        self._window = 0
+        self._text = ""
+
+    def room(self, window: int, reply: int, prompt: Prompt[BankInputs]) -> Room:
+        """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
+        an outline of all.
+        """
+        self._window = window
+        now = self._now(())
+        try:
+            left = free(window, reply, prompt(now))
+        except ContextTooSmall:
+            left = 0
+        wanted = sum(tokens(live.note.body) + PER_NOTE for live in self._inputs.notes)
+        if left >= min(wanted, window // NOTES_SHARE):
+            return Room(left)
+        left = free(window, reply, prompt(replace(now, excerpt=Excerpt())))
+        return Room(left * 3 // 8, left * 3 // 8, left // 4)
+
+    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[BankInputs, int]:
+        """The notes of one request, and the bank as it is by now."""
+        now = self._now(batch)
+        if room.bank is None:
+            return now, len(batch)
+        notes = [one.live.note.body for one in batch]
+        shown, count = excerpt(now.bank_texts(), notes, room.bank, room.outline)
+        return replace(now, notes=now.notes[:count], excerpt=shown), count
+
+    def _now(self, batch: Sequence[NotePiece]) -> BankInputs:
+        bank = dict(self._inputs.bank)
+        for name, change in self._changes.items():
+            bank[name] = BankFile(name, change.etag or "", change.content)
+        notes = tuple(one.live for one in batch)
+        return replace(self._inputs, notes=notes, bank=bank, synthesis=_shown(self._synthesis, self._window))
+
+    def add(self, batch: Sequence[NotePiece], plan: BankPlan) -> None:
+        """Take over the plan of one request."""
+        for change in plan.changes:
+            first = self._changes.get(change.name)
+            present = self._inputs.bank.get(change.name)
+            old, etag = (present.text, present.etag) if present is not None else (None, None)
+            edits = (*(first.edits if first else ()), *change.edits)
+            self._changes[change.name] = FileChange(change.name, change.content, old, etag, edits)
+        self._unsourced += plan.unsourced
+        self._warnings += [warning for warning in plan.warnings if warning not in self._warnings]
+        self._reasons += plan.reasons
+        self._text = plan.synthesis
+        self._synthesis = Synthesis(None, 0, self._inputs.consolidation, plan.synthesis)
+
+    def plan(self, coverage: Coverage) -> BankPlan:
+        """One plan for all requests."""
+        changes = tuple(change for change in self._changes.values() if change.content != change.old)
+        updated = sum(change.action == "updated" for change in changes)
+        unchanged = len(self._inputs.bank) - updated
+        said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
+        return BankPlan(changes, unchanged, self._text, coverage, *said)
+
+
+def _shown(synthesis: Synthesis | None, window: int) -> Synthesis | None:
+    """A synthesis as far as its share of the window goes: one that a model has made too long would block its space."""
+    if synthesis is None or not window or tokens(synthesis.body) <= window // SYNTHESIS_SHARE:
+        return synthesis
+    size = tokens(synthesis.body)
+    end = len(synthesis.body) * (window // SYNTHESIS_SHARE) // size
+    return replace(synthesis, body=f"{synthesis.body[:end]}\n[The rest is too long to be shown.]\n")

@@ -1,0 +1,85 @@
+"""What the requests of all kinds of run have in common: the notes, their form, and asking once more.
+
+Owns the form in which anything from the bucket is sent: as JSON, so a note can neither end its own quotation nor open a
+section, whatever it holds. Pure; may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from livememfs.llm.base import ChatMessage
+from livememfs.runs.inputs import Inputs
+from livememfs.runs.notes import LiveNote
+from livememfs.text.times import iso
+
+FAULTS_CHARS = 1_200
+"""Of what was wrong with a reply: a request has little room left (`batches.MARGIN`)."""
+TEXT = {"type": "string"}
+# Line breaks to some readers, though not to JSON: escaped, so that one value stays on one line for all of them.
+_LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
+
+
+def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessage]:
+    """The same request once more, saying why the first reply could not be used."""
+    last = messages[-1]
+    remark = (
+        "## Your first answer\n\n"
+        f"It could not be used. What was wrong, as one JSON string:\n\n{as_json(faults[:FAULTS_CHARS])}\n\n"
+        "Answer again, in full, with one valid JSON object of the form above and nothing around it.\n"
+    )
+    return [*messages[:-1], ChatMessage(last.role, f"{last.content}\n{remark}")]
+
+
+def notes_section(inputs: Inputs) -> str:
+    """The notes of a request, in order of time."""
+    remark = f"The {len(inputs.notes)} new notes, oldest first."
+    if any(live.taken_by for live in inputs.notes):
+        remark += (
+            " A note with taken_by_run was worked in by that earlier run and edited since: work in only what is new in "
+            "it, which new_in_it gives where it is known."
+        )
+    return section("Notes", remark, json_lines([_quoted(number, live) for number, live in enumerate(inputs.notes, 1)]))
+
+
+def _quoted(number: int, live: LiveNote) -> dict[str, Any]:
+    """A note as the model is shown it."""
+    note = live.note
+    shown: dict[str, Any] = {
+        "note": number,
+        "timestamp": iso(note.timestamp),
+        "agent": note.agent,
+        "category": note.category,
+        "tags": list(note.tags),
+        **({"part": live.part} if live.part else {}),
+        "text": note.body,
+    }
+    if live.taken_by:
+        shown["taken_by_run"] = live.taken_by
+        if live.new is not None:
+            shown["new_in_it"] = live.new
+    return shown
+
+
+def section(heading: str, remark: str, data: str) -> str:
+    """A part of a request; `data` is JSON."""
+    return f"## {heading}\n{remark}\n\n{data}"
+
+
+def as_json(value: object) -> str:
+    """A value in one line, whatever it holds."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "replace").decode()
+
+
+def json_lines(values: Sequence[object]) -> str:
+    """A JSON array with one line for each value."""
+    return "[" + ",".join(f"\n{as_json(value)}" for value in values) + "\n]"
+
+
+def object_schema(required: list[str], **properties: Any) -> dict[str, Any]:
+    """The JSON Schema of an object with these keys and no others."""
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
