@@ -164,6 +164,11 @@ class Names:
             above = self._levels.get(split_key(prefix[:-1])[0])
             self._levels.replace(prefix, (), set(), above.confirmed if above is not None else float("-inf"))
 
+    @property
+    def levels(self) -> Levels:
+        """All known levels."""
+        return self._levels
+
     def doubt(self, prefix: str) -> None:
         """Have a level asked for again when somebody looks at it."""
         level = self._levels.get(prefix)

@@ -115,11 +115,26 @@ class Replica(Names):
         self.beacon = Beacon(store, name, lambda key: self.now(key) is not None, self.upkeep)
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
         if announce:
-            self.subscribe_uploads(self.beacon.changed)
+            self.subscribe(self.beacon.changed)
         if poll_interval is not None:
             self.watch = self.watcher
-            self.subscribe(self.watcher.heard)
+            self.changes.subscribe(self.watcher.heard)
         self._disk_free: tuple[float, int] = (float("-inf"), 0)
+
+    @property
+    def names(self) -> Replica:
+        """What is known of names: callers say so already, while it is still one object."""
+        return self
+
+    @property
+    def outcomes(self) -> Replica:
+        """The same for what became of an operation."""
+        return self
+
+    @property
+    def room(self) -> Replica:
+        """The same for the room there is."""
+        return self
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Upload, and keep on the disk what was read, until cancelled."""
@@ -301,7 +316,7 @@ class Replica(Names):
         now = self.now(key)
         if base is not None and now is not None and base.etag == etag == now.etag:
             return self.restamp(now, meta)  # identical bytes cost no upload
-        self.expect_room(len(data))
+        self.expect(len(data))
         self._counts["writes"] += 1
         op = self.journal.put(key, data, etag, meta, base=base)
         info = self._accepted(op, by_caller=by_caller)
@@ -360,7 +375,7 @@ class Replica(Names):
 
         For work that no file operation asked for: the kernel is told.
         """
-        self.expect_room(len(data) + len(old))
+        self.expect(len(data) + len(old))
         with self._database.atomic():
             history = self.journal.put(kept, old, content_etag(old), {}, base=self.now(kept))
             op = self.journal.put(newer.key, data, content_etag(data), newer.meta or {}, base=newer)
@@ -375,7 +390,7 @@ class Replica(Names):
 
         For work that no file operation asked for: the kernel is told.
         """
-        self.expect_room(sum(map(len, found.values())))
+        self.expect(sum(map(len, found.values())))
         with self._database.atomic():
             also()
             now = {key: self.now(key) for key in found}
@@ -406,7 +421,7 @@ class Replica(Names):
             meanwhile.append((key, None))
         self.changes.publish(Change(key, "delete", "", "local", by_caller=by_caller))
 
-    def expect_room(self, size: int) -> None:
+    def expect(self, size: int) -> None:
         """NoSpace when `size` more bytes cannot be kept until they are uploaded."""
         if self.journal.backlog + size > self._max_bytes:
             raise errors.NoSpace(
@@ -543,11 +558,7 @@ class Replica(Names):
 
     # --- the figures --------------------------------------------------------------------------------------------
 
-    def subscribe(self, callback: Callable[[Change], None]) -> None:
-        """Call `callback(change)` on the trio thread for each change from now on."""
-        self.changes.subscribe(callback)
-
-    def subscribe_uploads(self, callback: Callable[[str, bool], None]) -> None:
+    def subscribe(self, callback: Callable[[str, bool], None]) -> None:
         """Call `callback(key, new)` for each key that our hand changed in the bucket; `new`: there was none before."""
         self._on_upload.append(callback)
 

@@ -128,7 +128,7 @@ class Observer:
 
     async def run(self) -> None:
         """Observe until cancelled."""
-        self._replica.subscribe_uploads(self.uploaded)
+        self._replica.outcomes.subscribe(self.uploaded)
         try:
             with self._scope:
                 await self._background.keep("observer", self._run)

@@ -37,7 +37,7 @@ async def keep(replica: Replica, entry: Entry) -> None:
 
 async def waiting(replica: Replica, space: str) -> list[int]:
     """The numbers of the plans that are kept, ascending, asked for now."""
-    names = [keys.parse(info.key).name for info in await replica.walk(keys.ledger_prefix(space))]
+    names = [keys.parse(info.key).name for info in await replica.names.walk(keys.ledger_prefix(space))]
     stems = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
     return sorted(int(stem) for stem in stems if len(stem) == 8 and stem.isdecimal())
 
@@ -69,11 +69,11 @@ async def check(replica: Replica, entry: Entry) -> None:
     if runs and runs[-1] >= entry.number:
         raise HeldPlanStale(number=entry.number, path=entry.space, detail=f"run {runs[-1]} was made since")
     prefix = keys.bank_prefix(entry.space)
-    bank = {info.key: info.etag for info in await replica.walk(prefix)}
-    versions = {info.key: info.etag for info in await replica.walk(keys.live_prefix(entry.space))} | bank
+    bank = {info.key: info.etag for info in await replica.names.walk(prefix)}
+    versions = {info.key: info.etag for info in await replica.names.walk(keys.live_prefix(entry.space))} | bank
     for key in (keys.synthesis_key(entry.space), keys.meta_key(entry.space)):
         with suppress(ObjectMissing):
-            versions[key] = (await replica.stat(key, fresh=True)).etag
+            versions[key] = (await replica.names.stat(key, fresh=True)).etag
     wanted = {f"{entry.space}/{write.key}": write.before for write in entry.writes}
     wanted |= {note.key: note.etag for note in (*entry.removes, *entry.keeps)}
     changed = next((key for key, etag in wanted.items() if versions.get(key) != etag), "")

@@ -57,7 +57,7 @@ class Applied:
 async def numbers(replica: Replica, space: str) -> list[int]:
     """The numbers of a space's runs, ascending, asked for now."""
     prefix = keys.ledger_prefix(space)
-    names = [info.key[len(prefix) :].removesuffix(".json") for info in await replica.walk(prefix)]
+    names = [info.key[len(prefix) :].removesuffix(".json") for info in await replica.names.walk(prefix)]
     return sorted(int(name) for name in names if len(name) == 8 and name.isdecimal())
 
 

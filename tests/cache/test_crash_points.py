@@ -184,7 +184,7 @@ async def perform(replica: Replica, number: int, step: Step) -> None:
 async def found(replica: Replica, key: str) -> ObjectInfo | None:
     while True:
         try:
-            return await replica.stat(key)
+            return await replica.names.stat(key)
         except errors.ObjectMissing:
             return None
         except errors.Unreachable:
@@ -259,8 +259,8 @@ class Story:
     async def shown(self, replica: Replica) -> State:
         while True:
             try:
-                listing = await replica.listing("s/")
-                infos = await replica.complete(list(listing.objects.values()))
+                listing = await replica.names.listing("s/")
+                infos = await replica.names.complete(list(listing.objects.values()))
                 return {info.key: ((await replica.read(info.key)).data, (info.meta or {})[STAMP]) for info in infos}
             except (errors.Unreachable, errors.PreconditionFailed, errors.ObjectMissing):
                 continue  # a rename went on meanwhile; the tree asks again as well

@@ -92,7 +92,7 @@ async def test_what_was_accepted_shows_at_once_and_is_stored_soon(machine: Machi
         with assert_no_checkpoints():
             save(replica, b"text")
         assert (await replica.read(KEY)).data == b"text"
-        assert "file.txt" in (await replica.listing("space/")).objects
+        assert "file.txt" in (await replica.names.listing("space/")).objects
         await replica.uploaded()
         assert await machine.bucket() == {KEY: b"text"}
         assert len(replica.journal) == 0
@@ -145,7 +145,7 @@ async def test_a_stored_file_that_is_renamed_has_one_of_its_names_at_each_instan
 ) -> None:
     await machine.memory.put(KEY, b"text", meta={"livememfs-mode": "600"})
     async with machine.running() as replica:
-        info = await replica.stat(KEY, fresh=True)
+        info = await replica.names.stat(KEY, fresh=True)
         if cached:
             await replica.read(KEY)
         moved = replica.move(info, "space/other", replaces=None)
@@ -258,7 +258,7 @@ async def test_a_file_removed_while_it_was_on_its_way_does_not_come_back(
 
     async with machine.running() as replica:
         with pytest.raises(errors.ObjectMissing):
-            await replica.stat(KEY)
+            await replica.names.stat(KEY)
         await replica.uploaded()
 
     assert await machine.bucket() == {}
@@ -448,7 +448,7 @@ async def both(
             if base is not None:
                 await replica.read(KEY)
         for replica, data in ((there, theirs), (here, ours)):
-            info = replica.now(KEY)
+            info = replica.names.now(KEY)
             if data is None:
                 replica.remove(KEY, base=info)
             else:
@@ -520,7 +520,7 @@ async def test_a_conflict_copy_never_takes_the_name_of_an_earlier_one(
     await machine.memory.put(KEY, b"base\n")
     await machine.memory.put("space/source", b"ours\n")
     async with machine.running() as replica:
-        base, source = await replica.stat(KEY, fresh=True), await replica.stat("space/source", fresh=True)
+        base, source = await replica.names.stat(KEY, fresh=True), await replica.names.stat("space/source", fresh=True)
         if copied:
             replica.move(source, KEY, replaces=base)
         else:
@@ -547,7 +547,7 @@ async def test_a_file_that_was_cut_down_unread_does_not_pass_for_the_past_of_ano
     await machine.memory.put(KEY, b"title\nsecret\n")
     other = Machine(tmp_path / "other", machine.memory, "there")
     async with machine.running() as here, other.running() as there:
-        base = await here.stat(KEY, fresh=True)
+        base = await here.names.stat(KEY, fresh=True)
         there.save(KEY, b"title\nsecret\nmore\n", meta={}, base=(await there.read(KEY)).info)
         await there.uploaded()
         save(here, b"title\n", base)
@@ -734,7 +734,7 @@ async def test_a_file_that_another_host_moves_back_while_we_move_it_away_does_no
         replica.save(KEY, b"same\n", meta={}, base=None)
         await replica.uploaded()
         machine.store.script("delete", *[Fault(before=unreachable())] * 8)  # more than one call insists
-        replica.move(await replica.stat(KEY), "space/moved", replaces=None)
+        replica.move(await replica.names.stat(KEY), "space/moved", replaces=None)
         while "space/moved" not in await machine.bucket():
             await trio.sleep(0.1)
         await machine.memory.put(KEY, b"same\n", meta={"livememfs-op": "theirs"})
@@ -751,7 +751,7 @@ async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_ove
     await machine.memory.put(KEY, b"ours\n", meta={})
     machine.store.latency("copy", 1.0)
     async with machine.running() as replica:
-        info = await replica.stat(KEY)
+        info = await replica.names.stat(KEY)
         await replica.read(KEY)
         shown = replica.restamp(info, {"colour": "blue"})
         await trio.sleep(0.8)

@@ -56,7 +56,7 @@ class Host:
 
     async def memories(self, collection: str = keys.MEMORIES) -> list[Memory]:
         """Those that are there, by name."""
-        level = await self.replica.listing(f"{SPACE}/{collection}/", fresh=True)
+        level = await self.replica.names.listing(f"{SPACE}/{collection}/", fresh=True)
         names = [name for name in sorted(level.objects) if name.endswith(".md")]
         return [await self.parsed(f"{SPACE}/{collection}/{name}") for name in names]
 
@@ -93,15 +93,15 @@ class Bucket:
         folder = self.folder / f"{name}-index"
         recall = Recall(replica, self.clock, lambda: Index(folder, NAME), model or builtin, patience=PATIENT)
         merging = Merging(replica, self.clock, recall, threshold)
-        replica.subscribe(recall.heard)
-        replica.subscribe(merging.heard)
+        replica.changes.subscribe(recall.heard)
+        replica.changes.subscribe(merging.heard)
         recall.on_opened(merging.opened)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:
                 await nursery.start(replica.run)
                 await nursery.start(recall.run)
                 nursery.start_soon(merging.run)
-                await replica.listing(f"{SPACE}/{keys.MEMORIES}/")
+                await replica.names.listing(f"{SPACE}/{keys.MEMORIES}/")
                 yield Host(replica, self.clock, merging)
                 nursery.cancel_scope.cancel()
         replica.close()

@@ -214,7 +214,9 @@ async def staged(tmp_path: Path, mishap: str, action: Callable[[Scene, Replica],
         line.fail_all, line.blackhole = None, False
         await settled(replica)
         await line.arrive()
-        shown = {info.key for info in await replica.walk(keys.live_prefix(SPACE), local=True) if "/." not in info.key}
+        shown = {
+            info.key for info in await replica.names.walk(keys.live_prefix(SPACE), local=True) if "/." not in info.key
+        }
         assert shown == set(await scene.there())
 
     async with writer.process() as replica:
@@ -360,7 +362,7 @@ def test_a_note_that_somebody_brings_back_is_stored_however_often_that_is_tried(
             line.script("copy", unsent)
             if action is renames:
                 (moved,) = await scene.there()
-                replica.move(await replica.stat(moved), scene.key, replaces=None)
+                replica.move(await replica.names.stat(moved), scene.key, replaces=None)
                 await settled(replica)
             else:
                 await again(scene, replica)
@@ -448,7 +450,7 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
             scene.accept(replica)
             while not line.under_way:
                 await trio.sleep(0.01)
-            replica.remove(scene.key, base=replica.now(scene.key))
+            replica.remove(scene.key, base=replica.names.now(scene.key))
             await settled(replica)
             world.clock.advance(60)
             await line.arrive()
@@ -474,7 +476,7 @@ def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_
             scene.accept(replica)
             await line.arrived.wait()
             await given_up(scene, replica)
-            shown = replica.now(scene.key)
+            shown = replica.names.now(scene.key)
             assert shown is not None
             replica.restamp(shown, {"livememfs-mtime": "1"})
             async with Host(world, None, world.memory).process() as other:
@@ -504,7 +506,7 @@ def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there
                 raise errors.Unreachable("reset", endpoint="the bucket")
 
             line.delete = lost  # type: ignore[method-assign]
-            replica.remove(scene.key, base=replica.now(scene.key))
+            replica.remove(scene.key, base=replica.names.now(scene.key))
             line.fail_all = None
             await gone.wait()
             assert await scene.there() == {}
@@ -529,7 +531,7 @@ def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_is_not_
             await line.arrived.wait()
             async with Host(world, None, world.memory).process() as other:
                 await run(world, other)
-                base = replica.now(scene.key)
+                base = replica.names.now(scene.key)
                 replica.save(scene.key, scene.data + MORE.encode(), meta={}, base=base)
                 line.fail_all = None
                 await settled(replica)
@@ -570,7 +572,7 @@ def test_an_upload_is_not_repeated_by_whoever_does_not_know_that_its_note_was_ta
 
 async def edited(world: World, scene: Scene, replica: Replica) -> None:
     """A run takes the note, and an edit of it comes between the commit and the removal."""
-    info = await replica.stat(scene.key, fresh=True)
+    info = await replica.names.stat(scene.key, fresh=True)
     store = replica.store.inner  # type: ignore[attr-defined]  # that of `Host.process`
     delete = store.delete
 

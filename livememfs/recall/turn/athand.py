@@ -79,7 +79,7 @@ async def _read_folder(
 ) -> bool:
     """Read the newest objects of one folder; whether some were left out."""
     is_bank = prefix.endswith(f"/{keys.BANK}/")
-    known = replica.known(prefix)
+    known = replica.names.levels.get(prefix)
     at_once = wanted if wanted is not None else [info.key for info in known.objects.values()] if known else None
     stages = (None,) if is_bank or at_once is not None else (*WITHIN, None)
     seen: set[str] = set()

@@ -14,7 +14,7 @@ from livememfs.runs.consolidation.plan import Plan
 
 async def check_unchanged(replica: Replica, inputs: Inputs, plan: Plan) -> None:
     """Raises PreconditionFailed when somebody who keeps no lease has changed what the plan builds on."""
-    versions = {info.key: info.etag for info in await replica.walk(keys.bank_prefix(inputs.space))}
+    versions = {info.key: info.etag for info in await replica.names.walk(keys.bank_prefix(inputs.space))}
     for change in plan.changes:
         key = keys.bank_key(inputs.space, change.name)
         if versions.get(key) != change.etag:
@@ -29,6 +29,6 @@ async def check_unchanged(replica: Replica, inputs: Inputs, plan: Plan) -> None:
 
 async def _version(replica: Replica, key: str) -> str | None:
     try:
-        return (await replica.stat(key, fresh=True)).etag
+        return (await replica.names.stat(key, fresh=True)).etag
     except ObjectMissing:
         return None

@@ -215,7 +215,7 @@ async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | Non
 
 async def note_objects(replica: Replica, space: str) -> list[ObjectInfo]:
     """The notes of a space as they are listed now."""
-    return [info for info in await replica.walk(keys.live_prefix(space)) if is_note(info.key)]
+    return [info for info in await replica.names.walk(keys.live_prefix(space)) if is_note(info.key)]
 
 
 async def leave_out_late(
@@ -279,7 +279,7 @@ def is_note(key: str) -> bool:
 
 
 async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
-    infos = [info for info in await replica.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
+    infos = [info for info in await replica.names.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
     contents = await read_versions(replica, infos)
     bank: dict[str, BankFile] = {}
     for info in infos:

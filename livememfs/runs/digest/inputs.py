@@ -136,7 +136,7 @@ async def marks(replica: Replica, space: str) -> tuple[str, ...]:
 
 async def last_digest(replica: Replica, space: str) -> tuple[tuple[str, ...], datetime | None]:
     """The same, and when the newest digest was committed, by whatever host; None before the first."""
-    numbers = digests_in(await replica.walk(keys.ledger_prefix(space)))
+    numbers = digests_in(await replica.names.walk(keys.ledger_prefix(space)))
     if not numbers:
         return (), None
     entry = await ledger.read(replica, space, numbers[-1])
@@ -156,7 +156,7 @@ async def _newest_memories(replica: Replica, space: str, now: datetime) -> list[
     """The memories of a space as they are listed now, the newest first."""
     found: list[ObjectInfo] = []
     for collection in keys.COLLECTIONS:
-        level = await replica.listing(f"{space}/{collection}/", fresh=True)
+        level = await replica.names.listing(f"{space}/{collection}/", fresh=True)
         found += [info for info in level.objects.values() if keys.parse(info.key).kind == "memory"]
     there = (info for info in found if not keys.has_ended(info.key, now))
     return sorted(there, key=lambda info: _id_of(info.key), reverse=True)
