@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from livememfs.cache.blobs import Blobs
     from livememfs.cache.journal import Journal
+    from livememfs.cache.outcomes import Outcomes
     from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cache")
@@ -57,25 +58,6 @@ HASHED_AT_ONCE = 1 << 20
 """What is larger is hashed in a thread."""
 _NOTHING = ObjectInfo("", "", 0, 0)
 PASSING = (Throttled, Unreachable, ConflictRetry)
-
-
-class Outcomes(Protocol):
-    """Who is told what became of an operation. Called on the trio thread, must not block."""
-
-    def uploaded_as(self, op: Operation, info: ObjectInfo | None) -> None:
-        """The bucket has it as it was accepted; None: the key is gone."""
-
-    def replaced(self, op: Operation, now: ObjectInfo | None) -> None:
-        """The bucket keeps something else under the key: another host's version, or nothing."""
-
-    def merged(self, op: Operation) -> None:
-        """The operation's content is now that of both sides."""
-
-    def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
-        """Another host's version has the key, ours is beside it."""
-
-    def failing(self, reason: str) -> None:
-        """The store does not answer."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +237,7 @@ class Uploader:
             return False
         if isinstance(verdict, Merged):
             self._journal.join(op, verdict.theirs, verdict.data, verdict.etag)
-            self._outcomes.merged(op)
+            self._outcomes.joined(op)
         else:
             assert isinstance(verdict, TryAgain)  # the last of the four
             self._journal.rebase(op, verdict.base)
