@@ -259,7 +259,7 @@ def _open_replica(
 
 def _complain(refused: list[str], replica: Replica) -> None:
     """Say at the end what the bucket does not have."""
-    waiting = sorted({op.key for op in replica.journal.pending()})
+    waiting = sorted({op.key for op in replica.journal.ops.pending()})
     told = [
         f"{len(names)} of the files written {text}: {', '.join(names[:SHOWN_UNSAVED])}"
         + (" and others" if len(names) > SHOWN_UNSAVED else "")
@@ -392,7 +392,7 @@ def _status(app: App, model: ChatModel | None) -> dict[str, Any]:
         "failing_since": iso(app.clock.now() - timedelta(seconds=replica.failing_s))
         if replica.failing_s is not None
         else None,
-        "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
+        "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.ops.stuck()],
         "schedule": app.scheduler.status() if app.scheduler is not None else None,
         "sessions": asdict(app.agents.observer.statistics()),
         "statistics": {
@@ -450,7 +450,7 @@ async def _forget(rejected: RejectedReplies) -> None:
 
 async def _report(replica: Replica, on_drain: Callable[[int], None]) -> None:
     while True:
-        on_drain(len(replica.journal))
+        on_drain(len(replica.journal.ops))
         await trio.sleep(REPORT_SECONDS)
 
 

@@ -246,14 +246,14 @@ class Names:
         """Keep what a LIST said, and tell of what is new in it."""
         announce = before is not None
         self._catalog.complete(prefix, level.folders)
-        if not known and not len(self._journal):
+        if not known and not len(self._journal.ops):
             self._catalog.heard(level.objects.values())  # very many, the first time
             known = level.objects if before is None else known
         for name, info in level.objects.items():
             old = known.get(name)
             if old is info:
                 continue
-            if self._journal.newest(prefix + name) is None:
+            if self._journal.ops.newest(prefix + name) is None:
                 self._catalog.heard((info,))
             if announce and (old is None or old.etag != info.etag):
                 self._changes.publish(Change(prefix + name, "put", info.etag, "remote"))
@@ -289,7 +289,7 @@ class Names:
                     infos.pop(key, None)
                     if shown is not None:
                         infos[key] = shown
-            for op in self._journal.pending():
+            for op in self._journal.ops.pending():
                 if op.key.startswith(prefix):
                     infos.pop(op.key, None)
                     shown = op.info()
@@ -301,7 +301,7 @@ class Names:
 
     def now(self, key: str) -> ObjectInfo | None:
         """What is known of one object, without asking."""
-        op = self._journal.newest(key)
+        op = self._journal.ops.newest(key)
         if op is not None:
             return op.info()
         parent, name = split_key(key)
@@ -374,7 +374,7 @@ class Names:
         for info in infos:
             parent, name = split_key(info.key)
             level = self.levels.get(parent)
-            if level is None or info.key in ours or self._journal.newest(info.key) is not None:
+            if level is None or info.key in ours or self._journal.ops.newest(info.key) is not None:
                 continue
             known = level.objects.get(name)
             if known is None or not _same_version(known, info):
@@ -398,7 +398,7 @@ class Names:
 
     def learn(self, info: ObjectInfo) -> ObjectInfo:
         """Take note of what the store just said of one object, and show it unless a later version waits here."""
-        op = self._journal.newest(info.key)
+        op = self._journal.ops.newest(info.key)
         if op is not None:
             return op.info() or info
         old = self.now(info.key)
@@ -412,7 +412,7 @@ class Names:
 
     def lost(self, key: str) -> None:
         """Take note that the store has no such object."""
-        if self._journal.newest(key) is not None:
+        if self._journal.ops.newest(key) is not None:
             return
         was_known = self.now(key) is not None
         self._catalog.gone(key)
@@ -450,7 +450,7 @@ class Names:
             self._forget(key)
         else:
             self._catalog.heard((info,))
-        op = self._journal.newest(key)
+        op = self._journal.ops.newest(key)
         shown = info if op is None else op.info()
         folders = self.ours(key, shown)
         if origin == "remote":

@@ -63,7 +63,7 @@ class Outcomes:
             if data is not None:
                 self._blobs.put(op.key, info.etag, data)
         self._names.asking.remember_error("")
-        if self._journal.newest(op.key) is None:
+        if self._journal.ops.newest(op.key) is None:
             self._names.ours(op.key, info)
             if info is None:
                 self._catalog.gone(op.key)
@@ -81,7 +81,7 @@ class Outcomes:
 
     def joined(self, op: Operation) -> None:
         """The operation's content is now that of both sides, and so is that of a write which waits behind it."""
-        newest = self._journal.newest(op.key)
+        newest = self._journal.ops.newest(op.key)
         if newest is not None and newest.kind == "put":
             self._names.ours(op.key, newest.info())
             self._changes.publish(Change(op.key, "put", newest.etag, "remote"))

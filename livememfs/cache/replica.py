@@ -171,7 +171,7 @@ class Replica:
             data = self.blobs.get(key, info.etag)
             if data is not None and info.meta is not None:
                 return StoredObject(info, data)
-            if self.journal.newest(key) is not None:
+            if self.journal.ops.newest(key) is not None:
                 return StoredObject(info, await self.read_version(info))
         async with self.asking.single(("get", key)):
             return await self._get(key)
@@ -200,7 +200,7 @@ class Replica:
             data = self.blobs.get(key, info.etag) if info is not None and info.meta is not None else None
             if info is not None and data is not None:
                 found[key] = StoredObject(info, data)
-        cold = [key for key in wanted if key not in found and self.journal.newest(key) is None]
+        cold = [key for key in wanted if key not in found and self.journal.ops.newest(key) is None]
         for one in await self.asking.call(lambda: self.store.get_many(cold, at_once=at_once), bulk=True):
             found[one.info.key] = one
             now = self.names.now(one.info.key)
@@ -232,7 +232,7 @@ class Replica:
         return data
 
     async def _fetch(self, info: ObjectInfo) -> bytes:
-        op = self.journal.newest(info.key)
+        op = self.journal.ops.newest(info.key)
         key = op.source if op is not None and op.kind == "copy" else info.key
         try:
             found = await self.asking.call(lambda: self.store.get(key, if_match=info.etag), bulk=True)
@@ -263,7 +263,7 @@ class Replica:
                     return
 
         wanted = [
-            (info.key, info.size) for info in infos if info.meta is None and self.journal.newest(info.key) is None
+            (info.key, info.size) for info in infos if info.meta is None and self.journal.ops.newest(info.key) is None
         ]
         await for_each(wanted, lambda one: ask(*one), at_once=FETCHED_AT_ONCE)
 
@@ -307,14 +307,13 @@ class Replica:
     def remove(self, key: str, *, base: ObjectInfo | None) -> None:
         """Accept the removal of a version; None: of whatever is there. NoSpace."""
         self._counts["deletes"] += 1
-        op = self.journal.delete(key, base=base)
-        self._settle_removed(key, op)
+        self._removed(key, self.journal.delete(key, base=base))
 
     def move(self, info: ObjectInfo, target: str, *, replaces: ObjectInfo | None) -> ObjectInfo:
         """Accept another key for a version. At each instant the bucket has it under one of the two names. NoSpace."""
         with self._database.atomic():
             op, removal = self._move(info, target, replaces)
-        self._settle_removed(info.key, removal)
+        self._removed(info.key, removal)
         return self._accepted(op)
 
     def _move(self, info: ObjectInfo, target: str, replaces: ObjectInfo | None) -> tuple[Operation, Operation | None]:
@@ -339,7 +338,7 @@ class Replica:
             keys = [target + info.key[len(source) :] for info in found]
             moved = [self._move(info, key, self.names.now(key)) for info, key in zip(found, keys, strict=True)]
         for info, (op, removal) in zip(found, moved, strict=True):
-            self._settle_removed(info.key, removal)
+            self._removed(info.key, removal)
             self._accepted(op)
         folders = {split_key(info.key)[0] for info in found}
         folders |= {above for folder in folders for above in _above(folder) if above.startswith(source)}
@@ -358,7 +357,7 @@ class Replica:
             removal = self.journal.delete(older.key, base=older, after=history)
         self._accepted(history, by_caller=False)
         self._accepted(op, by_caller=False)
-        self._settle_removed(older.key, removal, by_caller=False)
+        self._removed(older.key, removal, by_caller=False)
 
     def save_all(self, found: Mapping[str, bytes], also: Callable[[], None]) -> None:
         """Accept new contents of several keys, whatever they have now, together with `also`, which writes to the local
@@ -387,7 +386,7 @@ class Replica:
         self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=by_caller))
         return info
 
-    def _settle_removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:
+    def _removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:
         if op is None:
             self.catalog.gone(key)
         self.names.ours(key, None)
@@ -395,7 +394,7 @@ class Replica:
 
     async def sync(self, key: str, *, remote: bool = False) -> None:
         """Have what was accepted of a key survive a power cut; `remote`: have it in the bucket. Raises why not."""
-        op = self.journal.newest(key)
+        op = self.journal.ops.newest(key)
         if op is None:
             return
         if remote:
@@ -406,7 +405,9 @@ class Replica:
 
     def barrier(self, prefix: str = "", *, sees: Callable[[str], bool] = bool) -> Barrier:
         """What was accepted below `prefix` so far, to wait for, as far as somebody `sees(key)`."""
-        return Barrier(self.journal, [op for op in self.journal.all() if op.key.startswith(prefix) and sees(op.key)])
+        return Barrier(
+            self.journal, [op for op in self.journal.ops.all() if op.key.startswith(prefix) and sees(op.key)]
+        )
 
     async def uploaded(self, prefix: str = "") -> None:
         """Wait until the bucket has what was accepted below `prefix` so far. StoreError when it refuses some of it."""

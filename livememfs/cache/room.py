@@ -39,7 +39,7 @@ class Room:
 
     def expect(self, size: int) -> None:
         """NoSpace when `size` more bytes cannot be kept until they are uploaded."""
-        backlog = self._journal.backlog
+        backlog = self._journal.ops.backlog
         if backlog + size > self._max_bytes:
             raise NoSpace(f"{backlog:,} bytes wait for the bucket already, and the cache holds {self._max_bytes:,}")
         folder = self._database.folder

@@ -225,7 +225,7 @@ class Watcher:
         replica = self._replica
         found, _ = await replica.names.hear(lambda: self._records(space, state))
         records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
-        made_here = replica.journal.newest(keys.meta_key(space))
+        made_here = replica.journal.ops.newest(keys.meta_key(space))
         state.is_space = (
             made_here.kind != "delete"
             if made_here is not None

@@ -174,7 +174,7 @@ class Observer:
     def _confirm(self) -> None:
         """What the bucket has by now is done with; the rest is expected."""
         for key in self._inbox.unconfirmed():
-            if self._replica.journal.newest(key) is None:
+            if self._replica.journal.ops.newest(key) is None:
                 self._inbox.confirm(key)
             else:
                 self._expected.add(key)

@@ -90,7 +90,7 @@ class Parking:
 
     async def _take(self, key: str) -> None:
         """The events of one object become ours, and the object goes."""
-        if self._replica.journal.newest(key) is not None:  # ours, and nobody else has seen it yet
+        if self._replica.journal.ops.newest(key) is not None:  # ours, and nobody else has seen it yet
             self._inbox.park("")
             self._replica.remove(key, base=self._replica.names.now(key))
             return

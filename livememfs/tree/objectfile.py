@@ -338,7 +338,7 @@ class ObjectFile(File):
 
     async def xattrs(self) -> Mapping[str, bytes]:
         info = self.body.info
-        op = self.context.replica.journal.newest(self.key) if self.key is not None else None
+        op = self.context.replica.journal.ops.newest(self.key) if self.key is not None else None
         state = "local" if self.key is None else "pending" if self.body.dirty or op is not None else "clean"
         shown = {"state": state, "key": self.key or "", "etag": info.etag if info is not None else ""}
         if op is not None and op.error is not None:

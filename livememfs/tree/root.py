@@ -274,7 +274,7 @@ class Root(PlainDirectory):
                 except (errors.Unreachable, errors.Throttled):
                     break
                 except errors.LiveMemError as error:
-                    if isinstance(error, errors.NoSpace) and len(self.context.replica.journal):
+                    if isinstance(error, errors.NoSpace) and len(self.context.replica.journal.ops):
                         break  # what waits for the bucket leaves room when it has arrived there
                     refused[file] = file.path
                     log.info("a file could not be saved", path=file.path, reason=str(error))

@@ -192,7 +192,7 @@ async def found(replica: Replica, key: str) -> ObjectInfo | None:
 
 
 async def uploaded(replica: Replica) -> None:
-    while len(replica.journal):
+    while len(replica.journal.ops):
         try:
             await replica.uploaded()
         except errors.StoreError:  # no room to write it off: it is tried again
@@ -231,7 +231,7 @@ class Story:
                 await uploaded(replica)
                 assert await self.shown(replica) == self.state
                 nursery.cancel_scope.cancel()
-            assert (self.done, len(replica.journal)) == (len(self.script), 0), "it does not come to an end"
+            assert (self.done, len(replica.journal.ops)) == (len(self.script), 0), "it does not come to an end"
             self._check_contents(replica)
 
     async def _go_on(self, replica: Replica) -> None:

@@ -95,7 +95,7 @@ async def test_what_was_accepted_shows_at_once_and_is_stored_soon(machine: Machi
         assert "file.txt" in (await replica.names.listing("space/")).objects
         await replica.uploaded()
         assert await machine.bucket() == {KEY: b"text"}
-        assert len(replica.journal) == 0
+        assert len(replica.journal.ops) == 0
 
 
 async def test_writes_in_quick_succession_are_one_request(machine: Machine, autojump_clock: Clock) -> None:
@@ -153,7 +153,7 @@ async def test_a_stored_file_that_is_renamed_has_one_of_its_names_at_each_instan
         machine.store.latency("*", 1)
         machine.store.forget()
         with trio.move_on_after(30):
-            while len(replica.journal):
+            while len(replica.journal.ops):
                 assert await machine.bucket()
                 await trio.sleep(0.1)
         assert await machine.bucket() == {"space/other": b"text"}
@@ -315,7 +315,7 @@ async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock
 
 async def _tried_in_vain(replica: Replica) -> None:
     """Wait until the file was sent, no answer came, and it waits again."""
-    while (op := replica.journal.newest(KEY)) is None or op.in_flight or not op.tries:
+    while (op := replica.journal.ops.newest(KEY)) is None or op.in_flight or not op.tries:
         await trio.sleep(0.01)
 
 
@@ -411,7 +411,7 @@ async def test_what_is_refused_for_good_is_stuck_with_its_reason_and_blocks_nobo
             await replica.uploaded()
         await trio.sleep(1)
         assert await machine.bucket() == {"space/other": b"other"}
-        [stuck] = replica.journal.stuck()
+        [stuck] = replica.journal.ops.stuck()
         assert (stuck.key, replica.statistics().journal.stuck) == (KEY, 1)
         refused = False
         await trio.sleep(120)  # it is still tried now and then
@@ -525,7 +525,7 @@ async def test_a_conflict_copy_never_takes_the_name_of_an_earlier_one(
             replica.move(source, KEY, replaces=base)
         else:
             save(replica, b"ours\n", base)
-        op = replica.journal.newest(KEY)
+        op = replica.journal.ops.newest(KEY)
         assert op is not None
         assert op.kind == ("copy" if copied else "put")
         taken = conflict_key(KEY, "here", f"{datetime.fromtimestamp(op.modified / 1e9, UTC):%Y%m%dT%H%M%SZ}")
@@ -705,7 +705,7 @@ async def test_a_writer_who_goes_on_after_a_change_of_attributes_builds_on_what_
         await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
         replica.restamp(ours, {"colour": "blue"})
         await trio.sleep(1.0)
-        assert replica.journal._flying[KEY].origin is not None, "it is joined, and on its way again"
+        assert replica.journal.ops.flying[KEY].origin is not None, "it is joined, and on its way again"
         replica.save(KEY, b"a\nours\nmore\n", meta={}, base=ours)
         await replica.uploaded()
 

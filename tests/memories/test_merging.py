@@ -486,10 +486,10 @@ async def test_who_was_told_to_stop_accepts_nothing_more_and_the_next_mount_comp
         await host.remember(PRECISE)
         await host.merging.stop()
         await host.replica.uploaded()
-        assert len(host.replica.journal) == 0
+        assert len(host.replica.journal.ops) == 0
         for _ in range(20):
             await trio.sleep(0.01)
-            assert len(host.replica.journal) == 0
+            assert len(host.replica.journal.ops) == 0
     async with bucket.host() as host:
         await host.merging._recall.prepare([SPACE], DONE_WITHIN)
         await host.settled()

@@ -174,19 +174,19 @@ async def digests(scene: Scene, other: Replica) -> None:
 
 
 async def deletes(scene: Scene, other: Replica) -> None:
-    other.remove(scene.key, base=await other.stat(scene.key, fresh=True))
+    other.remove(scene.key, base=await other.names.stat(scene.key, fresh=True))
     await settled(other)
 
 
 async def edits(scene: Scene, other: Replica) -> None:
-    info = await other.stat(scene.key, fresh=True)
+    info = await other.names.stat(scene.key, fresh=True)
     changed = scene.data.replace(TEXT.encode(), f"{MORE} {TEXT}".encode())
     other.save(scene.key, changed, meta={"livememfs-name": "store"}, base=info)
     await settled(other)
 
 
 async def renames(scene: Scene, other: Replica) -> None:
-    info = await other.stat(scene.key, fresh=True)
+    info = await other.names.stat(scene.key, fresh=True)
     moved = other.move(info, scene.key.replace("0000000a", "0000000b"), replaces=None)
     other.restamp(moved, {"livememfs-name": "bucket"})
     await settled(other)
@@ -273,7 +273,7 @@ async def takes_an_edit(scene: Scene, other: Replica) -> None:
 
 async def edits_again(scene: Scene, other: Replica) -> None:
     """By a host that has not heard the metadata of what it edits."""
-    info = replace(await other.stat(scene.key, fresh=True), meta=None)
+    info = replace(await other.names.stat(scene.key, fresh=True), meta=None)
     other.save(scene.key, b"\n".join([(await other.read(scene.key)).data, b"And so on."]), meta={}, base=info)
     await settled(other)
 
@@ -285,7 +285,7 @@ async def deletes_an_edit(scene: Scene, other: Replica) -> None:
 
 async def deletes_unheard(scene: Scene, other: Replica) -> None:
     """By a host that knows of the note from a listing alone."""
-    other.remove(scene.key, base=replace(await other.stat(scene.key, fresh=True), meta=None))
+    other.remove(scene.key, base=replace(await other.names.stat(scene.key, fresh=True), meta=None))
     await settled(other)
 
 
@@ -463,7 +463,7 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
 
 async def given_up(scene: Scene, replica: Replica) -> None:
     """Wait until an attempt has ended, and the next has not begun."""
-    while (op := replica.journal.newest(scene.key)) is not None and op.in_flight:
+    while (op := replica.journal.ops.newest(scene.key)) is not None and op.in_flight:
         await trio.sleep(0.01)
 
 

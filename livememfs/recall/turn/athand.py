@@ -111,7 +111,7 @@ async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta 
     """The keys of one folder, back to some time, and whether there are more. Names begin with their time, but for those
     of the bank.
     """
-    accepted = [op.key for op in replica.journal.all() if op.kind != "delete"]
+    accepted = [op.key for op in replica.journal.ops.all() if op.kind != "delete"]
     after = f"{prefix}{now - back:%Y%m%dT%H%M%S}" if back is not None else ""
     page = await replica.store.list_page(prefix, start_after=after, limit=PAGE)
     return [*accepted, *(info.key for info in page.objects)], back is not None or page.next_token is not None

@@ -129,7 +129,7 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
     context = site.context
     replica = context.replica.statistics()
     unsaved = [file.path for file in site.root.unsaved_files() if _shows(access, file.path)]
-    stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.stuck() if _shows(access, op.key)]
+    stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.ops.stuck() if _shows(access, op.key)]
     observer = context.observer.statistics() if context.observer is not None else None
     runs = context.consolidations.statistics()
     return {
