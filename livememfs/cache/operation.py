@@ -16,7 +16,7 @@ from livememfs.store.base import ObjectInfo
 Kind = Literal["put", "delete", "meta", "copy"]
 
 FREE = None
-"""`base`: the key must be free."""
+"""`base`: the key must be free. Of a removal: nobody knows of a version; what goes is our own write alone, if any."""
 ANY = "*"
 """`base`: whatever is there is replaced."""
 BEFORE = "<"

@@ -61,7 +61,7 @@ def take_over(op: Operation, waiting: Operation) -> None:
     :after:     a renamed file's old name must not go, nor be written over, before the bucket has the new one
     :seq:       its row, and with it the place of whoever waits for it: a removal that comes after it, a barrier
     """
-    op.base, op.base_blob = _base_of(op, waiting), waiting.base_blob
+    op.base, op.base_blob = waiting.base, waiting.base_blob
     if waiting.tries:
         op.sent = waiting.sent_by()
         op.tries += waiting.tries
@@ -77,19 +77,10 @@ def swallow(op: Operation, later: Operation) -> Values:
     values: Values = {"sent": f"{op.sent_by()} {later.sent}".strip(), "tries": op.tries + later.tries}
     values["after"] = op.after if later.after is None else later.after
     if later.base == BEFORE:
-        values |= {"base": _base_of(later, op), "base_blob": op.base_blob}
+        values |= {"base": op.base, "base_blob": op.base_blob}
     if later.kind == "meta" and op.kind != "meta":  # attributes of a content that has to be sent: one request for both
         values |= {"kind": op.kind, "blob": op.blob, "source": op.source}
     return values
-
-
-def _base_of(later: Operation, earlier: Operation) -> str | None:
-    """What an operation replaces in the bucket that takes the place of an earlier one.
-
-    A removal of what was new has no version to hold for but the one that may have arrived. Without a condition it would
-    take what another host has made under the name meanwhile.
-    """
-    return earlier.etag if later.kind == "delete" and earlier.base is FREE else earlier.base
 
 
 def follow(later: Operation, op: Operation, base: str) -> Values | None:

@@ -18,7 +18,7 @@ import structlog
 import trio
 
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
-from livememfs.cache.operation import ANY, FREE, Operation
+from livememfs.cache.operation import ANY, FREE, NEVER, Operation
 from livememfs.cache.removals import Removals, ids_of, makers_of, with_makers
 from livememfs.cache.unread import Unread
 from livememfs.errors import (
@@ -273,7 +273,7 @@ class Uploader:
                 await self._store.delete(op.key)
             else:
                 await self._expect_writer(op)
-                await self._conditional_delete(op.key, str(op.base))
+                await self._conditional_delete(op.key, op.base or NEVER)
         except ObjectMissing:
             pass  # somebody was faster, or we were, and the answer was lost
         except PreconditionFailed:

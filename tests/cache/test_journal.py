@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import trio
+from journal_world import KEY, Machine, save, tried_in_vain, unreachable
 from trio.abc import Clock
 from trio.testing import assert_no_checkpoints
 
@@ -18,71 +18,10 @@ from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
-from livememfs.store.base import ObjectInfo, list_all
+from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
-from livememfs.store.retry import RetryingStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Fault, FaultyStore
-
-KEY = "space/file.txt"
-
-
-class Machine:
-    """A machine with a disk, in front of a bucket. `conflicts` are those it reported."""
-
-    def __init__(self, folder: Path, memory: MemoryStore | None = None, host: str = "here") -> None:
-        self.memory = memory or MemoryStore(ManualClock())
-        self.store = FaultyStore(self.memory)
-        self.folder = folder
-        self.host = host
-        self.conflicts: list[tuple[str, str]] = []
-
-    def replica(self) -> Replica:
-        return Replica(
-            RetryingStore(self.store),
-            folder=self.folder,
-            host=self.host,
-            on_conflict=lambda key, copy: self.conflicts.append((key, copy)),
-        )
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Replica]:
-        """A process; at the end of the block it is gone, as after kill -9, with what it had not committed."""
-        replica = self.replica()
-        try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(replica.run)
-                yield replica
-                nursery.cancel_scope.cancel()
-        finally:
-            replica._database.close()  # without `close`, which would keep what only the memory has
-
-    @asynccontextmanager
-    async def stopped(self) -> AsyncIterator[Replica]:
-        """A process whose uploader never gets to run, gone at the end of the block."""
-        replica = self.replica()
-        try:
-            yield replica
-        finally:
-            replica._database.close()
-
-    async def bucket(self) -> dict[str, bytes]:
-        found = await list_all(self.memory, "")
-        return {info.key: (await self.memory.get(info.key)).data for info in found.objects}
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path / "cache")
-
-
-def unreachable() -> errors.Unreachable:
-    return errors.Unreachable("reset", endpoint="the bucket")
-
-
-def save(replica: Replica, data: bytes, base: ObjectInfo | None = None, key: str = KEY) -> ObjectInfo:
-    return replica.save(key, data, meta={}, base=base)
-
+from livememfs.testing.store import Fault
 
 # --- accepting -----------------------------------------------------------------------------------------------------
 
@@ -313,12 +252,6 @@ async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock
     assert machine.conflicts == []
 
 
-async def _tried_in_vain(replica: Replica) -> None:
-    """Wait until the file was sent, no answer came, and it waits again."""
-    while (op := replica.journal.ops.newest(KEY)) is None or op.in_flight or not op.tries:
-        await trio.sleep(0.01)
-
-
 @pytest.mark.parametrize("target", [None, "space/other"], ids=["removed", "renamed"])
 async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
     machine: Machine, autojump_clock: Clock, target: str | None
@@ -328,7 +261,7 @@ async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
         machine.store.script("put", Fault(after=unreachable()))
         await trio.sleep(0.26)
         machine.store.fail_all = unreachable()
-        await _tried_in_vain(replica)
+        await tried_in_vain(replica)
         assert await machine.bucket() == {KEY: b"text"}
         if target is None:
             replica.remove(KEY, base=info)
@@ -348,7 +281,7 @@ async def test_the_same_bytes_saved_again_after_a_lost_answer_have_their_new_att
         machine.store.script("put", Fault(after=unreachable()))
         await trio.sleep(0.26)
         machine.store.fail_all = unreachable()
-        await _tried_in_vain(replica)
+        await tried_in_vain(replica)
         replica.save(KEY, b"text", meta={"colour": "blue"}, base=info)
         machine.store.fail_all = None
         await replica.uploaded()
@@ -362,7 +295,7 @@ async def test_the_removal_of_a_new_file_that_never_arrived_takes_nothing_of_ano
     async with machine.running() as replica:
         machine.store.fail_all = unreachable()
         info = save(replica, b"ours")
-        await _tried_in_vain(replica)
+        await tried_in_vain(replica)
         replica.remove(KEY, base=info)
         await machine.memory.put(KEY, b"theirs")
         machine.store.fail_all = None
