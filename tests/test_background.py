@@ -216,7 +216,7 @@ def test_whatever_an_app_does_by_itself_its_failure_is_shown_and_does_not_end_it
                 one.start()
             try:
                 await app.replica.put("alpha/_meta.json", b"{}")
-                app.replica.watch.used("alpha/")
+                app.replica.names.watch.used("alpha/")
                 app.tokens._wanted.set()
                 await trio.sleep(630)
                 failing = app.tree.context.status()

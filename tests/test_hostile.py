@@ -143,7 +143,7 @@ async def consolidate(app: App, space: str) -> None:
 async def use(app: App, hostile: Sequence[str]) -> None:
     """All that is done with spaces, done with hostile ones: what comes of it is an answer or a domain error."""
     for space in hostile:
-        app.replica.watch.used(keys.live_prefix(space))
+        app.replica.names.watch.used(keys.live_prefix(space))
     await trio.sleep(4)
     await walk(app.tree, Counter())
     await app.recall.ask("when does the ferry leave", [*hostile, GOOD])
@@ -208,7 +208,7 @@ async def trial(town: Town, written: Sequence[Object]) -> None:
                 await spaces.create(app.replica, app.clock, GOOD)
             for space in hostile:
                 await make_space(town, space)
-                app.replica.watch.used(keys.live_prefix(space))
+                app.replica.names.watch.used(keys.live_prefix(space))
             await trio.sleep(3)
             for key, data, meta in written:
                 await town.put(key, data, meta)

@@ -120,7 +120,7 @@ class Projects:
                 await spaces.create(
                     self._replica, self._clock, space, description=description, owner=self._around.owner
                 )
-                await self._replica.listing(f"{space}/")  # its names are to be known while the store is away
+                await self._replica.names.listing(f"{space}/")  # its names are to be known while the store is away
                 return description.removeprefix(MARK)
         try:
             description = Meta.parse((await self._replica.read(keys.meta_key(space))).data).description

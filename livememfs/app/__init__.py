@@ -155,7 +155,7 @@ async def open_app(
             app = _assemble(settings, clock, store, model, runs, mountpoint, *parts)
             await nursery.start(replica.run)
             await nursery.start(recall.run)
-            replica.subscribe(recall.heard)
+            replica.changes.subscribe(recall.heard)
             keep("drafts", partial(_keep_drafts, app.tree))
             if stays:
                 await _stay(app, keep, rejected, has_index=index.is_dir())
@@ -185,7 +185,7 @@ async def _stay(app: App, keep: Keep, rejected: RejectedReplies, *, has_index: b
         await app.gate.enter(app.settings.token)
         keep("token", app.gate.run)
     _look_after_memories(app, keep, has_index=has_index)
-    app.replica.subscribe(app.consolidations.heard)
+    app.replica.changes.subscribe(app.consolidations.heard)
     keep("recovery", partial(_recover, app))
     keep("rejected replies", partial(_forget, rejected))
     keep("tokens", app.tokens.run)
@@ -195,8 +195,8 @@ def _look_after_memories(app: App, keep: Keep, *, has_index: bool) -> None:
     """What is done with memories unasked: remove what has ended, merge what says the same, count uses, and be
     ready for the first message of an agent.
     """
-    app.replica.subscribe(app.expiry.heard)
-    app.replica.subscribe(app.merging.heard)
+    app.replica.changes.subscribe(app.expiry.heard)
+    app.replica.changes.subscribe(app.merging.heard)
     app.recall.on_opened(app.merging.opened)
     app.recall.on_opened(app.uses.opened)
     keep("expiry", app.expiry.run)
@@ -209,11 +209,11 @@ def _look_after_memories(app: App, keep: Keep, *, has_index: bool) -> None:
 def _look_after_agents(app: App, keep: Keep, mountpoint: Path) -> None:
     """What only a mount does: observe agents, tell them what is known, and run by the schedule."""
     rules = ContextFiles(mountpoint, app.agents.pages.page, partial(app.errors.record, "rule file"))
-    app.replica.subscribe(rules.heard)
+    app.replica.changes.subscribe(rules.heard)
     keep("observer", app.agents.observer.run)
     keep("rule files", rules.run)
     if app.scheduler is not None:
-        app.replica.subscribe(app.scheduler.heard)
+        app.replica.changes.subscribe(app.scheduler.heard)
         keep("schedule", app.scheduler.run)
 
 
@@ -259,7 +259,7 @@ def _open_replica(
 
 def _complain(refused: list[str], replica: Replica) -> None:
     """Say at the end what the bucket does not have."""
-    waiting = sorted({op.key for op in replica.journal.pending()})
+    waiting = sorted({op.key for op in replica.journal.ops.pending()})
     told = [
         f"{len(names)} of the files written {text}: {', '.join(names[:SHOWN_UNSAVED])}"
         + (" and others" if len(names) > SHOWN_UNSAVED else "")
@@ -392,7 +392,7 @@ def _status(app: App, model: ChatModel | None) -> dict[str, Any]:
         "failing_since": iso(app.clock.now() - timedelta(seconds=replica.failing_s))
         if replica.failing_s is not None
         else None,
-        "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.stuck()],
+        "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.ops.stuck()],
         "schedule": app.scheduler.status() if app.scheduler is not None else None,
         "sessions": asdict(app.agents.observer.statistics()),
         "statistics": {
@@ -431,7 +431,7 @@ async def _recover(app: App) -> None:
     if not app.replica.after_crash:
         await trio.sleep(RECOVERY_SECONDS)
     with suppress(LiveMemError):  # a space that is used while the bucket is away is seen to by its next run
-        top = await app.replica.listing("")
+        top = await app.replica.names.listing("")
         await app.consolidations.recover(sorted(name for name in top.folders if not name.startswith("_")))
 
 
@@ -450,7 +450,7 @@ async def _forget(rejected: RejectedReplies) -> None:
 
 async def _report(replica: Replica, on_drain: Callable[[int], None]) -> None:
     while True:
-        on_drain(len(replica.journal))
+        on_drain(len(replica.journal.ops))
         await trio.sleep(REPORT_SECONDS)
 
 

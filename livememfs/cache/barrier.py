@@ -30,7 +30,7 @@ class Barrier:
         while self._waiting:
             seq, tries = self._waiting[0]
             changed = self._journal.changed
-            op = self._journal.get(seq)
+            op = self._journal.ops.get(seq)
             if op is None:
                 self._waiting.popleft()
             elif op.error is not None and not op.in_flight and op.tries > tries:

@@ -109,7 +109,7 @@ class Levels:
         before = self._levels.pop(prefix, None)
         level = self._levels[prefix] = Level(objects, folders - {""}, confirmed)
         cut, emptied = len(prefix), set()
-        for op in self._journal.pending():
+        for op in self._journal.ops.pending():
             if not op.key.startswith(prefix):
                 continue
             name, slash, _ = op.key[cut:].partition("/")

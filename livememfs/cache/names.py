@@ -3,6 +3,10 @@
 Owns the questions to the store (LIST, HEAD), how long an answer is believed, and what is told to subscribers when an
 answer brings news. Refuses to touch contents (`replica` does). While the store does not answer, what was known stays
 true. Trio thread only; the store is awaited with no lock held, and who asks the same thing at once shares the answer.
+
+An answer of the store is older than it looks: what our own hand did while it was on its way is not in it. So every
+question is asked under `_Listen`, and what was done here meanwhile (`ours`) is put on top of the answer, or the
+question is asked again. Else a file that was just closed could vanish for a second, and a removed one come back.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import trio
 
 from livememfs import errors
 from livememfs.cache.asking import Asking
-from livememfs.cache.changes import Change, Changes
+from livememfs.cache.changes import Change
 from livememfs.cache.levels import Level, Levels, split_key
 from livememfs.cache.listing import Heard, Named, list_level
 from livememfs.concurrency import for_each, in_steps
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from livememfs.cache.catalog import Catalog
+    from livememfs.cache.changes import Changes
     from livememfs.cache.journal import Journal
 
 T = TypeVar("T")
@@ -78,22 +83,35 @@ class Nobody:
 
 
 class Names:
-    """The known names of one bucket. `ttl` is how long names are believed that nobody watches, in seconds."""
+    """The known names of one bucket. `ttl` is how long names are believed that nobody watches, in seconds.
 
-    def __init__(self, store: Store, journal: Journal, catalog: Catalog, ttl: float) -> None:
+    `forget(key)` is called for an object that is there no more: its content need not be kept.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        catalog: Catalog,
+        changes: Changes,
+        *,
+        ttl: float,
+        forget: Callable[[str], None],
+    ) -> None:
         self.store = store
-        self.changes = Changes()
-        self.watch: Watch = Nobody()
-        self._walking = trio.CapacityLimiter(WALKS)
         self.asking = Asking()
+        self.watch: Watch = Nobody()
+        self.levels = Levels(journal)
+        self.counts = {"listings": 0, "listing_hits": 0}
+        self._changes = changes
+        self._walking = trio.CapacityLimiter(WALKS)
         self._journal = journal
         self._catalog = catalog
-        self._levels = Levels(journal)
         self._ttl = ttl
+        self._forget = forget
         self._loose: dict[str, ObjectInfo] = {}
         self._overhearing: dict[str, list[Heard]] = {}
         self._listening: list[list[tuple[str, ObjectInfo | None]]] = []
-        self._counts = {"listings": 0, "hits": 0, "writes": 0, "deletes": 0}
 
     # --- one level ----------------------------------------------------------------------------------------------
 
@@ -106,27 +124,27 @@ class Names:
         self.watch.used(prefix)
         if self.watch.is_new(prefix) and not self.asking.pausing:
             await self.watch.catch_up(prefix)
-        level = self._levels.get(prefix)
+        level = self.levels.get(prefix)
         if level is None and not fresh and self.asking.pausing:
             level = self._from_catalog(prefix)
         if level is None or fresh:
             return await self._ask_or_remember(prefix, level, fresh=fresh)
         if not self._believes(prefix, level, max_age):
             await self.watch.catch_up(prefix)
-            level = self._levels.get(prefix) or level
+            level = self.levels.get(prefix) or level
         if self._believes(prefix, level, max_age):
-            self._counts["hits"] += 1
+            self.counts["listing_hits"] += 1
         elif max_age is not None:
             return await self._ask_or_remember(prefix, level, fresh=False)
         else:
             await self.asking.patiently(lambda: self._ask_or_remember(prefix, level, fresh=False))
-        return self._levels.get(prefix) or level
+        return self.levels.get(prefix) or level
 
     async def _ask_or_remember(self, prefix: str, level: Level | None, *, fresh: bool) -> Level:
         try:
             return await self._ask(prefix, level, fresh=fresh)
         except (errors.Unreachable, errors.Throttled):
-            level = self._levels.get(prefix) or self._from_catalog(prefix)
+            level = self.levels.get(prefix) or self._from_catalog(prefix)
             if fresh or level is None:
                 raise
             return level
@@ -147,32 +165,24 @@ class Names:
             if not hearing:
                 self._overhearing.pop(prefix, None)
 
-    def known(self, prefix: str) -> Level | None:
-        """What is known of a level, without asking."""
-        return self._levels.get(prefix)
-
-    def known_below(self, prefix: str) -> list[str]:
-        """The levels known below a prefix, the one asked for last at the end."""
-        return self._levels.below(prefix)
-
     def begin(self, prefix: str) -> None:
         """Take note of a level that our own hand has just made, where the one above said that there was none.
 
         It is as certain as that one, and like that one it can be used while the store does not answer.
         """
-        if self._levels.get(prefix) is None:
-            above = self._levels.get(split_key(prefix[:-1])[0])
-            self._levels.replace(prefix, (), set(), above.confirmed if above is not None else float("-inf"))
+        if self.levels.get(prefix) is None:
+            above = self.levels.get(split_key(prefix[:-1])[0])
+            self.levels.replace(prefix, (), set(), above.confirmed if above is not None else float("-inf"))
 
     def doubt(self, prefix: str) -> None:
         """Have a level asked for again when somebody looks at it."""
-        level = self._levels.get(prefix)
+        level = self.levels.get(prefix)
         if level is not None:
             level.confirmed = float("-inf")
 
     async def refresh(self, prefix: str) -> None:
         """Ask for a level now. Raises what the store fails with."""
-        await self._ask(prefix, self._levels.get(prefix), fresh=True)
+        await self._ask(prefix, self.levels.get(prefix), fresh=True)
 
     def watched(self, prefix: str) -> bool:
         """Whether others' changes below `prefix` will be told: then it need not be asked again and again."""
@@ -194,13 +204,13 @@ class Names:
         found = self._catalog.load(prefix)
         if found is None:
             return None
-        self._levels.replace(prefix, *found, float("-inf"))
-        return self._levels.get(prefix)
+        self.levels.replace(prefix, *found, float("-inf"))
+        return self.levels.get(prefix)
 
     async def _ask(self, prefix: str, before: Level | None, *, fresh: bool) -> Level:
         """One request for one level at a time; who had to wait takes what the other one got."""
         async with self.asking.single(("list", prefix)) as first:
-            known = self._levels.get(prefix)
+            known = self.levels.get(prefix)
             anew = known is not before or (not fresh and known is not None and self._believes(prefix, known, None))
             if not first and known is not None and anew and known.confirmed != float("-inf"):  # doubted meanwhile
                 return known
@@ -209,25 +219,25 @@ class Names:
     async def _list(self, prefix: str) -> Level:
         """Ask the store for one level. What our own hand does while the store answers is applied on top."""
         asked = trio.current_time()
-        self._counts["listings"] += 1
+        self.counts["listings"] += 1
 
         def page_heard(objects: Sequence[Named]) -> None:
             self.asking.answered()
             for heard in self._overhearing.get(prefix, ()):
                 heard(objects)
 
-        with self._listen() as meanwhile:
+        with _Listen(self._listening) as meanwhile:
             named, folders = await self.asking.call(lambda: list_level(self.store, prefix, page_heard))
-        if self._levels.get(prefix) is None:
+        if self.levels.get(prefix) is None:
             self._from_catalog(prefix)  # the metadata that was heard once saves a question for each object
-        before = self._levels.get(prefix)
+        before = self.levels.get(prefix)
         known = dict(before.objects) if before is not None else {}
         if known or self._loose:
             named = [(name, self._merged(info, known.get(name))) for name, info in named]
-        self._levels.replace(prefix, named, folders, asked)
+        self.levels.replace(prefix, named, folders, asked)
         for key, info in meanwhile:
             self._show(key, info)
-        level = self._levels.get(prefix)
+        level = self.levels.get(prefix)
         assert level is not None  # it was put there, and nothing was awaited since
         self._heard_level(prefix, level, known, before)
         return level
@@ -236,29 +246,26 @@ class Names:
         """Keep what a LIST said, and tell of what is new in it."""
         announce = before is not None
         self._catalog.complete(prefix, level.folders)
-        if not known and not len(self._journal):
+        if not known and not len(self._journal.ops):
             self._catalog.heard(level.objects.values())  # very many, the first time
             known = level.objects if before is None else known
         for name, info in level.objects.items():
             old = known.get(name)
             if old is info:
                 continue
-            if self._journal.newest(prefix + name) is None:
+            if self._journal.ops.newest(prefix + name) is None:
                 self._catalog.heard((info,))
             if announce and (old is None or old.etag != info.etag):
-                self.changes.publish(Change(prefix + name, "put", info.etag, "remote"))
+                self._changes.publish(Change(prefix + name, "put", info.etag, "remote"))
         if before is not None:
             for folder in before.folders ^ level.folders:
                 kind: Literal["put", "delete"] = "put" if folder in level.folders else "delete"
-                self.changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote"))
+                self._changes.publish(Change(f"{prefix}{folder}/", kind, "", "remote"))
         for name in known.keys() - level.objects.keys():
             self._catalog.gone(prefix + name)
-            self._gone(prefix + name)
+            self._forget(prefix + name)
             if announce:
-                self.changes.publish(Change(prefix + name, "delete", "", "remote"))
-
-    def _gone(self, key: str) -> None:
-        """An object is there no more. Overridden to forget its content."""
+                self._changes.publish(Change(prefix + name, "delete", "", "remote"))
 
     def _merged(self, info: ObjectInfo, known: ObjectInfo | None) -> ObjectInfo:
         """What a LIST says of an object, with the user metadata that is already known of this very version."""
@@ -267,7 +274,7 @@ class Names:
 
     async def walk(self, prefix: str, *, local: bool = False) -> list[ObjectInfo]:
         """Every object below `prefix`, asked for now, in the order of keys. `local`: with what was accepted here."""
-        with self._listen() as meanwhile:
+        with _Listen(self._listening) as meanwhile:
             async with self._walking:
                 found = await self.asking.call(lambda: list_all(self.store, prefix))
             infos: dict[str, ObjectInfo] = {}
@@ -282,7 +289,7 @@ class Names:
                     infos.pop(key, None)
                     if shown is not None:
                         infos[key] = shown
-            for op in self._journal.pending():
+            for op in self._journal.ops.pending():
                 if op.key.startswith(prefix):
                     infos.pop(op.key, None)
                     shown = op.info()
@@ -294,11 +301,11 @@ class Names:
 
     def now(self, key: str) -> ObjectInfo | None:
         """What is known of one object, without asking."""
-        op = self._journal.newest(key)
+        op = self._journal.ops.newest(key)
         if op is not None:
             return op.info()
         parent, name = split_key(key)
-        level = self._levels.get(parent)
+        level = self.levels.get(parent)
         return level.objects.get(name) if level is not None else self._loose.get(key)
 
     async def stat(self, key: str, *, fresh: bool = False) -> ObjectInfo:
@@ -310,7 +317,7 @@ class Names:
             info = await self.look(key)
             if info.meta is not None:
                 return info
-        return await self._head(key)
+        return await self.head(key)
 
     async def look(self, key: str) -> ObjectInfo:
         """What is known of one object, with or without its metadata. ObjectMissing when there is none."""
@@ -320,14 +327,15 @@ class Names:
             raise errors.ObjectMissing(key=key)
         return info
 
-    async def _head(self, key: str) -> ObjectInfo:
+    async def head(self, key: str) -> ObjectInfo:
+        """Ask the store for an object without its bytes. ObjectMissing when there is none."""
         async with self.asking.single(("head", key)):
             try:
-                info = await self._undisturbed(key, lambda: self.store.head(key))
+                info = await self.undisturbed(key, lambda: self.store.head(key))
             except errors.ObjectMissing:
-                self._lost(key)
+                self.lost(key)
                 raise
-            return self._learn(info)
+            return self.learn(info)
 
     async def complete(self, infos: list[ObjectInfo]) -> list[ObjectInfo]:
         """The same objects with their user metadata, asked for side by side where it is not known.
@@ -340,7 +348,7 @@ class Names:
 
         async def ask(key: str) -> None:
             try:
-                found[key] = await self._head(key)
+                found[key] = await self.head(key)
             except errors.ObjectMissing:
                 return
 
@@ -352,7 +360,7 @@ class Names:
 
         async def ask(key: str) -> None:
             try:
-                await self._head(key)
+                await self.head(key)
             except errors.ObjectMissing:
                 return
 
@@ -360,17 +368,17 @@ class Names:
 
     async def hear(self, question: Callable[[], Awaitable[Sequence[ObjectInfo]]]) -> tuple[list[ObjectInfo], set[str]]:
         """Ask for some objects and take note of them; returns them, and the keys our own hand was on meanwhile."""
-        with self._listen() as meanwhile:
+        with _Listen(self._listening) as meanwhile:
             infos = await self.asking.call(question)
         ours = {key for key, _ in meanwhile}
         for info in infos:
             parent, name = split_key(info.key)
-            level = self._levels.get(parent)
-            if level is None or info.key in ours or self._journal.newest(info.key) is not None:
+            level = self.levels.get(parent)
+            if level is None or info.key in ours or self._journal.ops.newest(info.key) is not None:
                 continue
             known = level.objects.get(name)
             if known is None or not _same_version(known, info):
-                self._learn(info)
+                self.learn(info)
         return list(infos), ours
 
     async def hear_range(
@@ -378,81 +386,82 @@ class Names:
     ) -> list[ObjectInfo]:
         """The same for all objects on the level `prefix` whose name sorts after `after`: what is missing is gone."""
         infos, ours = await self.hear(question)
-        level = self._levels.get(prefix)
+        level = self.levels.get(prefix)
         if level is not None:
             there = {info.key for info in infos}
             for key in [prefix + name for name in level.objects if name > after]:
                 if key not in there and key not in ours:
-                    self._lost(key)
+                    self.lost(key)
         return infos
 
     # --- taking note: no await below this line but in the last --------------------------------------------------
 
-    def _learn(self, info: ObjectInfo) -> ObjectInfo:
+    def learn(self, info: ObjectInfo) -> ObjectInfo:
         """Take note of what the store just said of one object, and show it unless a later version waits here."""
-        op = self._journal.newest(info.key)
+        op = self._journal.ops.newest(info.key)
         if op is not None:
             return op.info() or info
         old = self.now(info.key)
         parent, _ = split_key(info.key)
         self._catalog.heard((info,))
         self._tell_folders(self._show(info.key, info), "put")
-        looked_at = old is not None or self._levels.get(parent) is not None
+        looked_at = old is not None or self.levels.get(parent) is not None
         if looked_at and (old is None or old.etag != info.etag):
-            self.changes.publish(Change(info.key, "put", info.etag, "remote"))
+            self._changes.publish(Change(info.key, "put", info.etag, "remote"))
         return info
 
-    def _lost(self, key: str) -> None:
+    def lost(self, key: str) -> None:
         """Take note that the store has no such object."""
-        if self._journal.newest(key) is not None:
+        if self._journal.ops.newest(key) is not None:
             return
         was_known = self.now(key) is not None
         self._catalog.gone(key)
-        self._gone(key)
+        self._forget(key)
         folders = self._show(key, None)
         if was_known:
-            self.changes.publish(Change(key, "delete", "", "remote"))
+            self._changes.publish(Change(key, "delete", "", "remote"))
         self._tell_folders(folders, "delete")
 
     def _tell_folders(self, prefixes: list[str], kind: Literal["put", "delete"]) -> None:
         """Folders are told like objects, with a key that ends in a slash."""
         for prefix in prefixes:
-            self.changes.publish(Change(prefix, kind, "", "remote"))
+            self._changes.publish(Change(prefix, kind, "", "remote"))
 
     def _show(self, key: str, info: ObjectInfo | None) -> list[str]:
         """Show one object, or its absence, in the levels that are known; the folders that came or went with it."""
-        if self._levels.get(split_key(key)[0]) is None and info is not None:
+        if self.levels.get(split_key(key)[0]) is None and info is not None:
             self._loose[key] = info
             if len(self._loose) > LOOSE:
                 self._loose.pop(next(iter(self._loose)))
         else:
             self._loose.pop(key, None)
-        return self._levels.show(key, info)
+        return self.levels.show(key, info)
 
-    def _settled(self, key: str, info: ObjectInfo | None, origin: Origin) -> None:
+    def ours(self, key: str, info: ObjectInfo | None) -> list[str]:
+        """Show what our own hand made of a key, also to every question that is on its way; returns as `_show` does."""
+        for meanwhile in self._listening:
+            meanwhile.append((key, info))
+        return self._show(key, info)
+
+    def settled(self, key: str, info: ObjectInfo | None, origin: Origin) -> None:
         """Take note of our own hand: what the key has now, in view of every answer that is on its way."""
         if info is None:
             self._catalog.gone(key)
-            self._gone(key)
+            self._forget(key)
         else:
             self._catalog.heard((info,))
-        op = self._journal.newest(key)
+        op = self._journal.ops.newest(key)
         shown = info if op is None else op.info()
-        folders = self._show(key, shown)
-        for meanwhile in self._listening:
-            meanwhile.append((key, shown))
+        folders = self.ours(key, shown)
         if origin == "remote":
             self._tell_folders(folders, "delete" if shown is None else "put")
         kind: Literal["put", "delete"] = "delete" if shown is None else "put"
-        self.changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin))
+        self._changes.publish(Change(key, kind, "" if shown is None else shown.etag, origin))
 
-    def _listen(self) -> _Listen:
-        return _Listen(self._listening)
-
-    async def _undisturbed(self, key: str, ask: Callable[[], Awaitable[T]], *, bulk: bool = False) -> T:
+    async def undisturbed(self, key: str, ask: Callable[[], Awaitable[T]], *, bulk: bool = False) -> T:
         """The store's answer about one object; asked again when our own hand was on it meanwhile, so none is older."""
         while True:
-            with self._listen() as meanwhile:
+            with _Listen(self._listening) as meanwhile:
                 try:
                     answer = await self.asking.call(ask, bulk=bulk)
                 except errors.ObjectMissing:

@@ -1,6 +1,7 @@
 """One operation of the journal: what was accepted and the bucket does not have yet.
 
-Owns the record, its words, and what becomes of one when another takes its place. Pure; the journal alone changes one.
+Owns the record and its words; what becomes of one when another takes its place is in `settling`. Pure; the journal
+alone changes one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from livememfs.store.base import ObjectInfo
 Kind = Literal["put", "delete", "meta", "copy"]
 
 FREE = None
-"""`base`: the key must be free."""
+"""`base`: the key must be free. Of a removal: nobody knows of a version; what goes is our own write alone, if any."""
 ANY = "*"
 """`base`: whatever is there is replaced."""
 BEFORE = "<"
@@ -115,21 +116,3 @@ class Operation:
         named = dict(zip(("seq", *COLUMNS), row, strict=True))
         named["meta"] = json.loads(named["meta"])
         return cls(**named)
-
-
-def take_over(op: Operation, waiting: Operation) -> None:
-    """Have `op` stand for `waiting`: what that one was based on, waited for and sent is now `op`'s."""
-    op.base, op.base_blob = waiting.base, waiting.base_blob
-    if waiting.tries:
-        op.sent = f"{waiting.sent_by()} {op.sent}".strip()
-        op.tries += waiting.tries
-        if op.kind == "delete" and op.base is FREE:
-            op.base = waiting.etag
-    op.after = waiting.after if op.after is None else op.after
-    op.seq, op.accepted = waiting.seq, waiting.accepted
-
-
-def stay(op: Operation) -> None:
-    """A copy to where it comes from: renamed there and back. Only its metadata may be news."""
-    if op.kind == "copy" and op.source == op.key:
-        op.kind, op.source = "meta", ""

@@ -1,8 +1,9 @@
 """The replica: the only way in which everything above reaches objects.
 
-Owns contents and writes, on top of the names (`names`). Two ways to write. `save`, `remove`, `restamp` and `move` are
-accepted on the local disk and return at once; the uploader brings them to the bucket. `put`, `copy` and `delete` go
-through: when they return, the bucket has it. Refuses new bytes when the disk, or the share of it that is ours, is full.
+Owns contents and writes; what is known of names is in `names`, and each other part has its attribute. Two ways to
+write. `save`, `remove`, `restamp` and `move` are accepted on the local disk and return at once; the uploader brings
+them to the bucket. `put`, `copy` and `delete` go through: when they return, the bucket has it. Refuses new bytes when
+the disk, or the share of it that is ours, is full (`room`).
 
 Trio thread only. Bodies without an `await` are critical sections.
 """
@@ -25,7 +26,7 @@ from livememfs.cache.barrier import Barrier
 from livememfs.cache.beacon import Beacon
 from livememfs.cache.blobs import Blobs
 from livememfs.cache.catalog import Catalog
-from livememfs.cache.changes import Change
+from livememfs.cache.changes import Change, Changes
 from livememfs.cache.database import Database
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.figures import ReplicaStatistics
@@ -33,42 +34,33 @@ from livememfs.cache.inbox import Inbox
 from livememfs.cache.journal import Journal
 from livememfs.cache.levels import Level, split_key
 from livememfs.cache.names import Names
+from livememfs.cache.outcomes import Outcomes
 from livememfs.cache.readahead import Readahead
+from livememfs.cache.room import Room
 from livememfs.cache.unread import Unread
 from livememfs.cache.upkeep import Upkeep
 from livememfs.cache.uploader import Uploader
 from livememfs.cache.watcher import Watcher
 from livememfs.concurrency import AT_ONCE, Background, for_each
 from livememfs.records.note import Order
-from livememfs.store.base import (
-    Condition,
-    IfMatch,
-    ObjectInfo,
-    Store,
-    StoredObject,
-    content_etag,
-)
+from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject, content_etag
 
 if TYPE_CHECKING:
-    from livememfs.cache.conflicts import KeptBoth
     from livememfs.cache.operation import Operation
 
 log = structlog.get_logger("livememfs.cache")
 
 Listing = Level
 DEFAULT_LISTING_TTL = 1.0
-DISK_RESERVE = 32 << 20
-"""Bytes of the local disk that new content leaves alone."""
 PERSIST_SECONDS = 0.5
 PERSIST_PAUSE = 0.05
 """Between two steps of bringing to the disk what was read: whoever reads goes first."""
 SMALL = 1 << 16
 """Content of up to this size comes with the answer to a question about its object."""
 FETCHED_AT_ONCE = 16
-__all__ = ["DEFAULT_LISTING_TTL", "Listing", "Replica", "split_key"]
 
 
-class Replica(Names):
+class Replica:
     """A view of one bucket through one store, with a local state in `folder` (None: in memory).
 
     `on_conflict(key, copy)` hears of versions of ours that had to go beside another host's. `announce` names this
@@ -98,28 +90,30 @@ class Replica(Names):
         self.identity = self._database.identity
         """What tells this local state from all others; the same for the process that takes it over after a crash."""
         self.after_crash = self._database.after_crash
-        self._max_bytes = cache_size
         self.blobs = Blobs(self._database, max_bytes=cache_size, memory_bytes=cache_memory)
         self.journal = Journal(self._database, self.blobs, now_ns)
         self.catalog = Catalog(self._database)
         self.drafts = Drafts(self._database)
         self.inbox = Inbox(self._database)
         self.order = Order()
-        super().__init__(store, self.journal, self.catalog, listing_ttl)
-        self.uploader = Uploader(store, self.journal, self.blobs, self, host=host, unread=self.unread)
-        self._on_conflict = on_conflict
-        self._on_upload: list[Callable[[str, bool], None]] = []
+        self.store = store
+        self.changes = Changes()
+        self.names = Names(store, self.journal, self.catalog, self.changes, ttl=listing_ttl, forget=self.blobs.drop)
+        self.asking = self.names.asking
+        self.outcomes = Outcomes(self.names, self.journal, self.blobs, self.catalog, self.changes, on_conflict)
+        self.uploader = Uploader(store, self.journal, self.blobs, self.outcomes, host=host, unread=self.unread)
+        self.room = Room(self._database, self.journal, self.blobs, cache_size)
         self.readahead = Readahead(self._bring, self.has)
         self.upkeep = Upkeep()
         name = f"{announce}-{self.identity}" if folder is not None else announce
-        self.beacon = Beacon(store, name, lambda key: self.now(key) is not None, self.upkeep)
+        self.beacon = Beacon(store, name, lambda key: self.names.now(key) is not None, self.upkeep)
         self.watcher = Watcher(self, poll_interval or 1.0, self.beacon, self.background)
         if announce:
-            self.subscribe_uploads(self.beacon.changed)
+            self.outcomes.subscribe(self.beacon.changed)
         if poll_interval is not None:
-            self.watch = self.watcher
-            self.subscribe(self.watcher.heard)
-        self._disk_free: tuple[float, int] = (float("-inf"), 0)
+            self.names.watch = self.watcher
+            self.changes.subscribe(self.watcher.heard)
+        self._counts = {"writes": 0, "deletes": 0}
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Upload, and keep on the disk what was read, until cancelled."""
@@ -173,11 +167,11 @@ class Replica(Names):
         not asked for.
         """
         if not fresh:
-            info = await self.look(key)
+            info = await self.names.look(key)
             data = self.blobs.get(key, info.etag)
             if data is not None and info.meta is not None:
                 return StoredObject(info, data)
-            if self.journal.newest(key) is not None:
+            if self.journal.ops.newest(key) is not None:
                 return StoredObject(info, await self.read_version(info))
         async with self.asking.single(("get", key)):
             return await self._get(key)
@@ -185,12 +179,12 @@ class Replica(Names):
     async def _get(self, key: str) -> StoredObject:
         """Ask the bucket for an object's newest version."""
         try:
-            found = await self._undisturbed(key, lambda: self.store.get(key), bulk=True)
+            found = await self.names.undisturbed(key, lambda: self.store.get(key), bulk=True)
         except errors.ObjectMissing:
-            self._lost(key)
+            self.names.lost(key)
             raise
         self.blobs.put(key, found.info.etag, found.data)
-        self._learn(found.info)
+        self.names.learn(found.info)
         return found
 
     async def read_many(self, wanted: Sequence[str], *, at_once: int = AT_ONCE) -> dict[str, StoredObject]:
@@ -202,16 +196,16 @@ class Replica(Names):
         """
         found: dict[str, StoredObject] = {}
         for key in wanted:
-            info = self.now(key)
+            info = self.names.now(key)
             data = self.blobs.get(key, info.etag) if info is not None and info.meta is not None else None
             if info is not None and data is not None:
                 found[key] = StoredObject(info, data)
-        cold = [key for key in wanted if key not in found and self.journal.newest(key) is None]
+        cold = [key for key in wanted if key not in found and self.journal.ops.newest(key) is None]
         for one in await self.asking.call(lambda: self.store.get_many(cold, at_once=at_once), bulk=True):
             found[one.info.key] = one
-            now = self.now(one.info.key)
+            now = self.names.now(one.info.key)
             if now is not None and now.meta is None and now.etag == one.info.etag:
-                self._learn(one.info)  # or each of them would be asked for again when somebody looks at it
+                self.names.learn(one.info)  # or each of them would be asked for again when somebody looks at it
 
         async def read(key: str) -> None:
             with suppress(errors.ObjectMissing):
@@ -224,7 +218,7 @@ class Replica(Names):
         """The content of exactly this version. PreconditionFailed or ObjectMissing when the store has it no more."""
         data = self.blobs.get(info.key, info.etag)
         parent, name = split_key(info.key)
-        level = self._levels.get(parent)
+        level = self.names.levels.get(parent)
         if level is not None:
             self.readahead.read(parent, name, level, here=data is not None)
         return data if data is not None else await self._bring(info)
@@ -238,7 +232,7 @@ class Replica(Names):
         return data
 
     async def _fetch(self, info: ObjectInfo) -> bytes:
-        op = self.journal.newest(info.key)
+        op = self.journal.ops.newest(info.key)
         key = op.source if op is not None and op.kind == "copy" else info.key
         try:
             found = await self.asking.call(lambda: self.store.get(key, if_match=info.etag), bulk=True)
@@ -251,8 +245,8 @@ class Replica(Names):
             # The copy was carried out meanwhile, and its source removed.
             found = await self.asking.call(lambda: self.store.get(info.key, if_match=info.etag), bulk=True)
         self.blobs.put(info.key, info.etag, found.data)
-        if key == info.key and info.meta is None and self.now(info.key) is not None:
-            self._learn(found.info)
+        if key == info.key and info.meta is None and self.names.now(info.key) is not None:
+            self.names.learn(found.info)
         return found.data
 
     async def fetch(self, infos: list[ObjectInfo]) -> None:
@@ -260,25 +254,22 @@ class Replica(Names):
 
         async def ask(key: str, size: int) -> None:
             async with self.asking.single(("get", key)) as first:
-                now = self.now(key)
+                now = self.names.now(key)
                 if not first and now is not None and now.meta is not None:
                     return  # it came with the content that somebody else was waiting for
                 try:
-                    await (self._get(key) if size <= SMALL else self._head(key))
+                    await (self._get(key) if size <= SMALL else self.names.head(key))
                 except errors.ObjectMissing:
                     return
 
         wanted = [
-            (info.key, info.size) for info in infos if info.meta is None and self.journal.newest(info.key) is None
+            (info.key, info.size) for info in infos if info.meta is None and self.journal.ops.newest(info.key) is None
         ]
         await for_each(wanted, lambda one: ask(*one), at_once=FETCHED_AT_ONCE)
 
     def has(self, info: ObjectInfo) -> bool:
         """Whether the content of this version is here."""
         return self.blobs.has(info.key, info.etag)
-
-    def _gone(self, key: str) -> None:
-        self.blobs.drop(key)
 
     # --- accepted here, uploaded later ----------------------------------------------------------------------------
 
@@ -298,10 +289,10 @@ class Replica(Names):
         another host makes of the key until the upload is settled then, and nobody's bytes are lost.
         """
         etag = etag or content_etag(data)
-        now = self.now(key)
+        now = self.names.now(key)
         if base is not None and now is not None and base.etag == etag == now.etag:
             return self.restamp(now, meta)  # identical bytes cost no upload
-        self.expect_room(len(data))
+        self.room.expect(len(data))
         self._counts["writes"] += 1
         op = self.journal.put(key, data, etag, meta, base=base)
         info = self._accepted(op, by_caller=by_caller)
@@ -316,14 +307,13 @@ class Replica(Names):
     def remove(self, key: str, *, base: ObjectInfo | None) -> None:
         """Accept the removal of a version; None: of whatever is there. NoSpace."""
         self._counts["deletes"] += 1
-        op = self.journal.delete(key, base=base)
-        self._settle_removed(key, op)
+        self._removed(key, self.journal.delete(key, base=base))
 
     def move(self, info: ObjectInfo, target: str, *, replaces: ObjectInfo | None) -> ObjectInfo:
         """Accept another key for a version. At each instant the bucket has it under one of the two names. NoSpace."""
         with self._database.atomic():
             op, removal = self._move(info, target, replaces)
-        self._settle_removed(info.key, removal)
+        self._removed(info.key, removal)
         return self._accepted(op)
 
     def _move(self, info: ObjectInfo, target: str, replaces: ObjectInfo | None) -> tuple[Operation, Operation | None]:
@@ -346,13 +336,13 @@ class Replica(Names):
         """Accept another prefix for all versions below one, in one step: a crash leaves all or nothing. NoSpace."""
         with self._database.atomic():
             keys = [target + info.key[len(source) :] for info in found]
-            moved = [self._move(info, key, self.now(key)) for info, key in zip(found, keys, strict=True)]
+            moved = [self._move(info, key, self.names.now(key)) for info, key in zip(found, keys, strict=True)]
         for info, (op, removal) in zip(found, moved, strict=True):
-            self._settle_removed(info.key, removal)
+            self._removed(info.key, removal)
             self._accepted(op)
         folders = {split_key(info.key)[0] for info in found}
         folders |= {above for folder in folders for above in _above(folder) if above.startswith(source)}
-        self._levels.vanish(source, folders, trio.current_time())
+        self.names.levels.vanish(source, folders, trio.current_time())
 
     def supersede(self, newer: ObjectInfo, data: bytes, older: ObjectInfo, kept: str, old: bytes) -> None:
         """Accept that an object takes another one's place: its own new content, and the other's last version under the
@@ -360,14 +350,14 @@ class Replica(Names):
 
         For work that no file operation asked for: the kernel is told.
         """
-        self.expect_room(len(data) + len(old))
+        self.room.expect(len(data) + len(old))
         with self._database.atomic():
-            history = self.journal.put(kept, old, content_etag(old), {}, base=self.now(kept))
+            history = self.journal.put(kept, old, content_etag(old), {}, base=self.names.now(kept))
             op = self.journal.put(newer.key, data, content_etag(data), newer.meta or {}, base=newer)
             removal = self.journal.delete(older.key, base=older, after=history)
         self._accepted(history, by_caller=False)
         self._accepted(op, by_caller=False)
-        self._settle_removed(older.key, removal, by_caller=False)
+        self._removed(older.key, removal, by_caller=False)
 
     def save_all(self, found: Mapping[str, bytes], also: Callable[[], None]) -> None:
         """Accept new contents of several keys, whatever they have now, together with `also`, which writes to the local
@@ -375,10 +365,10 @@ class Replica(Names):
 
         For work that no file operation asked for: the kernel is told.
         """
-        self.expect_room(sum(map(len, found.values())))
+        self.room.expect(sum(map(len, found.values())))
         with self._database.atomic():
             also()
-            now = {key: self.now(key) for key in found}
+            now = {key: self.names.now(key) for key in found}
             ops = [
                 self.journal.put(
                     key, data, content_etag(data), (info.meta if info is not None else None) or {}, base=info
@@ -392,48 +382,19 @@ class Replica(Names):
     def _accepted(self, op: Operation, *, by_caller: bool = True) -> ObjectInfo:
         info = op.info()
         assert info is not None  # removals do not come here
-        self._show(op.key, info)
-        for meanwhile in self._listening:
-            meanwhile.append((op.key, info))
+        self.names.ours(op.key, info)
         self.changes.publish(Change(op.key, "put", info.etag, "local", by_caller=by_caller))
         return info
 
-    def _settle_removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:
+    def _removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:
         if op is None:
             self.catalog.gone(key)
-        self._show(key, None)
-        for meanwhile in self._listening:
-            meanwhile.append((key, None))
+        self.names.ours(key, None)
         self.changes.publish(Change(key, "delete", "", "local", by_caller=by_caller))
-
-    def expect_room(self, size: int) -> None:
-        """NoSpace when `size` more bytes cannot be kept until they are uploaded."""
-        if self.journal.backlog + size > self._max_bytes:
-            raise errors.NoSpace(
-                f"{self.journal.backlog:,} bytes wait for the bucket already, and the cache holds {self._max_bytes:,}"
-            )
-        folder = self._database.folder
-        if folder is None:
-            return
-        now = trio.current_time()
-        if now - self._disk_free[0] > PERSIST_SECONDS:
-            found = os.statvfs(folder)
-            self._disk_free = (now, found.f_bavail * found.f_frsize)
-        if self._disk_free[1] < size + DISK_RESERVE and not self._make_room(folder, size):
-            raise errors.NoSpace(f"the disk of {folder} is nearly full")
-
-    def _make_room(self, folder: Path, size: int) -> bool:
-        while True:
-            found = os.statvfs(folder)
-            self._disk_free = (trio.current_time(), found.f_bavail * found.f_frsize)
-            if self._disk_free[1] >= size + DISK_RESERVE:
-                return True
-            if not self.blobs.evict():
-                return False
 
     async def sync(self, key: str, *, remote: bool = False) -> None:
         """Have what was accepted of a key survive a power cut; `remote`: have it in the bucket. Raises why not."""
-        op = self.journal.newest(key)
+        op = self.journal.ops.newest(key)
         if op is None:
             return
         if remote:
@@ -444,7 +405,9 @@ class Replica(Names):
 
     def barrier(self, prefix: str = "", *, sees: Callable[[str], bool] = bool) -> Barrier:
         """What was accepted below `prefix` so far, to wait for, as far as somebody `sees(key)`."""
-        return Barrier(self.journal, [op for op in self.journal.all() if op.key.startswith(prefix) and sees(op.key)])
+        return Barrier(
+            self.journal, [op for op in self.journal.ops.all() if op.key.startswith(prefix) and sees(op.key)]
+        )
 
     async def uploaded(self, prefix: str = "") -> None:
         """Wait until the bucket has what was accepted below `prefix` so far. StoreError when it refuses some of it."""
@@ -459,8 +422,8 @@ class Replica(Names):
         self._counts["writes"] += 1
         info = await self.asking.call(lambda: self.store.put(key, data, meta=meta, condition=condition), bulk=True)
         self.blobs.put(key, info.etag, data)
-        self._settled(key, info, "local")
-        self._announce(key, new=False)
+        self.names.settled(key, info, "local")
+        self.outcomes.announce(key, new=False)
         return info
 
     async def copy(
@@ -480,88 +443,28 @@ class Replica(Names):
         data = self.blobs.get(source, info.etag)
         if data is not None:
             self.blobs.put(target, info.etag, data)
-        self._settled(target, info, "local")
-        self._announce(target, new=False)
+        self.names.settled(target, info, "local")
+        self.outcomes.announce(target, new=False)
         return info
 
     async def delete(self, key: str, *, condition: IfMatch | None = None) -> None:
         """Remove one object. Without a condition a missing one is no error."""
         self._counts["deletes"] += 1
         await self.asking.call(lambda: self.store.delete(key, condition=condition), bulk=True)
-        self._settled(key, None, "local")
-        self._announce(key, new=False)
-
-    # --- what became of an operation (uploader.Outcomes) ------------------------------------------------------------
-
-    def uploaded_as(self, op: Operation, info: ObjectInfo | None) -> None:
-        """See Outcomes."""
-        if info is not None and op.kind == "put" and info.etag != op.etag and op.blob is not None:
-            data = self.blobs.by_id(op.blob)  # a store that names versions in its own way
-            if data is not None:
-                self.blobs.put(op.key, info.etag, data)
-        self.asking.remember_error("")
-        if self.journal.newest(op.key) is None:
-            self._show(op.key, info)
-            if info is None:
-                self.catalog.gone(op.key)
-            else:
-                self.catalog.heard((info,))
-                if info.etag != op.etag:
-                    self.changes.publish(Change(op.key, "put", info.etag, "local"))
-        for meanwhile in self._listening:
-            meanwhile.append((op.key, self.now(op.key)))
-        self._announce(op.key, new=op.kind == "put" and op.base is None)
-
-    def replaced(self, op: Operation, now: ObjectInfo | None) -> None:
-        """See Outcomes."""
-        self._settled(op.key, now, "remote")
-
-    def merged(self, op: Operation) -> None:
-        """See Outcomes."""
-        newest = self.journal.newest(op.key)
-        if newest is not None and newest.kind == "put":
-            self._show(op.key, newest.info())
-            for meanwhile in self._listening:
-                meanwhile.append((op.key, newest.info()))
-            self.changes.publish(Change(op.key, "put", newest.etag, "remote"))
-
-    def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
-        """See Outcomes."""
-        self._settled(op.key, verdict.theirs, "remote")
-        self._settled(verdict.copy.key, verdict.copy, "remote")
-        self._announce(verdict.copy.key, new=verdict.note)
-        if not verdict.note and self._on_conflict is not None:
-            self._on_conflict(op.key, verdict.copy.key)
-
-    def failing(self, reason: str) -> None:
-        """See Outcomes."""
-        self.asking.remember_error(reason)
-
-    def _announce(self, key: str, *, new: bool) -> None:
-        for callback in self._on_upload:
-            callback(key, new)
+        self.names.settled(key, None, "local")
+        self.outcomes.announce(key, new=False)
 
     # --- the figures --------------------------------------------------------------------------------------------
-
-    def subscribe(self, callback: Callable[[Change], None]) -> None:
-        """Call `callback(change)` on the trio thread for each change from now on."""
-        self.changes.subscribe(callback)
-
-    def subscribe_uploads(self, callback: Callable[[str, bool], None]) -> None:
-        """Call `callback(key, new)` for each key that our hand changed in the bucket; `new`: there was none before."""
-        self._on_upload.append(callback)
 
     def statistics(self) -> ReplicaStatistics:
         """Counters, cheap."""
         since = self.asking.failing_since
         return ReplicaStatistics(
-            levels=len(self._levels),
-            known=self._levels.known,
+            levels=len(self.names.levels),
+            known=self.names.levels.known,
             unkept=len(self.catalog),
-            listings=self._counts["listings"],
-            listing_hits=self._counts["hits"],
-            writes=self._counts["writes"],
-            deletes=self._counts["deletes"],
+            **self.names.counts,
+            **self._counts,
             last_error=self.asking.last_error,
             failing_s=round(trio.current_time() - since, 1) if since is not None else None,
             contents=self.blobs.statistics(),

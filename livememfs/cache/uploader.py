@@ -12,13 +12,13 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
 
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
-from livememfs.cache.operation import ANY, FREE, Operation
+from livememfs.cache.operation import ANY, FREE, NEVER, Operation
 from livememfs.cache.removals import Removals, ids_of, makers_of, with_makers
 from livememfs.cache.unread import Unread
 from livememfs.errors import (
@@ -37,10 +37,11 @@ from livememfs.records.metadata import META_MADE, META_OP, META_SHA256
 from livememfs.store.base import Condition, IfAbsent, IfMatch, ObjectInfo, check_condition, content_etag
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from livememfs.cache.blobs import Blobs
     from livememfs.cache.journal import Journal
+    from livememfs.cache.outcomes import Outcomes
     from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cache")
@@ -57,25 +58,6 @@ HASHED_AT_ONCE = 1 << 20
 """What is larger is hashed in a thread."""
 _NOTHING = ObjectInfo("", "", 0, 0)
 PASSING = (Throttled, Unreachable, ConflictRetry)
-
-
-class Outcomes(Protocol):
-    """Who is told what became of an operation. Called on the trio thread, must not block."""
-
-    def uploaded_as(self, op: Operation, info: ObjectInfo | None) -> None:
-        """The bucket has it as it was accepted; None: the key is gone."""
-
-    def replaced(self, op: Operation, now: ObjectInfo | None) -> None:
-        """The bucket keeps something else under the key: another host's version, or nothing."""
-
-    def merged(self, op: Operation) -> None:
-        """The operation's content is now that of both sides."""
-
-    def kept_both(self, op: Operation, verdict: KeptBoth) -> None:
-        """Another host's version has the key, ours is beside it."""
-
-    def failing(self, reason: str) -> None:
-        """The store does not answer."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +109,9 @@ class Uploader:
                 if self._limiter.borrowed_tokens >= (1 if self._in_a_row else WORKERS):
                     await changed.wait()
                     continue
-                op = self._journal.next_ready(now)
+                op = self._journal.timetable.next_ready(now)
                 if op is None:
-                    await _either(changed, self._journal.next_moment())
+                    await _either(changed, self._journal.timetable.next_moment())
                     continue
                 self._launch(nursery, op)
 
@@ -222,9 +204,7 @@ class Uploader:
             info = await self._conditional_put(op, data, meta)
         except (PreconditionFailed, ObjectMissing):
             return await self._settle(op, data)
-        self._end(op, info.etag)
-        self._outcomes.uploaded_as(op, info)
-        return False
+        return self._uploaded(op, info)
 
     async def _conditional_put(self, op: Operation, data: bytes, meta: dict[str, str]) -> ObjectInfo:
         condition = _condition(op)
@@ -241,21 +221,14 @@ class Uploader:
         base = self._blobs.by_id(op.base_blob) if op.base_blob is not None else None
         verdict = await settle_put(self._store, op, data, base, self._host)
         if isinstance(verdict, Adopted):
-            self._end(op, verdict.info.etag)
-            self._outcomes.uploaded_as(op, verdict.info)
-            return False
+            return self._uploaded(op, verdict.info)
         if isinstance(verdict, Continued):
-            self._end(op, verdict.theirs.etag, as_sent=False)
-            self._outcomes.replaced(op, verdict.theirs)
-            return False
+            return self._replaced(op, verdict.theirs)
         if isinstance(verdict, KeptBoth):
-            self._conflicts += 1
-            self._end(op, verdict.theirs.etag, as_sent=False)
-            self._outcomes.kept_both(op, verdict)
-            return False
+            return self._kept_both(op, verdict)
         if isinstance(verdict, Merged):
             self._journal.join(op, verdict.theirs, verdict.data, verdict.etag)
-            self._outcomes.merged(op)
+            self._outcomes.joined(op)
         else:
             assert isinstance(verdict, TryAgain)  # the last of the four
             self._journal.rebase(op, verdict.base)
@@ -273,9 +246,7 @@ class Uploader:
 
     def _let_go(self, op: Operation) -> bool:
         log.info("a note was stored and has been taken away since; it is not stored again", key=op.key)
-        self._end(op, "", as_sent=False)
-        self._outcomes.replaced(op, None)
-        return False
+        return self._replaced(op, None)
 
     async def _lineage(self, op: Operation) -> Mapping[str, str]:
         """The metadata of a put, which for a note says which writes may have made it."""
@@ -298,11 +269,11 @@ class Uploader:
         if keys.is_note(op.key):
             await self._leave_trace(op)
         try:
-            if op.base in (ANY, FREE):
+            if op.base == ANY:
                 await self._store.delete(op.key)
             else:
                 await self._expect_writer(op)
-                await self._conditional_delete(op.key, str(op.base))
+                await self._conditional_delete(op.key, op.base or NEVER)
         except ObjectMissing:
             pass  # somebody was faster, or we were, and the answer was lost
         except PreconditionFailed:
@@ -310,12 +281,8 @@ class Uploader:
             if found is not None and op.was_sent_as((found.meta or {}).get(META_OP, "")):
                 self._journal.rebase(op, found.etag)
                 return True
-            self._end(op, found.etag if found is not None else "", as_sent=False)
-            self._outcomes.replaced(op, found)  # edited there, removed here: the edit wins
-            return False
-        self._end(op, "")
-        self._outcomes.uploaded_as(op, None)
-        return False
+            return self._replaced(op, found)  # edited there, removed here: the edit wins
+        return self._uploaded(op, None)
 
     async def _expect_writer(self, op: Operation) -> None:
         """Of a file that was moved away, the very write that was seen goes: ETags tell contents, not writes apart.
@@ -349,19 +316,12 @@ class Uploader:
             info = await self._store.copy(op.key, op.key, meta={**meta, META_OP: op.op_id}) if op.meta else found
         except (PreconditionFailed, ObjectMissing):
             # The attributes belonged to a version that is gone; the content of the one that replaced it is another's.
-            info_now = await self._find(op.key)
-            self._end(op, info_now.etag if info_now is not None else "", as_sent=False)
-            self._outcomes.replaced(op, info_now)
-            return False
+            return self._replaced(op, await self._find(op.key))
         if info.etag != found.etag and not await self._is_unchanged(op, found.etag, info):
             # Another host wrote between the two requests: its content has our attributes now, and nobody here has read
             # it. What waits behind must not pass for its next version.
-            self._end(op, info.etag, as_sent=False)
-            self._outcomes.replaced(op, info)
-            return False
-        self._end(op, info.etag)
-        self._outcomes.uploaded_as(op, info)
-        return False
+            return self._replaced(op, info)
+        return self._uploaded(op, info)
 
     async def _copy(self, op: Operation) -> bool:
         # Metadata that was never heard travels with the copy; what is known gets our id.
@@ -369,23 +329,19 @@ class Uploader:
             return self._let_go(op)
         meta = {**await self._lineage(op), META_OP: op.op_id} if op.meta else None
         try:
-            if self._journal.needs_bytes(op):
+            if self._journal.timetable.is_read(op):
                 data = (await self._store.get(op.source)).data
                 self._journal.fetched(op, data, content_etag(data))
                 self._journal.again(op, 0.0)
                 return False
             info = await self._store.copy(op.source, op.key, meta=meta, condition=_condition(op))
         except ObjectMissing:
-            self._end(op, "", as_sent=False)
-            self._outcomes.replaced(op, await self._find(op.key))  # removed there, renamed here: nothing to rename
-            return False
+            return self._replaced(op, await self._find(op.key))  # removed there, renamed here: nothing to rename
         except PreconditionFailed:
             return await self._settle_copy(op)
         if info.etag != op.etag and await self._is_unchanged(op, op.etag, info):
             self._journal.called(op.key, op.etag, info.etag)
-        self._end(op, info.etag)
-        self._outcomes.uploaded_as(op, info)
-        return False
+        return self._uploaded(op, info)
 
     async def _is_unchanged(self, op: Operation, etag: str, copied: ObjectInfo) -> bool:
         """Whether what was copied on the server is the version `etag`: some stores give each copy an ETag of its own.
@@ -407,25 +363,41 @@ class Uploader:
     async def _settle_copy(self, op: Operation) -> bool:
         verdict = await settle_copy(self._store, op, self._host)
         if isinstance(verdict, KeptBoth):
-            self._conflicts += 1
-            self._end(op, verdict.theirs.etag, as_sent=False)
-            self._outcomes.kept_both(op, verdict)
-            return False
+            return self._kept_both(op, verdict)
         if isinstance(verdict, Adopted):
-            self._end(op, verdict.info.etag)
-            self._outcomes.uploaded_as(op, verdict.info)
-            return False
+            return self._uploaded(op, verdict.info)
         self._journal.rebase(op, verdict.base)
         return True
 
-    def _end(self, op: Operation, etag: str, *, as_sent: bool = True) -> None:
-        """Write the operation off. On a full disk the reserve makes that possible."""
+    # --- how it ends: each says that it need not be sent again ----------------------------------------------------
+
+    def _uploaded(self, op: Operation, info: ObjectInfo | None) -> bool:
+        """The bucket has it as it was sent; None: the key is gone."""
+        self._write_off(lambda: self._journal.uploaded(op, info.etag if info is not None else ""))
+        self._outcomes.uploaded_as(op, info)
+        return False
+
+    def _replaced(self, op: Operation, now: ObjectInfo | None) -> bool:
+        """The bucket keeps another version, or none."""
+        self._write_off(lambda: self._journal.replaced(op))
+        self._outcomes.replaced(op, now)
+        return False
+
+    def _kept_both(self, op: Operation, verdict: KeptBoth) -> bool:
+        """The bucket keeps another version, and ours beside it."""
+        self._conflicts += 1
+        self._write_off(lambda: self._journal.replaced(op))
+        self._outcomes.kept_both(op, verdict)
+        return False
+
+    def _write_off(self, take_note: Callable[[], None]) -> None:
+        """On a full disk the reserve makes that possible."""
         try:
-            self._journal.finish(op, etag, as_sent=as_sent)
+            take_note()
         except NoSpace:
             if not self._blobs.make_room():
                 raise
-            self._journal.finish(op, etag, as_sent=as_sent)
+            take_note()
 
     async def _find(self, key: str) -> ObjectInfo | None:
         try:

@@ -223,9 +223,9 @@ class Watcher:
     async def _look_at_records(self, space: str, state: _Space) -> None:
         """`_meta.json`, `_rules.md`, `_synthesis.md` and the beacons: they all begin with an underscore."""
         replica = self._replica
-        found, _ = await replica.hear(lambda: self._records(space, state))
+        found, _ = await replica.names.hear(lambda: self._records(space, state))
         records = [info for info in found if "/" not in info.key[len(space) + 1 :]]
-        made_here = replica.journal.newest(keys.meta_key(space))
+        made_here = replica.journal.ops.newest(keys.meta_key(space))
         state.is_space = (
             made_here.kind != "delete"
             if made_here is not None
@@ -302,19 +302,19 @@ class Watcher:
         by_level: defaultdict[str, list[str]] = defaultdict(list)
         for key in changed:
             parent, _ = split_key(key)
-            while parent and self._replica.known(parent) is None:
+            while parent and self._replica.names.levels.get(parent) is None:
                 parent, key = split_key(parent[:-1])[0], parent  # a folder may have come or gone one level up
             by_level[parent].append(key)
         for level, found in by_level.items():
             if len(found) <= ASKED_ONE_BY_ONE and all(split_key(key)[0] == level for key in found):
-                await self._replica.look_again(found)
+                await self._replica.names.look_again(found)
             else:
-                await self._replica.refresh(level)
+                await self._replica.names.refresh(level)
 
     async def _look_at_new_notes(self, space: str, state: _Space) -> None:
         """Notes whose time is later than the newest known one's, less what clocks may differ."""
         prefix = keys.live_prefix(space)
-        level = self._replica.known(prefix)
+        level = self._replica.names.levels.get(prefix)
         if level is None:
             return
         if not state.newest:
@@ -325,7 +325,7 @@ class Watcher:
         async def ask() -> tuple[ObjectInfo, ...]:
             return (await list_all(replica.store, prefix, start_after=prefix + after)).objects
 
-        found = await replica.hear_range(prefix, after, ask)
+        found = await replica.names.hear_range(prefix, after, ask)
         if found:
             state.newest = max(state.newest, found[-1].key[len(prefix) :])
 
@@ -341,16 +341,16 @@ class Watcher:
     async def _relist(self, prefix: str) -> None:
         """Ask for the known levels below a prefix that were asked for last; doubt what is too much, or not come to."""
         self._counts["full"] += 1
-        levels = self._replica.known_below(prefix)
+        levels = self._replica.names.levels.below(prefix)
         asked: set[str] = set()
         try:
             for level in levels[-RELISTED:]:
-                await self._replica.refresh(level)
+                await self._replica.names.refresh(level)
                 asked.add(level)
         finally:
             for level in levels:
                 if level not in asked:
-                    self._replica.doubt(level)
+                    self._replica.names.doubt(level)
 
     def statistics(self) -> WatcherStatistics:
         """Counters, cheap."""

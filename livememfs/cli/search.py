@@ -67,9 +67,9 @@ async def _ask(settings: Settings, question: str, wanted: list[str], limit: int 
 
 async def all_spaces(replica: Replica) -> list[str]:
     """The spaces there are."""
-    folders = (await replica.listing("")).folders
+    folders = (await replica.names.listing("")).folders
     named = [name for name in sorted(folders) if not name.startswith("_")]
-    return [name for name in named if keys.META in (await replica.listing(f"{name}/")).objects]
+    return [name for name in named if keys.META in (await replica.names.listing(f"{name}/")).objects]
 
 
 def _figures(answer: Answer) -> dict[str, Any]:

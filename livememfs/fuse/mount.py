@@ -51,7 +51,7 @@ async def serve(
         pyfuse3.init(operations, str(mountpoint), options)
     except RuntimeError as error:
         raise MountError(_why_not(mountpoint, error)) from None
-    root.context.replica.subscribe(notifier.changed)
+    root.context.replica.changes.subscribe(notifier.changed)
     _mounted = True
     try:
         notifier.start()

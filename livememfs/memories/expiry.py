@@ -74,7 +74,7 @@ class Expiry:
 
     async def _remove(self, key: str) -> None:
         try:
-            info = await self._replica.look(key)
+            info = await self._replica.names.look(key)
             self._replica.remove(key, base=info)
             self._removed += 1
         except ObjectMissing:

@@ -98,7 +98,7 @@ class Merging:
         """A space is searched from now on: look at what was written lately."""
         since = int((self._clock.now() - RECENT).timestamp() * 1e9)
         for collection in keys.COLLECTIONS:
-            level = await self._replica.listing(f"{space}/{collection}/")
+            level = await self._replica.names.listing(f"{space}/{collection}/")
             lately = [info.key for info in level.objects.values() if info.modified_ns >= since]
             self._wait_for([key for key in lately if self._threshold < 1 and keys.parse(key).kind == "memory"])
 

@@ -63,7 +63,7 @@ async def versions(replica: Replica, space: str, collection: str, memory_id: str
     """What is kept of one memory, or of all, the last first."""
     prefix = keys.memory_history_prefix(space, collection) + (f"{memory_id}/" if memory_id else "")
     found: list[Old] = []
-    for info in await replica.walk(prefix, local=True):
+    for info in await replica.names.walk(prefix, local=True):
         of, _, name = info.key.removeprefix(keys.memory_history_prefix(space, collection)).rpartition("/")
         try:
             moment = datetime.fromisoformat(name.removesuffix(".md")[:15]).replace(tzinfo=UTC)
@@ -86,7 +86,7 @@ async def restore(replica: Replica, clock: Clock, space: str, collection: str, m
         memory, ends = replace(memory, expires_at=None), None  # whoever brings it back wants to see it
     name = keys.MemoryName.parse(f"{memory_id}.md")
     key = f"{space}/{collection}/" + (str(replace(name, expires_at=ends)) if name is not None else f"{memory_id}.md")
-    if replica.now(key) is not None:
+    if replica.names.now(key) is not None:
         raise AlreadyExists(path=key)
     replica.save(key, memory.render(), meta={}, base=None)
     replica.remove(kept[0].key, base=None)
@@ -100,7 +100,7 @@ async def current(replica: Replica, clock: Clock, space: str, collection: str) -
     """The memories that are there now, with their ids, by name. NotFound without the space."""
     await require_space(replica, space)
     prefix = f"{space}/{collection}/"
-    infos = [info for info in await replica.walk(prefix, local=True) if keys.parse(info.key).kind == "memory"]
+    infos = [info for info in await replica.names.walk(prefix, local=True) if keys.parse(info.key).kind == "memory"]
     found: dict[str, Memory] = {}
 
     async def read(info: ObjectInfo) -> None:
@@ -150,7 +150,7 @@ async def the_one(replica: Replica, clock: Clock, space: str, collection: str, m
     prefix = f"{space}/{collection}/"
     found = [
         info
-        for info in await replica.walk(prefix, local=True)
+        for info in await replica.names.walk(prefix, local=True)
         if keys.parse(info.key).kind == "memory"
         and info.key.removeprefix(prefix).startswith(memory_id.removesuffix(".md"))
         and not keys.has_ended(info.key, clock.now())
@@ -166,7 +166,7 @@ async def purge(replica: Replica, space: str, collection: str, memory_id: str) -
     """Remove a memory and all that it was, for good; how many objects. NotFound when there was nothing."""
     await require_space(replica, space)
     prefix = f"{space}/{collection}/"
-    whole = [info.key for info in await replica.walk(prefix) if _is_of(info.key.removeprefix(prefix), memory_id)]
+    whole = [info.key for info in await replica.names.walk(prefix) if _is_of(info.key.removeprefix(prefix), memory_id)]
     if not whole:
         raise NotFound(path=prefix + memory_id)
     for key in whole:

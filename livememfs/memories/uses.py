@@ -71,7 +71,7 @@ class Uses:
         self._replica, self._clock, self._host, self._tell = replica, clock, host, tell
         self._spaces: dict[str, _Space] = {}
         self._counts = {"uses": 0, "written": 0, "read": 0}
-        replica.subscribe(self._heard)
+        replica.changes.subscribe(self._heard)
 
     def _heard(self, change: Change) -> None:
         """A space that is gone must not come back for the sake of its counts."""
@@ -125,7 +125,7 @@ class Uses:
     async def _counts_of(self, space: str) -> dict[str, dict[str, Count]]:
         """What each host has counted, by the key of its object."""
         found: dict[str, dict[str, Count]] = {}
-        level = await self._replica.listing(keys.uses_prefix(space))
+        level = await self._replica.names.listing(keys.uses_prefix(space))
         for key in [info.key for name, info in level.objects.items() if name.endswith(".json")]:
             with suppress(ObjectMissing):
                 found[key] = await self._replica.unread.read(await self._replica.read(key), _parsed) or {}
@@ -153,7 +153,7 @@ class Uses:
         data = (json.dumps({name: list(count) for name, count in sorted(kept)}) + "\n").encode()
         key = keys.uses_key(space, self._host)
         try:
-            self._replica.save(key, data, meta={}, base=self._replica.now(key))
+            self._replica.save(key, data, meta={}, base=self._replica.names.now(key))
         except LiveMemError as error:
             log.info("uses of memories cannot be written", space=space, reason=str(error))
             return

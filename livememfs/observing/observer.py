@@ -128,7 +128,7 @@ class Observer:
 
     async def run(self) -> None:
         """Observe until cancelled."""
-        self._replica.subscribe_uploads(self.uploaded)
+        self._replica.outcomes.subscribe(self.uploaded)
         try:
             with self._scope:
                 await self._background.keep("observer", self._run)
@@ -174,7 +174,7 @@ class Observer:
     def _confirm(self) -> None:
         """What the bucket has by now is done with; the rest is expected."""
         for key in self._inbox.unconfirmed():
-            if self._replica.journal.newest(key) is None:
+            if self._replica.journal.ops.newest(key) is None:
                 self._inbox.confirm(key)
             else:
                 self._expected.add(key)

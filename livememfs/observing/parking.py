@@ -73,7 +73,7 @@ class Parking:
                 return
 
     async def _take_up(self) -> None:
-        level = await self._replica.listing(keys.parked_prefix())
+        level = await self._replica.names.listing(keys.parked_prefix())
         keys_there = [info.key for info in level.objects.values()]
         there = [key for key in keys_there if key == self._own or self._ours.fullmatch(key)]
         if self._own not in there:
@@ -90,9 +90,9 @@ class Parking:
 
     async def _take(self, key: str) -> None:
         """The events of one object become ours, and the object goes."""
-        if self._replica.journal.newest(key) is not None:  # ours, and nobody else has seen it yet
+        if self._replica.journal.ops.newest(key) is not None:  # ours, and nobody else has seen it yet
             self._inbox.park("")
-            self._replica.remove(key, base=self._replica.now(key))
+            self._replica.remove(key, base=self._replica.names.now(key))
             return
         try:
             found = await self._replica.read(key, fresh=True)
@@ -156,7 +156,7 @@ class Parking:
             return
         lines = (json.dumps({"space": one.space, "event": one.line}, ensure_ascii=False) + "\n" for one in waiting)
         data = "".join(lines).encode("utf-8", "replace")
-        self._replica.save(self._own, data, meta={}, base=self._replica.now(self._own))
+        self._replica.save(self._own, data, meta={}, base=self._replica.names.now(self._own))
         self._inbox.park(self._own)
 
     def statistics(self) -> ParkingStatistics:

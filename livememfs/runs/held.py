@@ -36,7 +36,7 @@ async def keep(replica: Replica, entry: Entry) -> None:
 
 async def waiting(replica: Replica, space: str) -> list[int]:
     """The numbers of the plans that are kept, ascending, asked for now."""
-    return held_in(await replica.walk(keys.ledger_prefix(space)))
+    return held_in(await replica.names.walk(keys.ledger_prefix(space)))
 
 
 async def read(replica: Replica, space: str, number: int) -> Entry:
@@ -66,11 +66,11 @@ async def check(replica: Replica, entry: Entry) -> None:
     if runs and runs[-1] >= entry.number:
         raise HeldPlanStale(number=entry.number, path=entry.space, detail=f"run {runs[-1]} was made since")
     prefix = keys.bank_prefix(entry.space)
-    bank = {info.key: info.etag for info in await replica.walk(prefix)}
-    versions = {info.key: info.etag for info in await replica.walk(keys.live_prefix(entry.space))} | bank
+    bank = {info.key: info.etag for info in await replica.names.walk(prefix)}
+    versions = {info.key: info.etag for info in await replica.names.walk(keys.live_prefix(entry.space))} | bank
     for key in (keys.synthesis_key(entry.space), keys.meta_key(entry.space)):
         with suppress(ObjectMissing):
-            versions[key] = (await replica.stat(key, fresh=True)).etag
+            versions[key] = (await replica.names.stat(key, fresh=True)).etag
     wanted = {f"{entry.space}/{write.key}": write.before for write in entry.writes}
     wanted |= {note.key: note.etag for note in (*entry.removes, *entry.keeps)}
     changed = next((key for key, etag in wanted.items() if versions.get(key) != etag), "")

@@ -116,7 +116,7 @@ class History:
         return (await self._known({number: await self.find(number)}))[number].entry
 
     async def _listing(self) -> dict[int, ObjectInfo]:
-        level = await self._replica.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
+        level = await self._replica.names.listing(keys.ledger_prefix(self._space), fresh=self._fresh)
         digests = set(digests_in(level.objects.values()))
         return {number: info for number, info in entries_in(level.objects.values()).items() if number not in digests}
 
@@ -193,7 +193,7 @@ class History:
 
     async def _object(self, key: str) -> ObjectInfo | None:
         try:
-            return await self._replica.stat(key)
+            return await self._replica.names.stat(key)
         except ObjectMissing:
             return None
 
@@ -202,7 +202,7 @@ class History:
         folders = [keys.bank_prefix(self._space)]
         while folders:
             prefix = folders.pop()
-            level = await self._replica.listing(prefix, fresh=self._fresh)
+            level = await self._replica.names.listing(prefix, fresh=self._fresh)
             folders += [f"{prefix}{name}/" for name in level.folders]
             for info in level.objects.values():
                 parsed = keys.parse(info.key)

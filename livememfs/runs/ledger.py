@@ -54,7 +54,7 @@ class Applied:
 
 async def numbers(replica: Replica, space: str) -> list[int]:
     """The numbers of a space's runs, ascending, asked for now."""
-    return list(entries_in(await replica.walk(keys.ledger_prefix(space))))
+    return list(entries_in(await replica.names.walk(keys.ledger_prefix(space))))
 
 
 async def read(replica: Replica, space: str, number: int) -> Entry:
@@ -79,7 +79,7 @@ async def newest(replica: Replica, space: str) -> Entry | None:
 
 async def newest_digest(replica: Replica, space: str) -> Entry | None:
     """The last digest of a space whose memories are stored, by whatever host; None before the first."""
-    digests = digests_in(await replica.walk(keys.ledger_prefix(space)))
+    digests = digests_in(await replica.names.walk(keys.ledger_prefix(space)))
     return await read(replica, space, digests[-1]) if digests else None
 
 

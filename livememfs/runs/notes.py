@@ -60,7 +60,7 @@ def is_note(key: str) -> bool:
 
 async def note_objects(replica: Replica, space: str) -> list[ObjectInfo]:
     """The notes of a space as they are listed now."""
-    return [info for info in await replica.walk(keys.live_prefix(space)) if is_note(info.key)]
+    return [info for info in await replica.names.walk(keys.live_prefix(space)) if is_note(info.key)]
 
 
 async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[list[LiveNote], tuple[str, ...]]:

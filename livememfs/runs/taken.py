@@ -111,7 +111,7 @@ async def _looked_up(
     replica: Replica, space: str, notes: Sequence[LiveNote | ObjectInfo]
 ) -> tuple[dict[int, ObjectInfo], dict[str, ObjectInfo], defaultdict[str, list[Entry]]]:
     """The runs by number, the traces of removals by key, and by key of a note the runs that took it, ascending."""
-    infos = await replica.walk(keys.ledger_prefix(space))
+    infos = await replica.names.walk(keys.ledger_prefix(space))
     runs, traces = entries_in(infos), {info.key: info for info in infos}
     takers: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in await _read(replica, _about(runs, notes)):

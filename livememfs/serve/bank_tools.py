@@ -95,7 +95,7 @@ async def _bank(call: Call, space: str) -> list[ObjectInfo]:
 
 async def files_of(replica: Replica, space: str) -> list[ObjectInfo]:
     """The files of a bank."""
-    return [item for item in await replica.walk(keys.bank_prefix(space)) if keys.parse(item.key).kind == "bank"]
+    return [item for item in await replica.names.walk(keys.bank_prefix(space)) if keys.parse(item.key).kind == "bank"]
 
 
 def _modified(item: ObjectInfo) -> str:

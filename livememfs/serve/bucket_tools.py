@@ -98,7 +98,7 @@ async def system_health(call: Call) -> Answered:
     reason = ""
     try:
         with trio.fail_after(min(HEALTH_SECONDS, call.timeout)):
-            await call.replica.listing("", fresh=True)
+            await call.replica.names.listing("", fresh=True)
     except trio.TooSlowError:
         reason = "the bucket does not answer"
     except LiveMemError as error:

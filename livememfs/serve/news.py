@@ -102,7 +102,7 @@ class News:
         known: set[str] = set()
         try:
             async for key in self._receive:
-                there = self._replica.now(key) is not None
+                there = self._replica.names.now(key) is not None
                 appeared = there != (key in known)
                 known.add(key) if there else known.discard(key)
                 missed, self._missed = self._missed, False

@@ -89,7 +89,7 @@ async def newest(
     """
     await spaces.require_space(call.replica, space)
     prefix = keys.live_prefix(space)
-    infos = await call.replica.walk(prefix, local=True)
+    infos = await call.replica.names.walk(prefix, local=True)
     names = await aside(len(infos) * A_NAME, partial(_names, infos, prefix, after, before))
     found: list[tuple[str, Note]] = []
     looked = 0

@@ -111,7 +111,7 @@ async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answ
     await spaces.require_space(call.replica, project)
     wanted = [_one_id(one) for one in ids]
     prefix = keys.observations_prefix(project)
-    level = await call.replica.listing(prefix)
+    level = await call.replica.names.listing(prefix)
     named: dict[str, str] = {}
     for name in level.objects:
         named[name.removesuffix(".md")] = named[keys.ending(name)] = prefix + name

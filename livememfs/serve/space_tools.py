@@ -111,7 +111,7 @@ async def space_export(call: Call, space_id: str) -> Answered:
 
 async def archive(call: Call, prefix: str, below: str, otherwise: str) -> Answered:
     """What is below a prefix as a `.tar.gz`. TooLarge; `otherwise` is the command for what is."""
-    objects = [item for item in await call.replica.walk(prefix) if not item.key.endswith("/")]
+    objects = [item for item in await call.replica.names.walk(prefix) if not item.key.endswith("/")]
     if sum(item.size for item in objects) > LARGEST_ARCHIVE:
         raise TooLarge(path=prefix, detail=f"over {LARGEST_ARCHIVE >> 20} MB; `{otherwise}` writes it to a file")
     good = unpackable(item.key.removeprefix(below) for item in objects)

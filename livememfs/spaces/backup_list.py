@@ -50,13 +50,13 @@ def prefix_of_all(space: str) -> str:
 async def list_backups(replica: Replica, space: str | None = None) -> list[Backup]:
     """The backups of one space, or of all spaces, removed ones too: by space, the oldest first."""
     found: dict[tuple[str, str], list[ObjectInfo]] = {}
-    for item in await replica.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
+    for item in await replica.names.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
         parsed = keys.parse(item.key)
         stamp, slash, _ = parsed.name.partition("/")
         if parsed.kind == "backup" and stamp and slash:
             found.setdefault((parsed.space, stamp), []).append(item)
     records = [item for one, items in found.items() for item in items if item.key == _record(one)]
-    marks = {item.key: item.meta or {} for item in await replica.complete(records)}
+    marks = {item.key: item.meta or {} for item in await replica.names.complete(records)}
     return [_backup(one, found[one], marks.get(_record(one))) for one in sorted(found)]
 
 
@@ -92,16 +92,16 @@ def is_content(name: str) -> bool:
 
 async def content_of(replica: Replica, space: str) -> list[ObjectInfo]:
     """Those objects of a space, asked for now."""
-    top = await replica.listing(f"{space}/", fresh=True)
+    top = await replica.names.listing(f"{space}/", fresh=True)
     found = [top.objects[name] for name in (keys.RULES, keys.SYNTHESIS) if name in top.objects]
     for prefix in (keys.bank_prefix(space), keys.live_prefix(space)):
-        found += await replica.walk(prefix)
+        found += await replica.names.walk(prefix)
     return found
 
 
 async def record_of(replica: Replica, space: str) -> ObjectInfo | None:
     """A space's `_meta.json` with its metadata, asked for now; None when the prefix is no space."""
     try:
-        return await replica.stat(keys.meta_key(space), fresh=True)
+        return await replica.names.stat(keys.meta_key(space), fresh=True)
     except ObjectMissing:
         return None

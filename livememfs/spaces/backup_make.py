@@ -52,7 +52,7 @@ async def create_as_read(replica: Replica, clock: Clock, space: str, read: Mappi
         with suppress(ObjectMissing, PreconditionFailed):  # its bytes are not here any more
             data = await replica.read_version(replace(item, etag=etag))
             kept = backup.prefix + item.key[len(space) + 1 :]
-            await replica.put(kept, data, meta=(await replica.stat(kept)).meta)
+            await replica.put(kept, data, meta=(await replica.names.stat(kept)).meta)
     return backup
 
 
@@ -84,7 +84,7 @@ async def copy_aside(
 
 async def _claim(replica: Replica, clock: Clock, space: str) -> str:
     """A stamp that nobody else has, this second's or a later one's: its sentinel is written where there is none."""
-    taken = (await replica.listing(prefix_of_all(space), fresh=True)).folders
+    taken = (await replica.names.listing(prefix_of_all(space), fresh=True)).folders
     moment = clock.now()
     while True:
         stamp = keys.backup_stamp(moment)

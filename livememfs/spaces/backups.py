@@ -58,10 +58,10 @@ async def prune(replica: Replica, space: str, keep: int = KEPT) -> list[str]:
 
     async def look(stamp: str) -> None:
         with suppress(ObjectMissing):
-            if is_automatic((await replica.stat(f"{prefix}{stamp}/{keys.META}", fresh=True)).meta or {}):
+            if is_automatic((await replica.names.stat(f"{prefix}{stamp}/{keys.META}", fresh=True)).meta or {}):
                 automatic.append(stamp)
 
-    await for_each(sorted((await replica.listing(prefix, fresh=True)).folders), look)
+    await for_each(sorted((await replica.names.listing(prefix, fresh=True)).folders), look)
     gone = sorted(sorted(automatic, reverse=True)[keep:])
     for stamp in gone:
         await _remove(replica, keys.backup_prefix(space, stamp), None)
@@ -76,7 +76,7 @@ async def delete(replica: Replica, space: str, stamp: str, *, progress: Progress
 
 async def _remove(replica: Replica, prefix: str, progress: Progress | None) -> int:
     """What a removal that dies leaves is a torn backup."""
-    objects = await replica.walk(prefix)
+    objects = await replica.names.walk(prefix)
     await replica.delete(prefix + keys.META)
 
     async def remove(item: ObjectInfo) -> None:

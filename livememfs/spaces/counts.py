@@ -31,7 +31,7 @@ async def put_right(replica: Replica, space: str, meta: Meta, *, before: int | N
 
 async def _last_but_digests(replica: Replica, space: str) -> int:
     """The number of the last run that wrote the record; one of the first version may have come after one of ours."""
-    infos = await replica.walk(keys.ledger_prefix(space))
+    infos = await replica.names.walk(keys.ledger_prefix(space))
     digests = set(digests_in(infos))
     return max((number for number in entries_in(infos) if number not in digests), default=0)
 

@@ -71,7 +71,7 @@ async def is_space(replica: Replica, name: str) -> bool:
     if name.startswith("_"):
         return False
     try:
-        await replica.stat(keys.meta_key(name))
+        await replica.names.stat(keys.meta_key(name))
     except ObjectMissing:
         return False
     return True
@@ -80,14 +80,14 @@ async def is_space(replica: Replica, name: str) -> bool:
 async def require_space(replica: Replica, space: str) -> None:
     """Raises NotFound unless the bucket, asked now, has the space."""
     try:
-        await replica.stat(keys.meta_key(space), fresh=True)
+        await replica.names.stat(keys.meta_key(space), fresh=True)
     except ObjectMissing:
         raise NotFound(path=space) from None
 
 
 async def list_spaces(replica: Replica) -> list[SpaceEntry]:
     """Every space of the bucket, by name. A space whose `_meta.json` cannot be read is listed with the problem."""
-    top = await replica.listing("", fresh=True)
+    top = await replica.names.listing("", fresh=True)
     found: dict[str, SpaceEntry] = {}
 
     async def look(name: str) -> None:
@@ -104,7 +104,7 @@ async def info(replica: Replica, space: str) -> SpaceInfo:
     entry = await _entry(replica, space)
     if entry is None:
         raise NotFound(path=space)
-    top = await replica.listing(f"{space}/", fresh=True)
+    top = await replica.names.listing(f"{space}/", fresh=True)
     notes = await _sizes(replica, keys.live_prefix(space), "note")
     bank = await _sizes(replica, keys.bank_prefix(space), "bank")
     return SpaceInfo(
@@ -146,7 +146,7 @@ async def summary(replica: Replica, space: str) -> Summary:
         if data is not None:
             texts[keys.parse(item.key).name] = decode_text(data, item.key)
 
-    objects = await replica.walk(keys.bank_prefix(space))
+    objects = await replica.names.walk(keys.bank_prefix(space))
     await for_each([item for item in objects if keys.parse(item.key).kind == "bank"], read)
     description = entry.meta.description if entry.meta else ""
     return Summary(space, description, sealed, dict(sorted(texts.items())))
@@ -165,5 +165,5 @@ async def _entry(replica: Replica, name: str) -> SpaceEntry | None:
 
 
 async def _sizes(replica: Replica, prefix: str, kind: keys.Kind) -> list[int]:
-    items = await replica.walk(prefix)
+    items = await replica.names.walk(prefix)
     return await aside(len(items) * A_NAME, lambda: [item.size for item in items if keys.parse(item.key).kind == kind])

@@ -33,7 +33,7 @@ def log_it(number: int, problem: str) -> None:
 
 async def runs(replica: Replica, space: str, *, report: Report = log_it) -> list[Entry]:
     """The runs of a space with all they wrote, the newest first, asked for now."""
-    infos = entries_in(await replica.walk(keys.ledger_prefix(space)))
+    infos = entries_in(await replica.names.walk(keys.ledger_prefix(space)))
     found = await read_all(replica, infos, report)
     return [entry for number in reversed(infos) if (entry := found[number]) is not None]
 

@@ -56,7 +56,7 @@ async def export_prefix(
     archive_format(target)
     if not await trio.to_thread.run_sync(target.parent.is_dir):
         raise UsageError(f"there is no directory {target.parent}")
-    objects = [item for item in await replica.walk(prefix) if not item.key.endswith("/")]
+    objects = [item for item in await replica.names.walk(prefix) if not item.key.endswith("/")]
     try:
         return await _write_archive(replica, objects, target, below, progress)
     except OSError as error:

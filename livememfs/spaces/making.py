@@ -154,7 +154,7 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
     async with _nothing_to_come(replica, space):
         removed = 0
         for _ in range(DELETE_ROUNDS):
-            objects = [item.key for item in await replica.walk(f"{space}/") if item.key != keys.meta_key(space)]
+            objects = [item.key for item in await replica.names.walk(f"{space}/") if item.key != keys.meta_key(space)]
             if not objects:
                 break
             removed += await _remove(replica, objects, progress)
@@ -170,7 +170,7 @@ async def remove_empty(replica: Replica, space: str) -> None:
     """
     await require_space(replica, space)
     async with _nothing_to_come(replica, space):
-        objects = await replica.walk(f"{space}/")
+        objects = await replica.names.walk(f"{space}/")
         counts = _content_counts(objects)
         if counts:
             detail = ", ".join(f"{count} {what}" for what, count in counts.items())

@@ -87,7 +87,7 @@ async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str,
     except ConditionsUnsupported:
         pass
     try:
-        await replica.stat(key, fresh=True)
+        await replica.names.stat(key, fresh=True)
     except ObjectMissing:
         return await replica.put(key, data, meta=meta)
     raise PreconditionFailed(key=key)
@@ -141,7 +141,7 @@ async def delete_version(replica: Replica, key: str, etag: str) -> None:
 
 async def _expect(replica: Replica, key: str, etag: str) -> None:
     try:
-        now = (await replica.stat(key, fresh=True)).etag
+        now = (await replica.names.stat(key, fresh=True)).etag
     except ObjectMissing:
         now = ""
     if now != etag:

@@ -117,7 +117,7 @@ class ObjectFile(File):
         mine = self.body.info
         if self.orphaned or self.busy or self.key is None or mine is None or not self.handles:
             return False
-        now = self.context.replica.now(self.key)
+        now = self.context.replica.names.now(self.key)
         return now is not None and (now.etag, now.size) != (mine.etag, mine.size)
 
     @property
@@ -147,7 +147,7 @@ class ObjectFile(File):
         if self.orphaned or self.busy or self.key is None:
             return
         try:
-            info = await self.context.replica.look(self.key)
+            info = await self.context.replica.names.look(self.key)
         except errors.ObjectMissing:
             if self.handles or self.busy:
                 return
@@ -190,7 +190,7 @@ class ObjectFile(File):
             except (errors.PreconditionFailed, errors.ObjectMissing):
                 if attempt + 1 == READ_ATTEMPTS or self.key is None or self.busy:
                     raise
-                info = await self.context.replica.stat(self.key, fresh=True)
+                info = await self.context.replica.names.stat(self.key, fresh=True)
                 if body is self.body:
                     self.body = Body(info)
                 body = self.body
@@ -201,7 +201,7 @@ class ObjectFile(File):
     # --- the calls of Node and File ---------------------------------------------------------------------------
 
     def steady(self) -> bool:
-        return self.key is not None and self.context.replica.watched(self.key)
+        return self.key is not None and self.context.replica.names.watched(self.key)
 
     async def attrs(self) -> Attrs:
         await self.refresh()
@@ -326,7 +326,7 @@ class ObjectFile(File):
         if info is None or info.meta is not None or self.key is None:
             return
         try:
-            found = await self.context.replica.stat(self.key)
+            found = await self.context.replica.names.stat(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return
         if found.etag == info.etag and body.info is info:
@@ -338,7 +338,7 @@ class ObjectFile(File):
 
     async def xattrs(self) -> Mapping[str, bytes]:
         info = self.body.info
-        op = self.context.replica.journal.newest(self.key) if self.key is not None else None
+        op = self.context.replica.journal.ops.newest(self.key) if self.key is not None else None
         state = "local" if self.key is None else "pending" if self.body.dirty or op is not None else "clean"
         shown = {"state": state, "key": self.key or "", "etag": info.etag if info is not None else ""}
         if op is not None and op.error is not None:
@@ -374,7 +374,7 @@ class ObjectHandle(Handle):
             self.body = file.body  # an append follows whatever was stored meanwhile
         if not self.body.loaded:
             self.body = await file._load(self.body)
-        file.context.replica.expect_room(len(data))
+        file.context.replica.room.expect(len(data))
         # The kernel computes an append's offset from its own idea of the size, which another body may have set.
         start = self.body.size if self.mode.append and not self._is_page(offset, len(data)) else offset
         self.body.write(start, data, limit=file.size_limit, path=file.path)

@@ -106,7 +106,7 @@ class PlainDirectory(Directory):
         above = self.parent
         if self._prefix is not None or self.gone or not isinstance(above, PlainDirectory):
             return
-        listing = await self.context.replica.listing(above.prefix)
+        listing = await self.context.replica.names.listing(above.prefix)
         if self.name not in listing.folders and not self.unsaved_below():
             raise errors.Stale(path=self.path)
 
@@ -114,10 +114,10 @@ class PlainDirectory(Directory):
         """The object that stands for this directory itself, when there is one."""
         if not self.prefix:
             return None
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         if "" not in listing.objects:
             return None
-        found = await self.context.replica.complete([listing.objects[""]])
+        found = await self.context.replica.names.complete([listing.objects[""]])
         return found[0] if found else None
 
     async def child(self, name: str) -> Node:
@@ -127,17 +127,17 @@ class PlainDirectory(Directory):
         unsaved = self._unsaved.get(name)
         if unsaved is not None:
             return unsaved
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         return await self._node(name, listing)
 
     def steady(self) -> bool:
-        return self.context.replica.watched(self.prefix)
+        return self.context.replica.names.watched(self.prefix)
 
     async def look(self) -> None:
-        await self.context.replica.listing(self.prefix)
+        await self.context.replica.names.listing(self.prefix)
 
     def stamp(self) -> object:
-        level = self.context.replica.known(self.prefix)
+        level = self.context.replica.names.levels.get(self.prefix)
         return None if level is None else (level.serial, tuple(self._unsaved), self.context.writes.count)
 
     def met(self, name: str) -> Node | None:
@@ -149,14 +149,14 @@ class PlainDirectory(Directory):
     async def children(self) -> Sequence[tuple[str, Node]]:
         replica = self.context.replica
         await self._complete_some()
-        listing = await replica.listing(self.prefix)
+        listing = await replica.names.listing(self.prefix)
         names = sorted({*listing.objects, *listing.folders, *self._unsaved})
         return [(name, self._unsaved.get(name) or self._listed(name, listing)) for name in names if self.shows(name)]
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         replica = self.context.replica
         await self._complete_some()
-        listing, known = await replica.listing(self.prefix), self._children
+        listing, known = await replica.names.listing(self.prefix), self._children
         names = sorted({*listing.objects, *listing.folders, *self._unsaved})
         found: list[tuple[str, Node | ObjectInfo]] = []
         for name in names:
@@ -170,10 +170,10 @@ class PlainDirectory(Directory):
         return found
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
-        return self.context.replica.overhear(self.prefix, heard)
+        return self.context.replica.names.overhear(self.prefix, heard)
 
     def appear(self, name: str) -> Node | None:
-        level = self.context.replica.known(self.prefix)
+        level = self.context.replica.names.levels.get(self.prefix)
         if level is None or name not in level or not self.shows(name):
             return self.met(name)
         return self._unsaved.get(name) or self._listed(name, level)
@@ -181,7 +181,7 @@ class PlainDirectory(Directory):
     async def _complete_some(self) -> None:
         """Know mode, time and type of the files here, unless they are too many to be asked for."""
         replica = self.context.replica
-        listing = await replica.listing(self.prefix)
+        listing = await replica.names.listing(self.prefix)
         unknown = [info for name, info in listing.objects.items() if name and info.meta is None and self.shows(name)]
         if 0 < len(unknown) <= COMPLETED:
             await replica.fetch(unknown)
@@ -257,7 +257,7 @@ class PlainDirectory(Directory):
         await self._expect_free(name)
         meta = {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(self.context.now_ns())}
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
-        self.context.replica.begin(f"{self.prefix}{name}/")
+        self.context.replica.names.begin(f"{self.prefix}{name}/")
         made = PlainDirectory(self, name, self.context)
         self._children[name] = made
         self._touch()
@@ -315,7 +315,7 @@ class PlainDirectory(Directory):
         """A directory whose last entry goes stays a directory: it gets a marker if it had none."""
         if not self.prefix or self.parent is None:
             return
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         if listing.folders <= {name} and set(listing.objects) <= {name}:
             self.context.replica.save(self.prefix, b"", meta={}, base=None)
 
@@ -325,7 +325,7 @@ class PlainDirectory(Directory):
             raise errors.NotADirectory(path=node.path)
         empty, last = await _expect_empty(node)
         await self._keep_directory(name)
-        self.context.replica.remove(empty.prefix, base=self.context.replica.now(empty.prefix))
+        self.context.replica.remove(empty.prefix, base=self.context.replica.names.now(empty.prefix))
         empty._leave(last)
         self._children.pop(name, None)
         self._touch()
@@ -404,7 +404,7 @@ class PlainDirectory(Directory):
     async def _overwrites(self, key: str) -> ObjectInfo | None:
         """The object that a file never stored is about to replace: its next put is conditional on that version."""
         try:
-            return await self.context.replica.stat(key)
+            return await self.context.replica.names.stat(key)
         except errors.ObjectMissing:
             return None
 
@@ -429,7 +429,7 @@ class PlainDirectory(Directory):
         if target is not self:
             await self._keep_directory(node.name)
         old, new = node.prefix, f"{target.prefix}{new_name}/"
-        found = await self.context.replica.walk(old, local=True)
+        found = await self.context.replica.names.walk(old, local=True)
         if len(found) > MAX_MOVED:
             raise errors.CrossesKinds(path=node.path)
         for key in (new, *(new + info.key[len(old) :] for info in found)):
@@ -447,7 +447,7 @@ class PlainDirectory(Directory):
 
     def _forget_marker(self, key: str) -> None:
         """Have mode and times of a directory go whose name another one has got that has none of its own."""
-        marker = self.context.replica.now(key)
+        marker = self.context.replica.names.now(key)
         if marker is not None:
             with suppress(errors.NoSpace):  # the move is done
                 self.context.replica.remove(key, base=marker)
@@ -478,7 +478,7 @@ class PlainDirectory(Directory):
         shown = await self.attrs()
         mode = shown.mode if change.mode is None else change.mode & 0o7777
         mtime = shown.mtime_ns if change.mtime_ns is None else change.mtime_ns
-        base = (await self.context.replica.listing(self.prefix)).objects.get("")
+        base = (await self.context.replica.names.listing(self.prefix)).objects.get("")
         meta = {META_MODE: f"{mode:o}", META_MTIME: str(mtime)}
         self.context.replica.save(self.prefix, b"", meta=meta, base=base)
         self.mtime_ns = None
@@ -495,7 +495,7 @@ async def _expect_empty(directory: Directory) -> tuple[PlainDirectory, Attrs]:
     """A directory that may go, and what it looks like. NotEmpty, or why it may not."""
     if not isinstance(directory, PlainDirectory) or directory._prefix is not None:
         raise directory.refuse("removing it")
-    listing = await directory.context.replica.listing(directory.prefix, max_age=0.0)
+    listing = await directory.context.replica.names.listing(directory.prefix, max_age=0.0)
     if directory._unsaved or listing.folders or set(listing.objects) - {""}:
         raise errors.NotEmpty(path=directory.path)
     return directory, await directory.attrs()

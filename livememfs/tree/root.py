@@ -77,7 +77,7 @@ class Root(PlainDirectory):
 
     async def _readable(self) -> Sequence[str]:
         """The spaces there are."""
-        listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
+        listing = await self.context.replica.names.listing("", max_age=ROOT_SECONDS)
         names = [name for name in sorted(listing.folders) if self.shows(name) and not name.startswith("_")]
         return [name for name in names if isinstance(await self.child(name), Space)]
 
@@ -96,13 +96,13 @@ class Root(PlainDirectory):
             return self._search
         if place := self._places.get(name):
             return place
-        listing = await self.context.replica.listing("")
+        listing = await self.context.replica.names.listing("")
         if name not in listing.folders:  # nobody watches what is made at the root: ask, but not all the time
-            listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
+            listing = await self.context.replica.names.listing("", max_age=ROOT_SECONDS)
         if name == keys.BACKUPS and name in listing.folders and self.context.sees(name):
             return self._backups
         if name in listing.folders and self.shows(name) and not name.startswith("_"):
-            below = await self.context.replica.listing(f"{name}/")
+            below = await self.context.replica.names.listing(f"{name}/")
             if keys.META in below.objects:
                 known = self._spaces.get(name)
                 if known is None:
@@ -131,7 +131,7 @@ class Root(PlainDirectory):
 
     async def meet(self, at_most: int) -> None:
         """Look at some of the spaces, as `children` would. A store that fails is not heard of."""
-        level = self.context.replica.known("")
+        level = self.context.replica.names.levels.get("")
         names = [name for name in sorted(level.folders if level is not None else ()) if self.shows(name)][:at_most]
 
         async def look(name: str) -> None:
@@ -141,7 +141,7 @@ class Root(PlainDirectory):
         await for_each(names, look, at_once=LISTED_AT_ONCE)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        listing = await self.context.replica.listing("", max_age=ROOT_SECONDS)
+        listing = await self.context.replica.names.listing("", max_age=ROOT_SECONDS)
         found: dict[str, Node] = {STATE: self.state, SEARCH: self._search}
 
         async def look(name: str) -> None:
@@ -193,10 +193,10 @@ class Root(PlainDirectory):
         try:
             await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
         except errors.AlreadyExists:
-            await self.context.replica.listing("", max_age=0.0)  # whoever is told so must find it
+            await self.context.replica.names.listing("", max_age=0.0)  # whoever is told so must find it
             raise
         # What is known stays usable while the store is away, so the new space's names are to be known from the start.
-        await self.context.replica.listing(f"{name}/")
+        await self.context.replica.names.listing(f"{name}/")
         self._touch()
         made = self._spaces[name] = Space(self, self.context, name)
         return made
@@ -274,7 +274,7 @@ class Root(PlainDirectory):
                 except (errors.Unreachable, errors.Throttled):
                     break
                 except errors.LiveMemError as error:
-                    if isinstance(error, errors.NoSpace) and len(self.context.replica.journal):
+                    if isinstance(error, errors.NoSpace) and len(self.context.replica.journal.ops):
                         break  # what waits for the bucket leaves room when it has arrived there
                     refused[file] = file.path
                     log.info("a file could not be saved", path=file.path, reason=str(error))

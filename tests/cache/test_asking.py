@@ -28,7 +28,7 @@ class Bucket:
         self.replica = Replica(self.store)
 
     async def names(self, prefix: str = "a/") -> set[str]:
-        return set((await self.replica.listing(prefix)).objects)
+        return set((await self.replica.names.listing(prefix)).objects)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_the_question_that_nobody_waits_for_any_more_is_answered_for_those
     bucket.store.blackhole = False
     await trio.sleep(0.1)
 
-    known = bucket.replica.known("a/")
+    known = bucket.replica.names.levels.get("a/")
     assert known is not None
     assert set(known.objects) == {"x", "y"}
 
@@ -90,7 +90,7 @@ async def test_names_never_heard_are_waited_for_however_long_it_takes(bucket: Bu
 async def test_the_bucket_s_word_is_waited_for_by_whoever_asks_for_it(bucket: Bucket, autojump_clock: Clock) -> None:
     bucket.store.latency("list", 5 * PATIENCE)
     await bucket.memory.put("a/y", b"")
-    assert set((await bucket.replica.listing("a/", fresh=True)).objects) == {"x", "y"}
+    assert set((await bucket.replica.names.listing("a/", fresh=True)).objects) == {"x", "y"}
 
 
 async def test_what_was_never_heard_fails_as_the_store_does_and_later_again(

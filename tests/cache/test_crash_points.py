@@ -184,7 +184,7 @@ async def perform(replica: Replica, number: int, step: Step) -> None:
 async def found(replica: Replica, key: str) -> ObjectInfo | None:
     while True:
         try:
-            return await replica.stat(key)
+            return await replica.names.stat(key)
         except errors.ObjectMissing:
             return None
         except errors.Unreachable:
@@ -192,7 +192,7 @@ async def found(replica: Replica, key: str) -> ObjectInfo | None:
 
 
 async def uploaded(replica: Replica) -> None:
-    while len(replica.journal):
+    while len(replica.journal.ops):
         try:
             await replica.uploaded()
         except errors.StoreError:  # no room to write it off: it is tried again
@@ -231,7 +231,7 @@ class Story:
                 await uploaded(replica)
                 assert await self.shown(replica) == self.state
                 nursery.cancel_scope.cancel()
-            assert (self.done, len(replica.journal)) == (len(self.script), 0), "it does not come to an end"
+            assert (self.done, len(replica.journal.ops)) == (len(self.script), 0), "it does not come to an end"
             self._check_contents(replica)
 
     async def _go_on(self, replica: Replica) -> None:
@@ -259,8 +259,8 @@ class Story:
     async def shown(self, replica: Replica) -> State:
         while True:
             try:
-                listing = await replica.listing("s/")
-                infos = await replica.complete(list(listing.objects.values()))
+                listing = await replica.names.listing("s/")
+                infos = await replica.names.complete(list(listing.objects.values()))
                 return {info.key: ((await replica.read(info.key)).data, (info.meta or {})[STAMP]) for info in infos}
             except (errors.Unreachable, errors.PreconditionFailed, errors.ObjectMissing):
                 continue  # a rename went on meanwhile; the tree asks again as well

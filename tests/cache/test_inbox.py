@@ -391,11 +391,11 @@ async def test_events_and_what_came_of_them_are_accepted_together_or_not_at_all(
             saving(replica, found, torn if where == "after the inbox" else lambda: None)
 
     assert states(replica.inbox) == {"claimed": 2}
-    assert (replica.journal.backlog, [replica.now(key) for key in KEYS]) == (0, [None, None])
+    assert (replica.journal.ops.backlog, [replica.names.now(key) for key in KEYS]) == (0, [None, None])
     replica.close()
     replica = Replica(MemoryStore(), folder=tmp_path)
     assert states(replica.inbox) == {"waiting": 2}
-    assert [replica.journal.newest(key) for key in KEYS] == [None, None]
+    assert [replica.journal.ops.newest(key) for key in KEYS] == [None, None]
 
     saving(replica, replica.inbox.claim(waiting(replica.inbox), AT))
     assert states(replica.inbox) == {"skipped": 1, "stored": 1}

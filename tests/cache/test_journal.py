@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import trio
+from journal_world import KEY, Machine, save, tried_in_vain, unreachable
 from trio.abc import Clock
 from trio.testing import assert_no_checkpoints
 
@@ -18,71 +18,10 @@ from livememfs.cache.conflicts import conflict_key
 from livememfs.cache.database import Database
 from livememfs.cache.replica import Replica
 from livememfs.cache.uploader import HASHED_AT_ONCE, SENDING_SECONDS, SLOWEST
-from livememfs.store.base import ObjectInfo, list_all
+from livememfs.store.base import ObjectInfo
 from livememfs.store.memory import MemoryStore
-from livememfs.store.retry import RetryingStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Fault, FaultyStore
-
-KEY = "space/file.txt"
-
-
-class Machine:
-    """A machine with a disk, in front of a bucket. `conflicts` are those it reported."""
-
-    def __init__(self, folder: Path, memory: MemoryStore | None = None, host: str = "here") -> None:
-        self.memory = memory or MemoryStore(ManualClock())
-        self.store = FaultyStore(self.memory)
-        self.folder = folder
-        self.host = host
-        self.conflicts: list[tuple[str, str]] = []
-
-    def replica(self) -> Replica:
-        return Replica(
-            RetryingStore(self.store),
-            folder=self.folder,
-            host=self.host,
-            on_conflict=lambda key, copy: self.conflicts.append((key, copy)),
-        )
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Replica]:
-        """A process; at the end of the block it is gone, as after kill -9, with what it had not committed."""
-        replica = self.replica()
-        try:
-            async with trio.open_nursery() as nursery:
-                await nursery.start(replica.run)
-                yield replica
-                nursery.cancel_scope.cancel()
-        finally:
-            replica._database.close()  # without `close`, which would keep what only the memory has
-
-    @asynccontextmanager
-    async def stopped(self) -> AsyncIterator[Replica]:
-        """A process whose uploader never gets to run, gone at the end of the block."""
-        replica = self.replica()
-        try:
-            yield replica
-        finally:
-            replica._database.close()
-
-    async def bucket(self) -> dict[str, bytes]:
-        found = await list_all(self.memory, "")
-        return {info.key: (await self.memory.get(info.key)).data for info in found.objects}
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path / "cache")
-
-
-def unreachable() -> errors.Unreachable:
-    return errors.Unreachable("reset", endpoint="the bucket")
-
-
-def save(replica: Replica, data: bytes, base: ObjectInfo | None = None, key: str = KEY) -> ObjectInfo:
-    return replica.save(key, data, meta={}, base=base)
-
+from livememfs.testing.store import Fault
 
 # --- accepting -----------------------------------------------------------------------------------------------------
 
@@ -92,10 +31,10 @@ async def test_what_was_accepted_shows_at_once_and_is_stored_soon(machine: Machi
         with assert_no_checkpoints():
             save(replica, b"text")
         assert (await replica.read(KEY)).data == b"text"
-        assert "file.txt" in (await replica.listing("space/")).objects
+        assert "file.txt" in (await replica.names.listing("space/")).objects
         await replica.uploaded()
         assert await machine.bucket() == {KEY: b"text"}
-        assert len(replica.journal) == 0
+        assert len(replica.journal.ops) == 0
 
 
 async def test_writes_in_quick_succession_are_one_request(machine: Machine, autojump_clock: Clock) -> None:
@@ -145,7 +84,7 @@ async def test_a_stored_file_that_is_renamed_has_one_of_its_names_at_each_instan
 ) -> None:
     await machine.memory.put(KEY, b"text", meta={"livememfs-mode": "600"})
     async with machine.running() as replica:
-        info = await replica.stat(KEY, fresh=True)
+        info = await replica.names.stat(KEY, fresh=True)
         if cached:
             await replica.read(KEY)
         moved = replica.move(info, "space/other", replaces=None)
@@ -153,7 +92,7 @@ async def test_a_stored_file_that_is_renamed_has_one_of_its_names_at_each_instan
         machine.store.latency("*", 1)
         machine.store.forget()
         with trio.move_on_after(30):
-            while len(replica.journal):
+            while len(replica.journal.ops):
                 assert await machine.bucket()
                 await trio.sleep(0.1)
         assert await machine.bucket() == {"space/other": b"text"}
@@ -258,7 +197,7 @@ async def test_a_file_removed_while_it_was_on_its_way_does_not_come_back(
 
     async with machine.running() as replica:
         with pytest.raises(errors.ObjectMissing):
-            await replica.stat(KEY)
+            await replica.names.stat(KEY)
         await replica.uploaded()
 
     assert await machine.bucket() == {}
@@ -313,12 +252,6 @@ async def test_an_outage_costs_nothing_but_time(machine: Machine, autojump_clock
     assert machine.conflicts == []
 
 
-async def _tried_in_vain(replica: Replica) -> None:
-    """Wait until the file was sent, no answer came, and it waits again."""
-    while (op := replica.journal.newest(KEY)) is None or op.in_flight or not op.tries:
-        await trio.sleep(0.01)
-
-
 @pytest.mark.parametrize("target", [None, "space/other"], ids=["removed", "renamed"])
 async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
     machine: Machine, autojump_clock: Clock, target: str | None
@@ -328,7 +261,7 @@ async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
         machine.store.script("put", Fault(after=unreachable()))
         await trio.sleep(0.26)
         machine.store.fail_all = unreachable()
-        await _tried_in_vain(replica)
+        await tried_in_vain(replica)
         assert await machine.bucket() == {KEY: b"text"}
         if target is None:
             replica.remove(KEY, base=info)
@@ -348,7 +281,7 @@ async def test_the_same_bytes_saved_again_after_a_lost_answer_have_their_new_att
         machine.store.script("put", Fault(after=unreachable()))
         await trio.sleep(0.26)
         machine.store.fail_all = unreachable()
-        await _tried_in_vain(replica)
+        await tried_in_vain(replica)
         replica.save(KEY, b"text", meta={"colour": "blue"}, base=info)
         machine.store.fail_all = None
         await replica.uploaded()
@@ -362,7 +295,7 @@ async def test_the_removal_of_a_new_file_that_never_arrived_takes_nothing_of_ano
     async with machine.running() as replica:
         machine.store.fail_all = unreachable()
         info = save(replica, b"ours")
-        await _tried_in_vain(replica)
+        await tried_in_vain(replica)
         replica.remove(KEY, base=info)
         await machine.memory.put(KEY, b"theirs")
         machine.store.fail_all = None
@@ -411,7 +344,7 @@ async def test_what_is_refused_for_good_is_stuck_with_its_reason_and_blocks_nobo
             await replica.uploaded()
         await trio.sleep(1)
         assert await machine.bucket() == {"space/other": b"other"}
-        [stuck] = replica.journal.stuck()
+        [stuck] = replica.journal.ops.stuck()
         assert (stuck.key, replica.statistics().journal.stuck) == (KEY, 1)
         refused = False
         await trio.sleep(120)  # it is still tried now and then
@@ -448,7 +381,7 @@ async def both(
             if base is not None:
                 await replica.read(KEY)
         for replica, data in ((there, theirs), (here, ours)):
-            info = replica.now(KEY)
+            info = replica.names.now(KEY)
             if data is None:
                 replica.remove(KEY, base=info)
             else:
@@ -520,12 +453,12 @@ async def test_a_conflict_copy_never_takes_the_name_of_an_earlier_one(
     await machine.memory.put(KEY, b"base\n")
     await machine.memory.put("space/source", b"ours\n")
     async with machine.running() as replica:
-        base, source = await replica.stat(KEY, fresh=True), await replica.stat("space/source", fresh=True)
+        base, source = await replica.names.stat(KEY, fresh=True), await replica.names.stat("space/source", fresh=True)
         if copied:
             replica.move(source, KEY, replaces=base)
         else:
             save(replica, b"ours\n", base)
-        op = replica.journal.newest(KEY)
+        op = replica.journal.ops.newest(KEY)
         assert op is not None
         assert op.kind == ("copy" if copied else "put")
         taken = conflict_key(KEY, "here", f"{datetime.fromtimestamp(op.modified / 1e9, UTC):%Y%m%dT%H%M%SZ}")
@@ -547,7 +480,7 @@ async def test_a_file_that_was_cut_down_unread_does_not_pass_for_the_past_of_ano
     await machine.memory.put(KEY, b"title\nsecret\n")
     other = Machine(tmp_path / "other", machine.memory, "there")
     async with machine.running() as here, other.running() as there:
-        base = await here.stat(KEY, fresh=True)
+        base = await here.names.stat(KEY, fresh=True)
         there.save(KEY, b"title\nsecret\nmore\n", meta={}, base=(await there.read(KEY)).info)
         await there.uploaded()
         save(here, b"title\n", base)
@@ -705,7 +638,7 @@ async def test_a_writer_who_goes_on_after_a_change_of_attributes_builds_on_what_
         await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
         replica.restamp(ours, {"colour": "blue"})
         await trio.sleep(1.0)
-        assert replica.journal._flying[KEY].origin is not None, "it is joined, and on its way again"
+        assert replica.journal.ops.flying[KEY].origin is not None, "it is joined, and on its way again"
         replica.save(KEY, b"a\nours\nmore\n", meta={}, base=ours)
         await replica.uploaded()
 
@@ -734,7 +667,7 @@ async def test_a_file_that_another_host_moves_back_while_we_move_it_away_does_no
         replica.save(KEY, b"same\n", meta={}, base=None)
         await replica.uploaded()
         machine.store.script("delete", *[Fault(before=unreachable())] * 8)  # more than one call insists
-        replica.move(await replica.stat(KEY), "space/moved", replaces=None)
+        replica.move(await replica.names.stat(KEY), "space/moved", replaces=None)
         while "space/moved" not in await machine.bucket():
             await trio.sleep(0.1)
         await machine.memory.put(KEY, b"same\n", meta={"livememfs-op": "theirs"})
@@ -751,7 +684,7 @@ async def test_what_another_host_wrote_under_our_change_of_attributes_is_not_ove
     await machine.memory.put(KEY, b"ours\n", meta={})
     machine.store.latency("copy", 1.0)
     async with machine.running() as replica:
-        info = await replica.stat(KEY)
+        info = await replica.names.stat(KEY)
         await replica.read(KEY)
         shown = replica.restamp(info, {"colour": "blue"})
         await trio.sleep(0.8)

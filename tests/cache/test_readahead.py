@@ -26,7 +26,7 @@ class Reader:
         self.replica = Replica(self.store)
 
     async def read(self, number: int) -> None:
-        info = (await self.replica.listing("s/")).objects[f"{number:03}"]
+        info = (await self.replica.names.listing("s/")).objects[f"{number:03}"]
         assert await self.replica.read_version(info) == f"text {number}".encode()
 
 
@@ -66,7 +66,7 @@ async def test_reading_here_and_there_fetches_nothing_else(reader: Reader, autoj
 
 
 async def test_a_listing_alone_fetches_nothing(reader: Reader, autojump_clock: Clock) -> None:
-    await reader.replica.listing("s/")
+    await reader.replica.names.listing("s/")
     await trio.sleep(10)
     assert reader.store.counts["get"] == 0
 

@@ -30,13 +30,13 @@ class Bucket:
         self.store = FaultyStore(self.memory)
         self.replica = Replica(self.store)
         self.published: list[tuple[str, str, str]] = []
-        self.replica.subscribe(self._note)
+        self.replica.changes.subscribe(self._note)
 
     def _note(self, change: Change) -> None:
         self.published.append((change.kind, change.key, change.origin))
 
     async def names(self, prefix: str = "") -> set[str]:
-        return set((await self.replica.listing(prefix)).objects)
+        return set((await self.replica.names.listing(prefix)).objects)
 
 
 @pytest.fixture
@@ -56,12 +56,12 @@ async def test_who_asks_after_a_removal_does_not_get_an_answer_from_before_it(
 ) -> None:
     """Where only a LIST can tell whether a folder went with its object, one that was begun earlier cannot."""
     await bucket.memory.put("a/b/only", b"x")
-    await bucket.replica.listing("")
+    await bucket.replica.names.listing("")
     bucket.store.script("list", Fault(late=2.0))
-    nursery.start_soon(lambda: bucket.replica.listing("", max_age=0.0))
+    nursery.start_soon(lambda: bucket.replica.names.listing("", max_age=0.0))
     await trio.sleep(1.0)
     await bucket.replica.delete("a/b/only")
-    assert (await bucket.replica.listing("", max_age=1.0)).folders == set()
+    assert (await bucket.replica.names.listing("", max_age=1.0)).folders == set()
 
 
 # --- many at once -------------------------------------------------------------------------------------------------
@@ -71,10 +71,10 @@ async def test_many_are_read_as_they_are_now_whether_the_bucket_has_them_yet_or_
     for name in ("old", "changed", "removed", "cached"):
         await bucket.memory.put(f"a/{name}", name.encode())
     await bucket.replica.read("a/cached")
-    changed = await bucket.replica.look("a/changed")
+    changed = await bucket.replica.names.look("a/changed")
     bucket.replica.save("a/changed", b"ours", meta={}, base=changed)
     bucket.replica.save("a/new", b"new", meta={}, base=None)
-    bucket.replica.remove("a/removed", base=await bucket.replica.look("a/removed"))
+    bucket.replica.remove("a/removed", base=await bucket.replica.names.look("a/removed"))
     bucket.store.forget()
 
     found = await bucket.replica.read_many([f"a/{n}" for n in ("old", "changed", "removed", "cached", "new", "none")])
@@ -99,8 +99,10 @@ async def test_of_many_that_were_read_none_is_asked_for_again_to_be_looked_at(bu
     await bucket.names("a/")
     await bucket.replica.read_many([f"a/{n}" for n in range(5)])
     bucket.store.forget()
-    listed = (await bucket.replica.listing("a/")).objects.values()
-    assert [info.meta for info in await bucket.replica.complete(list(listed))] == [{"n": str(n)} for n in range(5)]
+    listed = (await bucket.replica.names.listing("a/")).objects.values()
+    assert [info.meta for info in await bucket.replica.names.complete(list(listed))] == [
+        {"n": str(n)} for n in range(5)
+    ]
     assert not bucket.store.requests
 
 
@@ -109,13 +111,13 @@ async def test_what_was_changed_while_many_were_read_keeps_its_own_metadata(
 ) -> None:
     await bucket.memory.put("a/1", b"text", meta={"by": "them"})
     await bucket.names("a/")
-    theirs = (await bucket.replica.listing("a/")).objects["1"]
+    theirs = (await bucket.replica.names.listing("a/")).objects["1"]
     bucket.store.script("get", None, Fault(late=1.0))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(bucket.replica.read_many, ["a/1"])
         await trio.sleep(0.5)
         bucket.replica.restamp(theirs, {"by": "us"})
-    now = bucket.replica.now("a/1")
+    now = bucket.replica.names.now("a/1")
     assert now is not None
     assert now.meta == {"by": "us"}
 
@@ -142,34 +144,34 @@ async def test_a_listing_is_one_level(bucket: Bucket) -> None:
     for key in ("a/", "a/x", "a/y", "a/sub/z", "a/sub/deeper/z", "b"):
         await bucket.memory.put(key, b"")
 
-    listing = await bucket.replica.listing("a/")
+    listing = await bucket.replica.names.listing("a/")
 
     assert set(listing.objects) == {"", "x", "y"}
     assert listing.folders == {"sub"}
     assert "x" in listing
     assert "sub" in listing
     assert "z" not in listing
-    assert [info.key for info in await bucket.replica.walk("a/sub/")] == ["a/sub/deeper/z", "a/sub/z"]
+    assert [info.key for info in await bucket.replica.names.walk("a/sub/")] == ["a/sub/deeper/z", "a/sub/z"]
 
 
 async def test_pages_are_overheard_only_while_somebody_listens(bucket: Bucket) -> None:
     for number in range(1_500):
         await bucket.memory.put(f"a/{number:04}", b"")
     pages: list[int] = []
-    with bucket.replica.overhear("a/", lambda named: pages.append(len(named))):
-        await bucket.replica.listing("b/", fresh=True)
+    with bucket.replica.names.overhear("a/", lambda named: pages.append(len(named))):
+        await bucket.replica.names.listing("b/", fresh=True)
         assert pages == []
-        await bucket.replica.listing("a/", fresh=True)
+        await bucket.replica.names.listing("a/", fresh=True)
     assert pages == [1_000, 500]
 
-    await bucket.replica.listing("a/", fresh=True)
+    await bucket.replica.names.listing("a/", fresh=True)
     assert pages == [1_000, 500]
 
 
 async def test_the_items_of_a_level_are_in_the_order_of_names_whatever_happens_to_it(bucket: Bucket) -> None:
     for name in ("b", "d"):
         await bucket.memory.put(f"a/{name}", b"")
-    level = await bucket.replica.listing("a/")
+    level = await bucket.replica.names.listing("a/")
     assert [name for name, _ in level.items()] == ["b", "d"]
 
     await bucket.replica.put("a/c", b"1")
@@ -208,7 +210,7 @@ async def test_fresh_asks_whatever_is_known(bucket: Bucket) -> None:
     await bucket.names()
     await bucket.memory.put("new", b"")
 
-    assert set((await bucket.replica.listing("", fresh=True)).objects) == {"new"}
+    assert set((await bucket.replica.names.listing("", fresh=True)).objects) == {"new"}
 
 
 async def test_whoever_asks_for_the_same_level_at_once_shares_an_answer(
@@ -273,8 +275,8 @@ async def test_own_writes_show_at_once_in_every_known_level(bucket: Bucket) -> N
     await bucket.replica.put("a/b/c", b"")
     await bucket.replica.put("a/x", b"one")
 
-    assert (await bucket.replica.listing("")).folders == {"a"}
-    listing = await bucket.replica.listing("a/")
+    assert (await bucket.replica.names.listing("")).folders == {"a"}
+    listing = await bucket.replica.names.listing("a/")
     assert (set(listing.objects), listing.folders) == ({"x"}, {"b"})
     assert listing.objects["x"].size == 3
     assert bucket.store.counts["list"] == 0
@@ -288,9 +290,9 @@ async def test_own_deletes_show_at_once_and_empty_folders_go(bucket: Bucket) -> 
     await bucket.replica.delete("a/x")
 
     assert await bucket.names("a/") == set()
-    assert (await bucket.replica.listing("")).folders == set()
+    assert (await bucket.replica.names.listing("")).folders == set()
     with pytest.raises(errors.ObjectMissing):
-        await bucket.replica.stat("a/x")
+        await bucket.replica.names.stat("a/x")
 
 
 async def test_a_copy_shows_at_once_with_its_content(bucket: Bucket) -> None:
@@ -315,7 +317,7 @@ async def test_a_listing_on_its_way_does_not_undo_our_hand(
         await bucket.names("a/")
         await trio.sleep(EXPIRED)
     slow = _SlowAnswer(bucket.store, "list_page")
-    bucket.replica.store = slow
+    bucket.replica.store = bucket.replica.names.store = slow
     found: list[set[str]] = []
 
     async def ask() -> None:
@@ -330,7 +332,7 @@ async def test_a_listing_on_its_way_does_not_undo_our_hand(
         slow.go_on.set()
 
     assert found == [{"new"}]
-    assert (await bucket.replica.listing("a/")).folders == {"sub"}
+    assert (await bucket.replica.names.listing("a/")).folders == {"sub"}
 
 
 @pytest.mark.parametrize("question", ["stat", "read"])
@@ -344,13 +346,13 @@ async def test_an_answer_on_its_way_does_not_undo_our_hand(
         await bucket.memory.put("x", before)
     await bucket.names()
     slow = _SlowAnswer(bucket.store, "head" if question == "stat" else "get")
-    bucket.replica.store = slow
+    bucket.replica.store = bucket.replica.names.store = slow
     sizes: list[int | None] = []
 
     async def ask() -> None:
         try:
-            await getattr(bucket.replica, question)("x", fresh=True)
-            sizes.append((await bucket.replica.stat("x")).size)
+            await (bucket.replica.names.stat if question == "stat" else bucket.replica.read)("x", fresh=True)
+            sizes.append((await bucket.replica.names.stat("x")).size)
         except errors.ObjectMissing:
             sizes.append(None)
 
@@ -418,14 +420,14 @@ async def test_what_others_did_is_published_when_a_listing_shows_it(bucket: Buck
     await bucket.memory.put("changed", b"two")
     await bucket.memory.put("new", b"")
     await bucket.memory.delete("gone")
-    await bucket.replica.listing("", fresh=True)
+    await bucket.replica.names.listing("", fresh=True)
 
     assert sorted(bucket.published) == [
         ("delete", "gone", "remote"),
         ("put", "changed", "remote"),
         ("put", "new", "remote"),
     ]
-    await bucket.replica.listing("", fresh=True)
+    await bucket.replica.names.listing("", fresh=True)
     assert len(bucket.published) == 3
 
 
@@ -434,7 +436,7 @@ async def test_what_a_single_question_reveals_is_published_too(bucket: Bucket) -
     await bucket.names()
     await bucket.memory.put("x", b"two")
 
-    assert (await bucket.replica.stat("x", fresh=True)).size == 3
+    assert (await bucket.replica.names.stat("x", fresh=True)).size == 3
     await bucket.memory.delete("x")
     with pytest.raises(errors.ObjectMissing):
         await bucket.replica.read("x", fresh=True)
@@ -444,7 +446,7 @@ async def test_what_a_single_question_reveals_is_published_too(bucket: Bucket) -
 
 
 async def test_the_absence_of_what_was_never_known_is_no_news(bucket: Bucket) -> None:
-    for question in (bucket.replica.stat, bucket.replica.read):
+    for question in (bucket.replica.names.stat, bucket.replica.read):
         with pytest.raises(errors.ObjectMissing):
             await question("x", fresh=True)
 
@@ -458,8 +460,8 @@ async def test_a_subscriber_that_fails_is_logged_and_the_others_still_hear(bucke
     def broken(change: Change) -> None:
         raise RuntimeError("no")
 
-    bucket.replica.subscribe(broken)
-    bucket.replica.subscribe(lambda change: heard.append(change.key))
+    bucket.replica.changes.subscribe(broken)
+    bucket.replica.changes.subscribe(lambda change: heard.append(change.key))
 
     await bucket.replica.put("x", b"")
 
@@ -478,9 +480,9 @@ async def test_what_is_known_stays_known_while_the_store_is_away(bucket: Bucket,
     bucket.store.fail_all = unreachable()
     assert await bucket.names("a/") == {"x"}
     with pytest.raises(errors.Unreachable):
-        await bucket.replica.listing("a/", fresh=True)
+        await bucket.replica.names.listing("a/", fresh=True)
     with pytest.raises(errors.Unreachable):
-        await bucket.replica.listing("never seen/")
+        await bucket.replica.names.listing("never seen/")
 
 
 async def test_a_reader_pays_for_an_outage_once_and_not_at_every_step(bucket: Bucket, autojump_clock: Clock) -> None:
@@ -520,33 +522,33 @@ async def test_the_first_answer_ends_the_outage(bucket: Bucket, autojump_clock: 
 async def test_stat_knows_metadata_and_asks_for_it_once(bucket: Bucket) -> None:
     await bucket.memory.put("x", b"", meta={"livememfs-name": "é"})
 
-    assert (await bucket.replica.stat("x")).meta == {"livememfs-name": "é"}
-    assert (await bucket.replica.stat("x")).meta == {"livememfs-name": "é"}
+    assert (await bucket.replica.names.stat("x")).meta == {"livememfs-name": "é"}
+    assert (await bucket.replica.names.stat("x")).meta == {"livememfs-name": "é"}
 
     assert bucket.store.counts["head"] == 1
 
 
 async def test_known_metadata_survives_a_listing_of_the_same_version_only(bucket: Bucket) -> None:
     await bucket.replica.put("x", b"one", meta={"livememfs-name": "a"})
-    await bucket.replica.listing("", fresh=True)
+    await bucket.replica.names.listing("", fresh=True)
     bucket.store.forget()
-    assert (await bucket.replica.stat("x")).meta == {"livememfs-name": "a"}
+    assert (await bucket.replica.names.stat("x")).meta == {"livememfs-name": "a"}
     assert bucket.store.counts["head"] == 0
 
     bucket.clock.advance(10)  # the same bytes with other metadata: the ETag stays, the time moves
     await bucket.memory.put("x", b"one", meta={"livememfs-name": "b"})
-    await bucket.replica.listing("", fresh=True)
-    assert (await bucket.replica.stat("x")).meta == {"livememfs-name": "b"}
+    await bucket.replica.names.listing("", fresh=True)
+    assert (await bucket.replica.names.stat("x")).meta == {"livememfs-name": "b"}
 
 
 async def test_complete_keeps_the_order_and_leaves_out_what_vanished(bucket: Bucket) -> None:
     for name in "abc":
         await bucket.memory.put(name, b"", meta={"livememfs-name": name})
-    listing = await bucket.replica.listing("")
+    listing = await bucket.replica.names.listing("")
     infos = [listing.objects[name] for name in "cba"]
     await bucket.memory.delete("b")
 
-    completed = await bucket.replica.complete(infos)
+    completed = await bucket.replica.names.complete(infos)
 
     assert [(info.key, (info.meta or {}).get("livememfs-name")) for info in completed] == [("c", "c"), ("a", "a")]
 
@@ -554,11 +556,11 @@ async def test_complete_keeps_the_order_and_leaves_out_what_vanished(bucket: Buc
 async def test_complete_against_a_failing_store_raises_the_error_itself(bucket: Bucket) -> None:
     for number in range(40):
         await bucket.memory.put(f"{number:02}", b"")
-    infos = list((await bucket.replica.listing("")).objects.values())
+    infos = list((await bucket.replica.names.listing("")).objects.values())
     bucket.store.fail_all = unreachable()
 
     with pytest.raises(errors.Unreachable):
-        await bucket.replica.complete(infos)
+        await bucket.replica.names.complete(infos)
 
 
 async def test_read_answers_from_memory_while_the_version_is_believed(
@@ -578,7 +580,7 @@ async def test_read_answers_from_memory_while_the_version_is_believed(
 
 async def test_read_version_gives_that_version_or_fails(bucket: Bucket) -> None:
     await bucket.memory.put("x", b"one")
-    old = (await bucket.replica.listing("")).objects["x"]
+    old = (await bucket.replica.names.listing("")).objects["x"]
     assert await bucket.replica.read_version(old) == b"one"
 
     await bucket.memory.put("x", b"two")
@@ -615,11 +617,11 @@ async def test_the_last_failure_of_the_store_is_remembered_until_it_answers(
 ) -> None:
     bucket.store.fail_all = failure
     with pytest.raises(type(failure)):
-        await bucket.replica.listing("")
+        await bucket.replica.names.listing("")
     assert bucket.replica.statistics().last_error == str(failure)
 
     bucket.store.fail_all = None
-    await bucket.replica.listing("")
+    await bucket.replica.names.listing("")
 
     assert bucket.replica.statistics().last_error == ""
 

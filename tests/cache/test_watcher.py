@@ -41,7 +41,7 @@ class Host:
         self.store = FaultyStore(memory)
         self.replica = Replica(self.store, host=name, announce=name if announces else "", poll_interval=INTERVAL)
         self.told: list[tuple[str, str]] = []
-        self.replica.subscribe(
+        self.replica.changes.subscribe(
             lambda change: (
                 self.told.append((change.kind, change.key))
                 if change.origin == "remote" and keys.CHANGES not in change.key
@@ -50,11 +50,11 @@ class Host:
         )
 
     async def names(self, prefix: str) -> set[str]:
-        level = await self.replica.listing(prefix)
+        level = await self.replica.names.listing(prefix)
         return {*level.objects, *level.folders} - {""}
 
     async def put(self, key: str, data: bytes) -> None:
-        self.replica.save(key, data, meta={}, base=self.replica.now(key))
+        self.replica.save(key, data, meta={}, base=self.replica.names.now(key))
         await self.replica.uploaded()
 
 
@@ -165,7 +165,7 @@ async def test_a_note_by_a_host_whose_clock_is_behind_is_told_too(two: Two, auto
 
 
 async def test_a_removal_is_told(two: Two, autojump_clock: Clock) -> None:
-    info = await two.there.replica.stat("s/file")
+    info = await two.there.replica.names.stat("s/file")
     two.there.replica.remove("s/file", base=info)
     await trio.sleep(SOON)
     assert two.here.told == [("delete", "s/file")]
@@ -184,7 +184,7 @@ async def test_a_new_folder_and_one_that_goes_are_told(two: Two, autojump_clock:
     assert ("put", "s/new/") in two.here.told
     assert "new" in await two.here.names("s/")
 
-    two.there.replica.remove("s/new/deep/file", base=await two.there.replica.stat("s/new/deep/file"))
+    two.there.replica.remove("s/new/deep/file", base=await two.there.replica.names.stat("s/new/deep/file"))
     await trio.sleep(SOON)
     assert "new" not in await two.here.names("s/")
 
@@ -321,9 +321,9 @@ async def test_a_look_is_vouched_for_from_its_question_for_the_interval_and_a_se
     await trio.sleep(1.2)  # two questions
     two.here.store.blackhole = True
     await trio.sleep_until(asked + INTERVAL + 0.9)
-    assert two.here.replica.watched("s/")
+    assert two.here.replica.names.watched("s/")
     await trio.sleep_until(asked + INTERVAL + 1.1)
-    assert not two.here.replica.watched("s/")
+    assert not two.here.replica.names.watched("s/")
 
 
 async def test_who_comes_back_after_a_while_sees_what_is_there_now(two: Two, autojump_clock: Clock) -> None:
@@ -483,16 +483,16 @@ async def test_a_folder_that_is_no_space_is_watched_once_it_becomes_one(two: Two
     await two.memory.put("plain/_synthesis.md", b"")
     await two.here.names("plain/")
     await trio.sleep(SOON)
-    assert not two.here.replica.watched("plain/")
+    assert not two.here.replica.names.watched("plain/")
 
     await two.here.put(keys.meta_key("plain"), b"{}")
-    assert two.here.replica.watched("plain/")
+    assert two.here.replica.names.watched("plain/")
     await trio.sleep(SOON)
-    assert two.here.replica.watched("plain/")
+    assert two.here.replica.names.watched("plain/")
 
     await two.memory.delete(keys.meta_key("plain"))
     await trio.sleep(SOON)
-    assert not two.here.replica.watched("plain/")
+    assert not two.here.replica.names.watched("plain/")
 
 
 async def test_what_waits_here_decides_whether_there_is_a_space(two: Two, autojump_clock: Clock) -> None:
@@ -502,10 +502,10 @@ async def test_what_waits_here_decides_whether_there_is_a_space(two: Two, autoju
     for verb in ("put", "delete"):
         two.here.store.latency(verb, 60.0)
     two.here.replica.save(keys.meta_key("plain"), b"{}", meta={}, base=None)
-    two.here.replica.remove(META, base=two.here.replica.now(META))
+    two.here.replica.remove(META, base=two.here.replica.names.now(META))
     await trio.sleep(2 * SOON)
-    assert two.here.replica.watched("plain/")
-    assert not two.here.replica.watched("s/")
+    assert two.here.replica.names.watched("plain/")
+    assert not two.here.replica.names.watched("s/")
 
 
 async def test_the_first_note_of_a_space_is_told(two: Two, autojump_clock: Clock) -> None:
@@ -557,9 +557,9 @@ async def test_what_waits_is_uploaded_as_soon_as_a_look_is_answered(two: Two, au
 
 
 async def test_a_space_that_is_removed_here_is_no_longer_watched(two: Two, autojump_clock: Clock) -> None:
-    assert two.here.replica.watched("s/")
-    two.here.replica.remove(META, base=two.here.replica.now(META))
-    assert not two.here.replica.watched("s/")
+    assert two.here.replica.names.watched("s/")
+    two.here.replica.remove(META, base=two.here.replica.names.now(META))
+    assert not two.here.replica.names.watched("s/")
 
 
 async def test_the_names_of_the_root_are_believed_for_a_while_where_a_space_is_watched(
@@ -591,15 +591,15 @@ async def test_neither_the_root_nor_what_is_hidden_is_watched(
 
 
 async def test_names_are_asked_for_again_while_the_watcher_cannot_look(two: Two, autojump_clock: Clock) -> None:
-    assert two.here.replica.watched("s/")
+    assert two.here.replica.names.watched("s/")
     two.here.store.fail_all = errors.Unreachable("reset", endpoint="the bucket")
     await trio.sleep(4 * INTERVAL)
-    assert not two.here.replica.watched("s/")
+    assert not two.here.replica.names.watched("s/")
     two.here.store.fail_all = None
     await two.there.put("s/file", b"new")
     await trio.sleep(6 * INTERVAL)
     assert (await two.here.replica.read("s/file")).data == b"new"
-    assert two.here.replica.watched("s/")
+    assert two.here.replica.names.watched("s/")
 
 
 async def test_own_changes_are_no_news(two: Two, autojump_clock: Clock) -> None:

@@ -56,7 +56,7 @@ class Host:
 
     async def memories(self, collection: str = keys.MEMORIES) -> list[Memory]:
         """Those that are there, by name."""
-        level = await self.replica.listing(f"{SPACE}/{collection}/", fresh=True)
+        level = await self.replica.names.listing(f"{SPACE}/{collection}/", fresh=True)
         names = [name for name in sorted(level.objects) if name.endswith(".md")]
         return [await self.parsed(f"{SPACE}/{collection}/{name}") for name in names]
 
@@ -93,15 +93,15 @@ class Bucket:
         folder = self.folder / f"{name}-index"
         recall = Recall(replica, self.clock, lambda: Index(folder, NAME), model or builtin, patience=PATIENT)
         merging = Merging(replica, self.clock, recall, threshold)
-        replica.subscribe(recall.heard)
-        replica.subscribe(merging.heard)
+        replica.changes.subscribe(recall.heard)
+        replica.changes.subscribe(merging.heard)
         recall.on_opened(merging.opened)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:
                 await nursery.start(replica.run)
                 await nursery.start(recall.run)
                 nursery.start_soon(merging.run)
-                await replica.listing(f"{SPACE}/{keys.MEMORIES}/")
+                await replica.names.listing(f"{SPACE}/{keys.MEMORIES}/")
                 yield Host(replica, self.clock, merging)
                 nursery.cancel_scope.cancel()
         replica.close()
@@ -486,10 +486,10 @@ async def test_who_was_told_to_stop_accepts_nothing_more_and_the_next_mount_comp
         await host.remember(PRECISE)
         await host.merging.stop()
         await host.replica.uploaded()
-        assert len(host.replica.journal) == 0
+        assert len(host.replica.journal.ops) == 0
         for _ in range(20):
             await trio.sleep(0.01)
-            assert len(host.replica.journal) == 0
+            assert len(host.replica.journal.ops) == 0
     async with bucket.host() as host:
         await host.merging._recall.prepare([SPACE], DONE_WITHIN)
         await host.settled()

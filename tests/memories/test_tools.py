@@ -42,7 +42,7 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         return model
 
     recall = Recall(replica, clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT)
-    replica.subscribe(recall.heard)
+    replica.changes.subscribe(recall.heard)
     with trio.fail_after(DONE_WITHIN):
         async with trio.open_nursery() as nursery:
             await nursery.start(replica.run)
@@ -256,7 +256,7 @@ async def test_what_has_ended_or_was_forgotten_is_not_found(desk: Desk) -> None:
     assert len(texts(await call(desk, "search_memories", query="Mickael"))) == 2
 
     desk.clock.advance(hours=1)  # type: ignore[attr-defined]  # a ManualClock
-    await memories.forget(desk.replica, desk.clock, await desk.replica.stat(gone["path"]))
+    await memories.forget(desk.replica, desk.clock, await desk.replica.names.stat(gone["path"]))
 
     assert texts(await call(desk, "search_memories", query="Mickael")) == []
     assert texts(await call(desk, "get_recent_memories")) == []

@@ -139,7 +139,7 @@ async def test_a_removed_space_is_not_brought_back_by_what_was_counted(
     async with world.host() as uses:
         replica = uses._replica
         await spaces.create(replica, world.clock, SPACE)
-        await replica.listing(f"{SPACE}/")
+        await replica.names.listing(f"{SPACE}/")
         await uses.opened(SPACE)
         uses.count(SPACE, [DAVID])
         await trio.sleep(seconds)

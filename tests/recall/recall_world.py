@@ -86,7 +86,7 @@ class Bucket:
         recall = Recall(
             replica, self.clock, lambda: Index(folder, name), open_model or own, share=share, patience=patience
         )
-        replica.subscribe(recall.heard)
+        replica.changes.subscribe(recall.heard)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:
                 await nursery.start(replica.run)

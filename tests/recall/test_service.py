@@ -36,7 +36,7 @@ async def test_nothing_is_read_or_loaded_before_the_first_question(bucket: Bucke
     await bucket.write("one", "apples are red")
 
     async with bucket.mount() as mount:
-        await mount.replica.listing(f"{SPACE}/live/")
+        await mount.replica.names.listing(f"{SPACE}/live/")
         bucket.store.forget()
         await trio.testing.wait_all_tasks_blocked()
 

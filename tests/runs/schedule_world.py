@@ -38,7 +38,7 @@ class Model:
     async def __call__(self, space: str, replica: Replica) -> RunResult:
         self.runs.append(space)
         prefix = keys.live_prefix(space)
-        found = [item.key for item in await replica.walk(prefix) if not item.key.endswith(keys.KEEP)]
+        found = [item.key for item in await replica.names.walk(prefix) if not item.key.endswith(keys.KEEP)]
         await trio.sleep(self.seconds)
         taken = found if self.takes and self.state != "error" else []
         for key in taken:
@@ -89,7 +89,7 @@ class Host:
             digest_zone=digest_zone,
             on_failed=lambda *told: self.failed.append(told),
         )
-        self.replica.subscribe(self.scheduler.heard)
+        self.replica.changes.subscribe(self.scheduler.heard)
 
     def state(self, space: str = SPACE, kind: str = "spaces") -> dict[str, Any]:
         """What status.json says of a space."""

@@ -175,19 +175,19 @@ async def digests(scene: Scene, other: Replica) -> None:
 
 
 async def deletes(scene: Scene, other: Replica) -> None:
-    other.remove(scene.key, base=await other.stat(scene.key, fresh=True))
+    other.remove(scene.key, base=await other.names.stat(scene.key, fresh=True))
     await settled(other)
 
 
 async def edits(scene: Scene, other: Replica) -> None:
-    info = await other.stat(scene.key, fresh=True)
+    info = await other.names.stat(scene.key, fresh=True)
     changed = scene.data.replace(TEXT.encode(), f"{MORE} {TEXT}".encode())
     other.save(scene.key, changed, meta={"livememfs-name": "store"}, base=info)
     await settled(other)
 
 
 async def renames(scene: Scene, other: Replica) -> None:
-    info = await other.stat(scene.key, fresh=True)
+    info = await other.names.stat(scene.key, fresh=True)
     moved = other.move(info, scene.key.replace("0000000a", "0000000b"), replaces=None)
     other.restamp(moved, {"livememfs-name": "bucket"})
     await settled(other)
@@ -215,7 +215,9 @@ async def staged(tmp_path: Path, mishap: str, action: Callable[[Scene, Replica],
         line.fail_all, line.blackhole = None, False
         await settled(replica)
         await line.arrive()
-        shown = {info.key for info in await replica.walk(keys.live_prefix(SPACE), local=True) if "/." not in info.key}
+        shown = {
+            info.key for info in await replica.names.walk(keys.live_prefix(SPACE), local=True) if "/." not in info.key
+        }
         assert shown == set(await scene.there())
 
     async with writer.process() as replica:
@@ -272,7 +274,7 @@ async def takes_an_edit(scene: Scene, other: Replica) -> None:
 
 async def edits_again(scene: Scene, other: Replica) -> None:
     """By a host that has not heard the metadata of what it edits."""
-    info = replace(await other.stat(scene.key, fresh=True), meta=None)
+    info = replace(await other.names.stat(scene.key, fresh=True), meta=None)
     other.save(scene.key, b"\n".join([(await other.read(scene.key)).data, b"And so on."]), meta={}, base=info)
     await settled(other)
 
@@ -284,7 +286,7 @@ async def deletes_an_edit(scene: Scene, other: Replica) -> None:
 
 async def deletes_unheard(scene: Scene, other: Replica) -> None:
     """By a host that knows of the note from a listing alone."""
-    other.remove(scene.key, base=replace(await other.stat(scene.key, fresh=True), meta=None))
+    other.remove(scene.key, base=replace(await other.names.stat(scene.key, fresh=True), meta=None))
     await settled(other)
 
 
@@ -361,7 +363,7 @@ def test_a_note_that_somebody_brings_back_is_stored_however_often_that_is_tried(
             line.script("copy", unsent)
             if action is renames:
                 (moved,) = await scene.there()
-                replica.move(await replica.stat(moved), scene.key, replaces=None)
+                replica.move(await replica.names.stat(moved), scene.key, replaces=None)
                 await settled(replica)
             else:
                 await again(scene, replica)
@@ -449,7 +451,7 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
             scene.accept(replica)
             while not line.under_way:
                 await trio.sleep(0.01)
-            replica.remove(scene.key, base=replica.now(scene.key))
+            replica.remove(scene.key, base=replica.names.now(scene.key))
             await settled(replica)
             world.clock.advance(60)
             await line.arrive()
@@ -462,7 +464,7 @@ def test_a_note_that_its_writer_removes_before_it_has_arrived_does_not_stay(tmp_
 
 async def given_up(scene: Scene, replica: Replica) -> None:
     """Wait until an attempt has ended, and the next has not begun."""
-    while (op := replica.journal.newest(scene.key)) is not None and op.in_flight:
+    while (op := replica.journal.ops.newest(scene.key)) is not None and op.in_flight:
         await trio.sleep(0.01)
 
 
@@ -475,7 +477,7 @@ def test_a_note_whose_writer_sets_its_time_while_it_is_being_taken_is_still_the_
             scene.accept(replica)
             await line.arrived.wait()
             await given_up(scene, replica)
-            shown = replica.now(scene.key)
+            shown = replica.names.now(scene.key)
             assert shown is not None
             replica.restamp(shown, {"livememfs-mtime": "1"})
             async with Host(world, None, world.memory).process() as other:
@@ -505,7 +507,7 @@ def test_a_note_that_is_removed_and_brought_back_while_answers_are_lost_is_there
                 raise errors.Unreachable("reset", endpoint="the bucket")
 
             line.delete = lost  # type: ignore[method-assign]
-            replica.remove(scene.key, base=replica.now(scene.key))
+            replica.remove(scene.key, base=replica.names.now(scene.key))
             line.fail_all = None
             await gone.wait()
             assert await scene.there() == {}
@@ -530,7 +532,7 @@ def test_what_its_writer_edits_after_it_was_taken_is_stored_and_the_rest_is_not_
             await line.arrived.wait()
             async with Host(world, None, world.memory).process() as other:
                 await run(world, other)
-                base = replica.now(scene.key)
+                base = replica.names.now(scene.key)
                 replica.save(scene.key, scene.data + MORE.encode(), meta={}, base=base)
                 line.fail_all = None
                 await settled(replica)
@@ -571,7 +573,7 @@ def test_an_upload_is_not_repeated_by_whoever_does_not_know_that_its_note_was_ta
 
 async def edited(world: World, scene: Scene, replica: Replica) -> None:
     """A run takes the note, and an edit of it comes between the commit and the removal."""
-    info = await replica.stat(scene.key, fresh=True)
+    info = await replica.names.stat(scene.key, fresh=True)
     store = replica.store.inner  # type: ignore[attr-defined]  # that of `Host.process`
     delete = store.delete
 

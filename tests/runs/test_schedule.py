@@ -629,7 +629,9 @@ async def test_notes_whose_plan_is_held_start_no_run_on_any_host_until_there_are
         for _ in range(3):
             await t.world.note("from before")
         notes = [
-            info for info in await t.world.replica.walk(keys.live_prefix(SPACE)) if not info.key.endswith(keys.KEEP)
+            info
+            for info in await t.world.replica.names.walk(keys.live_prefix(SPACE))
+            if not info.key.endswith(keys.KEEP)
         ]
         removes = tuple(NoteEntry(info.key, info.etag, "", "", "", "") for info in notes)
         plan = Entry(number=1, space=SPACE, state="held", committed_at=t.world.clock.now(), removes=removes)

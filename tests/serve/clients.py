@@ -48,4 +48,4 @@ OpenClient = Callable[..., AbstractAsyncContextManager[Client]]
 
 async def content_of(app: App) -> dict[str, str]:
     """The versions of all that is in the bucket. What was written before is announced (`_changes/`) a moment later."""
-    return {info.key: info.etag for info in await app.replica.walk("") if "/_changes/" not in info.key}
+    return {info.key: info.etag for info in await app.replica.names.walk("") if "/_changes/" not in info.key}

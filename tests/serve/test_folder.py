@@ -43,7 +43,7 @@ async def test_a_file_is_made_seen_changed_and_removed(folder: Folder, app: App)
     await folder.rename("/memories/plan.md", "/memories/done/plan.md")
     assert await text_of(app, "done/plan.md") == "zero\none\n2\nthree\nfour\nfive\n"
     await folder.delete("/memories/done")
-    assert [info.key for info in await app.replica.walk(f"{SPACE}/done")] == []
+    assert [info.key for info in await app.replica.names.walk(f"{SPACE}/done")] == []
 
 
 async def test_lines_are_counted_as_they_are_shown(folder: Folder, app: App) -> None:
@@ -73,25 +73,29 @@ async def test_a_part_of_a_file_is_seen_by_its_lines(folder: Folder, given: Any,
 async def test_a_note_is_made_in_live_and_is_by_whoever_wrote_it(folder: Folder, app: App) -> None:
     await folder.create("/memories/live/decision-store.md", "we chose S3")
     names = [
-        info.key for info in await app.replica.walk(keys.live_prefix(SPACE)) if keys.parse(info.key).kind == "note"
+        info.key
+        for info in await app.replica.names.walk(keys.live_prefix(SPACE))
+        if keys.parse(info.key).kind == "note"
     ]
 
     assert len(names) == 1
     assert "_tester_decision_" in names[0]
     await folder.str_replace("/memories/live/decision-store.md", "S3", "a bucket")
     assert "we chose a bucket" in (await app.replica.read(names[0])).data.decode()
-    assert len([i for i in await app.replica.walk(keys.live_prefix(SPACE)) if keys.parse(i.key).kind == "note"]) == 1
+    assert (
+        len([i for i in await app.replica.names.walk(keys.live_prefix(SPACE)) if keys.parse(i.key).kind == "note"]) == 1
+    )
     listed = await folder.view("/memories/live")
     assert names[0].rpartition("/")[2] in listed
 
 
 async def test_a_memory_is_made_in_memories_and_forgotten(folder: Folder, app: App) -> None:
     await folder.create("/memories/memories/fact-david.md", "David lives in Toulouse")
-    infos = [i for i in await app.replica.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
+    infos = [i for i in await app.replica.names.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
     assert len(infos) == 1
     await folder.delete(f"/memories/memories/{infos[0].key.rpartition('/')[2]}")
     await app.replica.uploaded()
-    left = [i for i in await app.replica.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
+    left = [i for i in await app.replica.names.walk(f"{SPACE}/memories/") if keys.parse(i.key).kind == "memory"]
     assert left == []
 
 
@@ -139,7 +143,7 @@ async def test_a_removal_that_fails_half_way_says_how_far_it_came(
     with pytest.raises(BadRequest, match="2 of the 4 names in it are removed"):
         await folder.delete("/memories/docs")
 
-    assert [info.key for info in await app.replica.walk(f"{SPACE}/docs/c")] == [f"{SPACE}/docs/c"]
+    assert [info.key for info in await app.replica.names.walk(f"{SPACE}/docs/c")] == [f"{SPACE}/docs/c"]
 
 
 @pytest.mark.parametrize(

@@ -291,7 +291,7 @@ async def test_a_secret_is_in_no_log_no_error_no_figure_and_not_in_the_bucket(si
         root.setLevel(level)
     texts += [said.getvalue(), json.dumps(site.app.tree.context.status(), default=str)]
     texts += [site.app.errors.errors().decode()]
-    for info in await site.app.replica.walk(""):
+    for info in await site.app.replica.names.walk(""):
         texts.append((await site.app.replica.read(info.key)).data.decode("utf-8", "replace"))
 
     assert "token_created" in said.getvalue()  # the log is listened to

@@ -401,7 +401,7 @@ async def test_a_credential_in_a_note_is_replaced_and_the_writer_is_told(open_cl
         answer = await client.call("live_note", space_id=SPACE, content=f"the key is {secret}")
         assert "github-token" in answer["warnings"][0]
         assert "[redacted: github-token]" in (await client.call("live_read", space_id=SPACE))["notes"][0]["content"]
-    for info in await app.replica.walk(""):
+    for info in await app.replica.names.walk(""):
         assert secret.encode() not in (await app.replica.read(info.key)).data
 
 

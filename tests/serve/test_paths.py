@@ -69,7 +69,7 @@ def filled(tool: Tool, nasty: str, number: int) -> dict[str, Any]:
 async def outside(app: App) -> dict[str, bytes]:
     """Everything that the caller must not reach. What was furnished is announced (`_changes/`) a moment later."""
     own = (f"{SPACE}/", f"_backups/{SPACE}/", "_system/leases/")
-    keys = [info.key for info in await app.replica.walk("")]
+    keys = [info.key for info in await app.replica.names.walk("")]
     keys = [key for key in keys if not key.startswith(own) and "/_changes/" not in key]
     return {key: (await app.store.get(key)).data for key in keys}
 

@@ -106,7 +106,7 @@ async def test_a_client_of_the_sdks_first_version_is_served_all_its_life(app: Ap
 
 async def authors(app: App) -> list[str]:
     """By whom the notes are."""
-    infos = await app.replica.walk(f"{SPACE}/live/")
+    infos = await app.replica.names.walk(f"{SPACE}/live/")
     return [info.key.rpartition("/")[2].split("_")[1] for info in infos if keys.parse(info.key).kind == "note"]
 
 

@@ -373,7 +373,7 @@ async def test_a_page_that_is_open_keeps_the_watcher_awake_for_its_space(
         def used(self, prefix: str) -> None:
             used.append(prefix)
 
-    site.context.replica.watch = Watch()
+    site.context.replica.names.watch = Watch()
     await open_page(space=ALPHA)
     await trio.sleep(120)
 

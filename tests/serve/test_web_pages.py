@@ -253,7 +253,9 @@ async def test_a_run_can_be_started_and_its_figures_read(app: App, browser: Brow
 
 
 async def test_a_held_run_is_shown_with_what_it_would_drop_and_accepted_by_a_button(app: App, browser: Browser) -> None:
-    [old] = [info for info in await app.replica.walk(keys.bank_prefix(ALPHA)) if info.key.endswith("decisions.md")]
+    [old] = [
+        info for info in await app.replica.names.walk(keys.bank_prefix(ALPHA)) if info.key.endswith("decisions.md")
+    ]
     entry = Entry(
         number=1,
         space=ALPHA,
@@ -392,7 +394,7 @@ async def test_a_store_that_fails_is_told_and_its_words_only_to_who_sees_all(
     async def fail(*_: object, **__: object) -> Any:
         raise errors.Unreachable(endpoint="http://inside.example", detail="refused")
 
-    monkeypatch.setattr(site.context.replica, "listing", fail)
+    monkeypatch.setattr(site.context.replica.names, "listing", fail)
 
     assert "inside.example" in await browser.get("/s/alpha/", 503)
     limited = await Browser(site, OF_ALPHA).get("/s/alpha/", 503)
@@ -404,7 +406,7 @@ async def test_a_store_that_hangs_costs_the_deadline_and_no_more(site: Site, mon
     async def hang(*_: object, **__: object) -> Any:
         await trio.sleep_forever()
 
-    monkeypatch.setattr(site.context.replica, "listing", hang)
+    monkeypatch.setattr(site.context.replica.names, "listing", hang)
     site.timeout = 0.05
 
     with trio.fail_after(5):
@@ -416,14 +418,14 @@ async def test_a_figure_that_is_not_there_in_time_is_left_open(
     silent: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A space of a slow store is shown all the same, and nothing is said of it that is not known."""
-    listing = site.context.replica.listing
+    listing = site.context.replica.names.listing
 
     async def slow(prefix: str, **options: Any) -> Any:
         if prefix.startswith(silent):
             await trio.sleep_forever()
         return await listing(prefix, **options)
 
-    monkeypatch.setattr(site.context.replica, "listing", slow)
+    monkeypatch.setattr(site.context.replica.names, "listing", slow)
     monkeypatch.setattr("livememfs.serve.web.overview.PATIENCE", 0.3)
 
     assert "beta … waiting … bank … consolidated …" in Page(await Browser(site).get("/")).text

@@ -545,13 +545,13 @@ async def test_a_removed_space_is_not_brought_back_by_an_announcement_on_its_way
     replica = Replica(house.store, announce="here", poll_interval=2.0)
     await nursery.start(replica.run)
     await spaces.create(replica, house.clock, "alpha")
-    await replica.listing("alpha/")
+    await replica.names.listing("alpha/")
     house.store.latency("delete", 0.1)
     house.store.plan = lambda asked, _: Fault(delay=late) if keys.CHANGES in asked.key else None
     await trio.sleep(0.1)
     await removal(replica, "alpha")
 
-    assert "alpha" not in await replica.listing("", max_age=0.0)
+    assert "alpha" not in await replica.names.listing("", max_age=0.0)
     await trio.sleep(30)
     assert await house.keys() == []
     nursery.cancel_scope.cancel()

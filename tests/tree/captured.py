@@ -48,7 +48,7 @@ class Mount:
 
     def __init__(self, world: World, **settings: Any) -> None:
         self.world, self.host = world, world.here
-        self.host.replica._ttl = 0.0  # names are asked for anew each time
+        self.host.replica.names._ttl = 0.0  # names are asked for anew each time
         self.hooks, self.observer = Answering(), Listening()
         self.host.context = replace(
             self.host.context,

@@ -269,7 +269,7 @@ async def test_what_the_bucket_refuses_of_another_space_is_not_waited_for_and_no
     with patch.object(mount.made.store, "put", side_effect=Denied("no right", key="x")):
         replica.save(f"{SPACE}/{SECRET}", b"x", meta={}, base=None)
         with trio.fail_after(10):
-            while not replica.journal.stuck():
+            while not replica.journal.ops.stuck():
                 await trio.sleep(0.01)
         mount.made.access = access
         wait = mount.met[".livememfs/journal.wait"]
@@ -280,7 +280,7 @@ async def test_what_the_bucket_refuses_of_another_space_is_not_waited_for_and_no
             assert await handle.read(0, 10_000) == b""
 
     assert (SECRET in told) == (access is not ELSEWHERE)
-    assert f"{SPACE}/{SECRET}" in {op.key for op in replica.journal.all()}
+    assert f"{SPACE}/{SECRET}" in {op.key for op in replica.journal.ops.all()}
 
 
 async def test_drafts_of_other_spaces_are_neither_shown_nor_read_nor_removed(mount: Mount) -> None:

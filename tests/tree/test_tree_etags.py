@@ -228,4 +228,4 @@ async def test_what_was_uploaded_in_parts_and_read_can_be_moved(
     assert await world.bucket(moved) == {"": b"part one, part two"}
     assert await world.bucket(f"{SPACE}/old/file") == {}
     assert (await here.attrs(moved)).mode == 0o600
-    assert len(here.replica.journal) == 0
+    assert len(here.replica.journal.ops) == 0

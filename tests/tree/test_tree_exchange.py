@@ -84,7 +84,7 @@ async def talking(
     prehook = Prehook(recall, world.clock, Sessions(here.replica))
     here.context = replace(here.context, recall=recall, prehook=prehook)
     here.root = Root(here.context)
-    here.replica.subscribe(recall.heard)
+    here.replica.changes.subscribe(recall.heard)
     await nursery.start(recall.run)
     made = Talking(here, prehook, recall)
     await made.indexed()

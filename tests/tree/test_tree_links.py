@@ -426,7 +426,7 @@ async def test_whoever_holds_the_file_is_told_that_it_changed(world: World, here
     """The kernel has seen no write, and would cut the new bytes at the old size."""
     await remembered(world, here, "one")
     heard: list[Change] = []
-    here.replica.subscribe(heard.append)
+    here.replica.changes.subscribe(heard.append)
 
     await set_attribute(here, ONE, "importance", "0.95")
 

@@ -1122,7 +1122,7 @@ async def test_draining_waits_for_the_room_that_uploads_leave(
     save = replica.journal.put
 
     def full(*arguments: Any, **named: Any) -> Operation:
-        if len(replica.journal):
+        if len(replica.journal.ops):
             raise errors.NoSpace("the disk is full")
         return save(*arguments, **named)
 

@@ -53,7 +53,7 @@ async def searching(world: World, here: Host, tmp_path: Path, nursery: trio.Nurs
     )
     here.context = replace(here.context, recall=recall)
     here.root = Root(here.context)
-    here.replica.subscribe(recall.heard)
+    here.replica.changes.subscribe(recall.heard)
     await nursery.start(recall.run)
     return Searching(here, recall, model)
 

@@ -193,17 +193,17 @@ async def test_a_space_that_another_host_makes_during_a_look_is_never_taken_for_
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a plain folder, a note would be an ordinary file. A look that just missed the space finds nothing."""
-    root, listing = world.here.root, world.here.replica.listing
+    root, listing = world.here.root, world.here.replica.names.listing
 
     async def made_right_after(prefix: str, **options: float) -> Listing:
         found = await listing(prefix, **options)
         if not prefix and options:
             monkeypatch.undo()
             await spaces.create(world.there.replica, world.clock, "beta")
-            world.here.replica.doubt("")
+            world.here.replica.names.doubt("")
         return found
 
-    monkeypatch.setattr(world.here.replica, "listing", made_right_after)
+    monkeypatch.setattr(world.here.replica.names, "listing", made_right_after)
     with pytest.raises(errors.NotFound):
         await root.child("beta")
 

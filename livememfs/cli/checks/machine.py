@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from livememfs import config, private
-from livememfs.cache.replica import DISK_RESERVE
+from livememfs.cache.room import DISK_RESERVE
 from livememfs.cli import output
 from livememfs.cli.checks import Check
 from livememfs.cli.mounting import mounts

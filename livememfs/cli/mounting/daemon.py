@@ -65,7 +65,7 @@ async def meet(app: App, timeout: float) -> None:
     """
     try:
         with trio.fail_after(timeout):
-            await app.replica.listing("")
+            await app.replica.names.listing("")
     except trio.TooSlowError:
         raise TimedOut(app.store.label) from None
     with trio.move_on_after(MEETING_SECONDS):

@@ -177,17 +177,17 @@ class Feeder:
         return sorted(key for key in there.keys() | known.keys() if there.get(key) != known.get(key))
 
     async def _objects_of(self, space: str) -> list[ObjectInfo]:
-        live = await self._replica.listing(keys.live_prefix(space))
-        bank = await self._replica.walk(keys.bank_prefix(space), local=True)
-        top = await self._replica.listing(f"{space}/")
+        live = await self._replica.names.listing(keys.live_prefix(space))
+        bank = await self._replica.names.walk(keys.bank_prefix(space), local=True)
+        top = await self._replica.names.listing(f"{space}/")
         found = [*live.objects.values(), *bank, *top.objects.values()]
         for collection in keys.COLLECTIONS:
             if collection in top.folders:
-                found += (await self._replica.listing(f"{space}/{collection}/")).objects.values()
+                found += (await self._replica.names.listing(f"{space}/{collection}/")).objects.values()
         if keys.OBSERVATIONS in top.folders:
-            found += (await self._replica.listing(keys.observations_prefix(space))).objects.values()
+            found += (await self._replica.names.listing(keys.observations_prefix(space))).objects.values()
         if keys.SESSIONS in top.folders:
-            found += await self._replica.walk(f"{space}/{keys.SESSIONS}/", local=True)
+            found += await self._replica.names.walk(f"{space}/{keys.SESSIONS}/", local=True)
         return found
 
     async def settled(self, seconds: float) -> bool:

@@ -241,7 +241,7 @@ class Sharing:
     async def _write_space(self, space: str) -> None:
         waiting = self._waiting[space]
         try:
-            await self._replica.stat(keys.meta_key(space))
+            await self._replica.names.stat(keys.meta_key(space))
         except ObjectMissing:
             self._waiting.pop(space)  # a removed space must not come back for the sake of its vectors
             return

@@ -79,7 +79,7 @@ async def _read_folder(
 ) -> bool:
     """Read the newest objects of one folder; whether some were left out."""
     is_bank = prefix.endswith(f"/{keys.BANK}/")
-    known = replica.known(prefix)
+    known = replica.names.levels.get(prefix)
     at_once = wanted if wanted is not None else [info.key for info in known.objects.values()] if known else None
     stages = (None,) if is_bank or at_once is not None else (*WITHIN, None)
     seen: set[str] = set()
@@ -111,7 +111,7 @@ async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta 
     """The keys of one folder, back to some time, and whether there are more. Names begin with their time, but for those
     of the bank.
     """
-    accepted = [op.key for op in replica.journal.all() if op.kind != "delete"]
+    accepted = [op.key for op in replica.journal.ops.all() if op.kind != "delete"]
     after = f"{prefix}{now - back:%Y%m%dT%H%M%S}" if back is not None else ""
     page = await replica.store.list_page(prefix, start_after=after, limit=PAGE)
     return [*accepted, *(info.key for info in page.objects)], back is not None or page.next_token is not None

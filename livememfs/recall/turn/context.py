@@ -143,13 +143,13 @@ class ContextPages:
 
     async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
         """Something that is equal only while nothing that a page is made from has changed."""
-        top = await self._replica.listing(f"{space}/")
+        top = await self._replica.names.listing(f"{space}/")
         found: list[object] = []
         for folder in (keys.OBSERVATIONS, *keys.COLLECTIONS):
             if folder in top.folders:
-                found.append((folder, (await self._replica.listing(f"{space}/{folder}/")).serial))
+                found.append((folder, (await self._replica.names.listing(f"{space}/{folder}/")).serial))
         for session in sessions:
-            level = await self._replica.listing(keys.session_prefix(space, keys.session_slug(session)))
+            level = await self._replica.names.listing(keys.session_prefix(space, keys.session_slug(session)))
             info = level.objects.get(keys.SUMMARY)
             found.append((session, info.etag if info is not None else ""))
         return tuple(found)
@@ -168,14 +168,14 @@ class ContextPages:
 
     async def _names(self, space: str) -> list[str]:
         """Names in the folder of observations."""
-        top = await self._replica.listing(f"{space}/")
+        top = await self._replica.names.listing(f"{space}/")
         if keys.OBSERVATIONS not in top.folders:
             return []
-        return list((await self._replica.listing(keys.observations_prefix(space))).objects)
+        return list((await self._replica.names.listing(keys.observations_prefix(space))).objects)
 
     async def _read(self, space: str, names: Sequence[str]) -> list[Observation]:
         prefix = keys.observations_prefix(space)
-        level = await self._replica.listing(prefix)
+        level = await self._replica.names.listing(prefix)
         etags = {name: level.objects[name].etag for name in names if name in level.objects}
         missing = [name for name, etag in etags.items() if self._parsed.get(prefix + name, ("",))[0] != etag]
         for start in range(0, len(missing), READ_AT_ONCE):
@@ -205,7 +205,7 @@ class ContextPages:
     async def _chosen(self, space: str, kind: str) -> list[str]:
         """Keys of memories: of who somebody is, or of what they want."""
         folders = (keys.MEMORIES, keys.SELF) if kind else (keys.GOALS,)
-        top, now = await self._replica.listing(f"{space}/"), self._clock.now()
+        top, now = await self._replica.names.listing(f"{space}/"), self._clock.now()
         found = [key for folder in folders if folder in top.folders for key in await self._named(space, folder, kind)]
         lasting = (key for key in found if not keys.has_ended(key, now))
         return sorted(lasting, key=lambda key: key.rpartition("/")[2])[-PINNED:]
@@ -213,7 +213,7 @@ class ContextPages:
     async def _named(self, space: str, folder: str, kind: str) -> list[str]:
         """Keys of a folder's memories, of one kind where it has several; of a hundred thousand few say who it is."""
         prefix = f"{space}/{folder}/"
-        level = await self._replica.listing(prefix)
+        level = await self._replica.names.listing(prefix)
         serial, named = self._kinds.get(prefix, (None, []))
         if serial != level.serial:
             one = f"_{kind}_" if folder == keys.MEMORIES else ""

@@ -193,7 +193,7 @@ class Sessions:
     async def _is_there(self, space: str) -> bool:
         """Whether a space is: one that was removed must not come back for the sake of this."""
         try:
-            await self._replica.stat(keys.meta_key(space))
+            await self._replica.names.stat(keys.meta_key(space))
         except ObjectMissing:
             return False
         return True

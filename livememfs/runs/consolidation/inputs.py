@@ -119,7 +119,7 @@ async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | Non
 
 
 async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
-    infos = [info for info in await replica.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
+    infos = [info for info in await replica.names.walk(keys.bank_prefix(space)) if keys.parse(info.key).kind == "bank"]
     contents = await read_versions(replica, infos)
     bank: dict[str, BankFile] = {}
     for info in infos:
@@ -139,7 +139,7 @@ async def check_unchanged(replica: Replica, inputs: BankInputs, changes: Mapping
 
     This is no guarantee: that is the lease, and the condition on each write.
     """
-    versions = {info.key: info.etag for info in await replica.walk(keys.bank_prefix(inputs.space))}
+    versions = {info.key: info.etag for info in await replica.names.walk(keys.bank_prefix(inputs.space))}
     for name, etag in changes.items():
         key = keys.bank_key(inputs.space, name)
         if versions.get(key) != etag:
@@ -154,6 +154,6 @@ async def check_unchanged(replica: Replica, inputs: BankInputs, changes: Mapping
 
 async def _version(replica: Replica, key: str) -> str | None:
     try:
-        return (await replica.stat(key, fresh=True)).etag
+        return (await replica.names.stat(key, fresh=True)).etag
     except ObjectMissing:
         return None

@@ -139,7 +139,7 @@ async def _newest_memories(replica: Replica, space: str, now: datetime) -> list[
     """The memories of a space as they are listed now, the newest first."""
     found: list[ObjectInfo] = []
     for collection in keys.COLLECTIONS:
-        level = await replica.listing(f"{space}/{collection}/", fresh=True)
+        level = await replica.names.listing(f"{space}/{collection}/", fresh=True)
         found += [info for info in level.objects.values() if keys.parse(info.key).kind == "memory"]
     there = (info for info in found if not keys.has_ended(info.key, now))
     return sorted(there, key=lambda info: _id_of(info.key), reverse=True)

@@ -20,7 +20,7 @@ from livememfs.spaces.objects import put_new
 async def _are_stored(replica: Replica, entry: Entry) -> bool:
     """Whether all memories of a digest were stored before, wherever they are by now."""
     try:
-        await replica.stat(keys.stored_key(entry.space, entry.number), fresh=True)
+        await replica.names.stat(keys.stored_key(entry.space, entry.number), fresh=True)
     except ObjectMissing:
         return False
     return True
@@ -48,6 +48,6 @@ async def _was_there(replica: Replica, space: str, key: str) -> bool:
     collection, _, name = key.partition("/")
     parsed = keys.MemoryName.parse(name)
     memory_id = parsed.id if parsed is not None else name.removesuffix(".md")
-    if await replica.walk(f"{space}/{collection}/{memory_id}"):
+    if await replica.names.walk(f"{space}/{collection}/{memory_id}"):
         return True
-    return bool(await replica.walk(f"{keys.memory_history_prefix(space, collection)}{memory_id}/"))
+    return bool(await replica.names.walk(f"{keys.memory_history_prefix(space, collection)}{memory_id}/"))

@@ -66,10 +66,10 @@ class Scheduled:
     async def count(self, replica: Replica, clock: Clock) -> None:
         """Count the notes again if any came, changed or went."""
         prefix, asked = keys.live_prefix(self.name), trio.current_time()
-        level = replica.known(prefix)
+        level = replica.names.levels.get(prefix)
         try:
             if level is None or asked - self._listed > WATCHED_ANEW:
-                level = await replica.listing(prefix)
+                level = await replica.names.listing(prefix)
                 self._listed = asked
             if self.kind == "digest" and self._digested is None:
                 last = await newest_digest(replica, self.name)

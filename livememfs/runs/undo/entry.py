@@ -101,7 +101,7 @@ class TakeBack:
         if backup is None or not backup.complete:
             return None
         if stamp not in self._held:
-            self._held[stamp] = _named(await self._replica.walk(backup.prefix), backup.prefix, self._space)
+            self._held[stamp] = _named(await self._replica.names.walk(backup.prefix), backup.prefix, self._space)
         return self._held[stamp]
 
     # --- all objects ----------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class TakeBack:
 
     async def _marks(self, then: ObjectInfo) -> dict[str, str]:
         """A note's user metadata: by it, the name that was written goes on working."""
-        found = (await self._replica.stat(then.key, fresh=True)).meta or {}
+        found = (await self._replica.names.stat(then.key, fresh=True)).meta or {}
         return {name: value for name, value in found.items() if name not in OF_ONE_VERSION}
 
     # --- notes ----------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ async def _restore_over(
 
 async def _wanted(replica: Replica, backup: Backup) -> dict[str, ObjectInfo]:
     """What a backup brings back, by the names in a space."""
-    named = {_name(item, backup.prefix): item for item in await replica.walk(backup.prefix)}
+    named = {_name(item, backup.prefix): item for item in await replica.names.walk(backup.prefix)}
     return {name: item for name, item in named.items() if is_content(name)}
 
 
@@ -143,7 +143,7 @@ async def _marks(replica: Replica, source: str, target: str) -> dict[str, str] |
     """User metadata of what comes back: a note must not pass for a late upload of what was taken. None: as it is."""
     if not keys.is_note(target):
         return None
-    found = (await replica.stat(source, fresh=True)).meta or {}
+    found = (await replica.names.stat(source, fresh=True)).meta or {}
     return {name: value for name, value in found.items() if name not in (META_OP, META_MADE)}
 
 
@@ -201,7 +201,7 @@ async def _remove_others(
         nonlocal removed
         with suppress(ObjectMissing, PreconditionFailed):
             if keys.is_note(item.key):  # its writer may not have heard that it is stored
-                meta = (await replica.stat(item.key, fresh=True)).meta or {}
+                meta = (await replica.names.stat(item.key, fresh=True)).meta or {}
                 await removals.leave_trace(item.key, ids_of(meta), meta.get(META_SHA256, ""))
             await delete_version(replica, item.key, item.etag)
             removed += 1

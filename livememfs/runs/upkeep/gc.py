@@ -135,7 +135,7 @@ def _modified(infos: Iterable[ObjectInfo]) -> datetime:
 
 async def _torn_backups(replica: Replica, space: str | None, before: datetime) -> list[Finding]:
     sets: dict[tuple[str, str], list[ObjectInfo]] = {}
-    for info in await replica.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
+    for info in await replica.names.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
         parsed = keys.parse(info.key)
         stamp, slash, _ = parsed.name.partition("/")
         if parsed.kind == "backup" and stamp and slash:
@@ -153,7 +153,7 @@ async def _leases(replica: Replica, space: str | None, there: set[str], before: 
     head, dot, tail = keys.lease_key("?").partition("?")
     assert dot
     found = []
-    for info in await replica.walk(head):
+    for info in await replica.names.walk(head):
         name = info.key[len(head) :].removesuffix(tail)
         wanted = space in (None, name) and name not in there and info.key == keys.lease_key(name)
         if wanted and _modified([info]) < before:
@@ -162,18 +162,18 @@ async def _leases(replica: Replica, space: str | None, there: set[str], before: 
 
 
 async def _beacons(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    infos = await replica.walk(f"{space}/{keys.CHANGES}/")
+    infos = await replica.names.walk(f"{space}/{keys.CHANGES}/")
     silent = [info for info in infos if info.key.endswith(".json") and _modified([info]) < before]
     return [_one("beacon", space, info, "its host has announced nothing since") for info in silent]
 
 
 async def _traces(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    infos = await replica.walk(keys.removed_prefix(space))
+    infos = await replica.names.walk(keys.removed_prefix(space))
     return [_one("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
 
 
 async def _told(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    infos = await replica.walk(f"{space}/{keys.SESSIONS}/")
+    infos = await replica.names.walk(f"{space}/{keys.SESSIONS}/")
     told = [info for info in infos if info.key.endswith(f"/{keys.TOLD}") and _modified([info]) < before]
     return [_one("told", space, info, "the session was told nothing since") for info in told]
 
@@ -181,7 +181,7 @@ async def _told(replica: Replica, space: str, before: datetime) -> list[Finding]
 async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:
     """Vectors of models that nobody uses any more: others have been written since."""
     models: dict[str, list[ObjectInfo]] = {}
-    for info in await replica.walk(f"{space}/{keys.INDEX}/"):
+    for info in await replica.names.walk(f"{space}/{keys.INDEX}/"):
         model = keys.parse(info.key).name.partition("/")[0]
         if model != keys.USES:
             models.setdefault(model, []).append(info)
@@ -197,7 +197,7 @@ async def _in_live(replica: Replica, space: str, before: datetime) -> list[Findi
     """Objects in `live/` that stay there, run after run."""
     found: list[Finding] = []
     notes: list[ObjectInfo] = []
-    for info in await replica.walk(keys.live_prefix(space)):
+    for info in await replica.names.walk(keys.live_prefix(space)):
         parsed = keys.parse(info.key)
         if parsed.kind not in ("note", "live-other") or _modified([info]) >= before:
             continue
@@ -243,7 +243,7 @@ async def _passed_over(replica: Replica, space: str, agents: dict[str, list[Obje
     if not agents:
         return []
     left, last = dict(agents), datetime.min.replace(tzinfo=UTC)
-    infos = entries_in(await replica.walk(keys.ledger_prefix(space)))
+    infos = entries_in(await replica.names.walk(keys.ledger_prefix(space)))
     numbers = sorted(infos, reverse=True)
     while numbers and left:
         part, numbers = numbers[:READ_AT_ONCE], numbers[READ_AT_ONCE:]
@@ -312,7 +312,7 @@ async def _came_back(replica: Replica, finding: Finding) -> bool:
     if key is None:
         return False
     try:
-        await replica.stat(key, fresh=True)
+        await replica.names.stat(key, fresh=True)
     except ObjectMissing:
         return False
     return True

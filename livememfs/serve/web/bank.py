@@ -110,7 +110,7 @@ async def _text(site: Site, space: str, path: str) -> str:
     if any(part in ("", ".", "..") for part in path.split("/")):
         raise missing
     replica, key = site.context.replica, keys.bank_key(space, path)
-    if keys.parse(key).kind != "bank" or name not in (await replica.listing(f"{space}/{folder}/")).objects:
+    if keys.parse(key).kind != "bank" or name not in (await replica.names.listing(f"{space}/{folder}/")).objects:
         raise missing
     try:
         return (await replica.read(key)).data.decode("utf-8", "replace")

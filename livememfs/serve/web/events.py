@@ -63,7 +63,7 @@ class Events:
         self.closed = False
         self.streams: Counter[str] = Counter()
         """Open ones by the token of who listens."""
-        self._context.replica.subscribe(self.heard)
+        self._context.replica.changes.subscribe(self.heard)
 
     # --- telling ------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Events:
 
     def watch(self, space: str) -> None:
         """Somebody looks at a space: what other hosts do in it is looked for as often as while it is used."""
-        self._context.replica.watch.used(keys.live_prefix(space))
+        self._context.replica.names.watch.used(keys.live_prefix(space))
 
     def status(self) -> dict[str, Any]:
         """What every page may know of the mount as a whole."""

@@ -101,7 +101,7 @@ async def note(site: Site, request: Request) -> Response:
 async def _card(site: Site, space: str, name: str) -> Card:
     """A note by its name. NotFound."""
     key, replica = keys.live_key(space, name), site.context.replica
-    if keys.parse(key).kind != "note" or name not in (await replica.listing(keys.live_prefix(space))).objects:
+    if keys.parse(key).kind != "note" or name not in (await replica.names.listing(keys.live_prefix(space))).objects:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}")
     try:
         found = await replica.read(key)
@@ -135,7 +135,7 @@ async def memory(site: Site, request: Request) -> Response:
     prefix = f"{space}/{collection}/"
     if collection not in keys.COLLECTIONS or keys.has_ended(name, site.context.clock.now()):
         raise missing()
-    if name not in (await replica.listing(prefix)).objects or keys.parse(prefix + name).kind != "memory":
+    if name not in (await replica.names.listing(prefix)).objects or keys.parse(prefix + name).kind != "memory":
         raise missing()
     try:
         data = (await replica.read(prefix + name)).data

@@ -64,14 +64,14 @@ async def spaces(site: Site, request: Request) -> Response:
 async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
     """The spaces that somebody sees, by name."""
     replica = site.context.replica
-    top = await replica.listing("", max_age=ROOT_SECONDS)
+    top = await replica.names.listing("", max_age=ROOT_SECONDS)
     seen = (name for name in top.folders if not name.startswith("_") and site.root.shows(name) and access.sees(name))
     # What is not known in time is shown as a space without figures: a slow store must not look like an empty one.
     rows = {name: SpaceRow(name) for name in sorted(seen)}
 
     async def look(name: str) -> None:
         try:
-            if keys.META not in (await replica.listing(f"{name}/")).objects:
+            if keys.META not in (await replica.names.listing(f"{name}/")).objects:
                 del rows[name]
                 return
             await _fill(site, rows[name])
@@ -100,7 +100,7 @@ async def _fill(site: Site, row: SpaceRow) -> None:
 async def note_names(replica: Replica, space: str) -> list[str]:
     """The notes of a space, newest first."""
     prefix = keys.live_prefix(space)
-    level = await replica.listing(prefix)
+    level = await replica.names.listing(prefix)
     names = list(level.objects)
 
     def notes() -> list[str]:
@@ -115,7 +115,7 @@ async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
     folders = [keys.bank_prefix(space)]
     while folders:
         prefix = folders.pop()
-        level = await replica.listing(prefix)
+        level = await replica.names.listing(prefix)
         folders += [f"{prefix}{name}/" for name in level.folders]
         for info in level.objects.values():
             parsed = keys.parse(info.key)
@@ -129,7 +129,7 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
     context = site.context
     replica = context.replica.statistics()
     unsaved = [file.path for file in site.root.unsaved_files() if _shows(access, file.path)]
-    stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.stuck() if _shows(access, op.key)]
+    stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.ops.stuck() if _shows(access, op.key)]
     observer = context.observer.statistics() if context.observer is not None else None
     runs = context.consolidations.statistics()
     return {

@@ -56,7 +56,7 @@ class Day:
 async def sessions(site: Site, request: Request) -> Response:
     """The sessions of a space, the one that was busy last first."""
     space, replica = (await site.space(request)).space, site.context.replica
-    folders = sorted((await replica.listing(f"{space}/{keys.SESSIONS}/")).folders)
+    folders = sorted((await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders)
     contents: dict[str, bytes] = {}
 
     async def read(name: str) -> None:
@@ -75,7 +75,7 @@ async def sessions(site: Site, request: Request) -> Response:
 async def session(site: Site, request: Request) -> Response:
     """One session: what it came to, what was asked, what was observed."""
     space, name, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
-    if name not in (await replica.listing(f"{space}/{keys.SESSIONS}/")).folders:
+    if name not in (await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders:
         raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
     key = partial(keys.session_key, space, name)
     found = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_never())
@@ -160,7 +160,7 @@ async def _read(replica: Replica, key: str) -> bytes | None:
 
 
 async def _names(replica: Replica, space: str) -> list[str]:
-    level = await replica.listing(keys.observations_prefix(space))
+    level = await replica.names.listing(keys.observations_prefix(space))
     names = list(level.objects)
     return await in_thread(lambda: sorted(one for one in names if keys.MemoryName.parse(one) is not None))
 

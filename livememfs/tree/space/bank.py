@@ -56,20 +56,20 @@ class ReadOnlyDirectory(Directory):
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name) if _shown(name) else None
         if name in listing.folders or info is not None:
             return self._node(name, info if name not in listing.folders else None)
         raise errors.NotFound(path=self.path_of(name))
 
     def steady(self) -> bool:
-        return self.context.replica.watched(self.prefix)
+        return self.context.replica.names.watched(self.prefix)
 
     def met(self, name: str) -> Node | None:
         return self._children.get(name)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         found = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}
         found.update({name: self._node(name, None) for name in listing.folders})
         return sorted(found.items())

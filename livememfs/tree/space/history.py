@@ -184,7 +184,7 @@ class WhyDirectory(ReadOnlyView):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         prefix = f"{keys.bank_prefix(self.space)}{self.folder}"
-        level = await self.context.replica.listing(prefix)
+        level = await self.context.replica.names.listing(prefix)
         names = [name for name in level.objects if keys.parse(prefix + name).kind == "bank"]
         found: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
         found |= {name: self._below(name) for name in level.folders}

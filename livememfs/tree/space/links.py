@@ -144,7 +144,7 @@ class RelationDirectory(Directory):
         if space in ("", ".", "..", self.links.collection.space):
             return False
         context = self.links.collection.context
-        return context.sees(space) and space in (await context.replica.listing("")).folders
+        return context.sees(space) and space in (await context.replica.names.listing("")).folders
 
     async def _memory(self) -> Memory:
         memory = await self.links.collection.shelf.one(await self.links.stored())

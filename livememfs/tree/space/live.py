@@ -108,16 +108,16 @@ class Live(Directory):
         return [(name, shown[name]) for name in sorted(shown) if self.shows(name)]
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
-        return self.context.replica.overhear(self.prefix, heard)
+        return self.context.replica.names.overhear(self.prefix, heard)
 
     def appear(self, name: str) -> Node | None:
-        level = self.context.replica.known(self.prefix)
+        level = self.context.replica.names.levels.get(self.prefix)
         info = level.objects.get(name) if level is not None else None
         return self._note(name, info) if info is not None and self.shows(name) else self.met(name)
 
     async def _listing(self) -> Listing:
         """What the bucket has here, the sentinel and the folder's own marker included."""
-        return await self.context.replica.listing(self.prefix)
+        return await self.context.replica.names.listing(self.prefix)
 
     def _note(self, canonical: str, info: ObjectInfo) -> NoteFile:
         known = self._notes.get(canonical)
@@ -144,7 +144,7 @@ class Live(Directory):
 
     async def _named(self, name: str, candidates: set[str], listing: Listing) -> str | None:
         """The newest of `candidates` whose metadata says that it was written as `name`."""
-        infos = await self.context.replica.complete(
+        infos = await self.context.replica.names.complete(
             [listing.objects[found] for found in candidates if self.shows(found)]
         )
         for info in sorted(infos, key=lambda info: info.key, reverse=True):
@@ -155,13 +155,13 @@ class Live(Directory):
         return None
 
     def steady(self) -> bool:
-        return self.context.replica.watched(self.prefix)
+        return self.context.replica.names.watched(self.prefix)
 
     async def look(self) -> None:
         await self._listing()
 
     def stamp(self) -> object:
-        level = self.context.replica.known(self.prefix)
+        level = self.context.replica.names.levels.get(self.prefix)
         return None if level is None else (level.serial, tuple(self._local), self.context.writes.count)
 
     def met(self, name: str) -> Node | None:
@@ -209,7 +209,7 @@ class Live(Directory):
     async def _continue(self, note: NoteFile, key: str) -> None:
         """Make a new file the next version of the note that was moved aside to make room for it."""
         try:
-            info = await self.context.replica.stat(key)
+            info = await self.context.replica.names.stat(key)
         except errors.ObjectMissing:
             return
         note.key = key
@@ -251,7 +251,7 @@ class Live(Directory):
             return None, None
         self._parked = {name: parked for name, parked in self._parked.items() if parked != key}
         try:
-            return key, await self.context.replica.stat(key)
+            return key, await self.context.replica.names.stat(key)
         except errors.ObjectMissing:
             return None, None
 

@@ -153,7 +153,7 @@ class NoteFile(ObjectFile):
             written = token_hex(8)  # digits that follow from a name would let it be guessed
         for uid in self.live.form.uids(self.live.space, written, order):
             key = key_of(uid)
-            if self.context.replica.now(key) is None:
+            if self.context.replica.names.now(key) is None:
                 return key
         raise errors.AlreadyExists(path=self.path)
 
@@ -164,7 +164,7 @@ class NoteFile(ObjectFile):
         """
         async with self._saving:
             assert self.key is not None  # the caller looked
-            info = await self.context.replica.stat(self.key)
+            info = await self.context.replica.names.stat(self.key)
             self.written = written
             moved = self.context.replica.move(info, self._key_for(written), replaces=None)
             meta = {name: value for name, value in inherited(info).items() if name != META_NAME}

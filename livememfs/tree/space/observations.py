@@ -32,12 +32,12 @@ class ObservationsDirectory(ReadOnlyDirectory):
 
     async def _named(self, uid: str) -> str | None:
         """The whole name of the observation with an id; the newest, should there be two."""
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         return max(listing.ending(uid), default=None)
 
     async def unlink(self, name: str) -> None:
         node = await self.child(name)
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(node.name)
         if info is None:
             raise errors.NotFound(path=self.path_of(name))

@@ -172,7 +172,7 @@ class Space(PlainDirectory):
 
     async def _object(self, name: str) -> Node:
         """`_meta.json` or `_synthesis.md`."""
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name)
         if info is None:
             raise errors.NotFound(path=self.path_of(name))
@@ -184,7 +184,7 @@ class Space(PlainDirectory):
         return known
 
     async def _rules_file(self) -> RulesFile:
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(keys.RULES)
         known = self._rules
         if known is not None and (info is None or (known.sealed and known.accepts(info))):

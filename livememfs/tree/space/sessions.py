@@ -53,7 +53,7 @@ class SessionsDirectory(Directory):
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         if name not in listing.folders:
             raise errors.NotFound(path=self.path_of(name))
         return self._session(name)
@@ -68,7 +68,7 @@ class SessionsDirectory(Directory):
         return self._known.get(name)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         return [(name, self._session(name)) for name in sorted(listing.folders)]
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
@@ -77,7 +77,7 @@ class SessionsDirectory(Directory):
             detail = "a session is called by up to 64 of A-Z a-z 0-9 . _ -, and by no dot first"
             raise errors.InvalidName(path=self.path_of(name), detail=detail)
         public_as_it_is(name, self.path)
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         if name in listing.folders:
             raise errors.AlreadyExists(path=self.path_of(name))
         now = self.context.clock.now()
@@ -116,7 +116,7 @@ class SessionDirectory(Directory):
             found = self.met(name)
             assert found is not None  # these are always there
             return found
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name)
         if info is None or not name:
             raise errors.NotFound(path=self.path_of(name))
@@ -128,13 +128,13 @@ class SessionDirectory(Directory):
         return known
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         shown = sorted({EVENTS, keys.PROMPTS, STOP, *(name for name in listing.objects if name)})
         return [(name, await self.child(name)) for name in shown]
 
     async def unlink(self, name: str) -> None:
         """Forget a summary, or the prompts. What the observer goes by stays."""
-        listing = await self.context.replica.listing(self.prefix)
+        listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name)
         if name not in (keys.SUMMARY, keys.PROMPTS) or info is None:
             raise self.refuse("removing it")

@@ -52,7 +52,7 @@ class Shelf:
 
     async def one(self, name: str) -> Memory | None:
         """The memory that an object is now, its text left out; None when it is none that anybody may read."""
-        listing = await self._context.replica.listing(self._prefix)
+        listing = await self._context.replica.names.listing(self._prefix)
         info = listing.objects.get(name)
         if info is None or not self._is_memory(name):
             return None
@@ -72,7 +72,7 @@ class Shelf:
 
     async def contents(self) -> Contents:
         """What is there, read as far as it was not. Some of it may have ended: ask `known`."""
-        listing = await self._context.replica.listing(self._prefix)
+        listing = await self._context.replica.names.listing(self._prefix)
         if listing.serial != self._serial:
             serial = listing.serial
             there = {name: info for name, info in listing.objects.items() if self._is_memory(name)}

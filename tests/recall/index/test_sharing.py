@@ -225,7 +225,7 @@ async def test_many_small_segments_become_one_and_every_vector_stays(bucket: Buc
         before: set[bytes] = set().union(*(await segments(bucket)).values())
         for number in range(sharing.MERGED_AT):
             await fill(bucket, 1, first=10 + number)
-            await mount.replica.refresh(f"{SPACE}/live/")
+            await mount.replica.names.refresh(f"{SPACE}/live/")
             await understand(mount, f"green {number}")
             await mount.recall.drain()
     found = await segments(bucket)

@@ -134,7 +134,7 @@ async def test_after_a_run_nothing_that_was_known_is_unknown(tmp_path: Path) -> 
             await write_note(app.replica, app.clock, SPACE, fact, agent="ada", category="decision")
         before = await _told(app, "before")
         assert (await app.consolidations.run_once(SPACE)).state == "ok"
-        assert not (await app.replica.listing(keys.live_prefix(SPACE))).objects.keys() - {keys.KEEP}
+        assert not (await app.replica.names.listing(keys.live_prefix(SPACE))).objects.keys() - {keys.KEEP}
         after = await _told(app, "after")
 
     for question, fact in FACTS.items():

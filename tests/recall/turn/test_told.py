@@ -193,7 +193,7 @@ async def test_a_space_that_was_removed_does_not_come_back(autojump_clock: MockC
         await trio.sleep(1)
         await store.inner.delete(KEY)
         await store.inner.delete(keys.meta_key(SPACE))
-        here.sessions._replica.doubt(f"{SPACE}/")
+        here.sessions._replica.names.doubt(f"{SPACE}/")
         await here.tell("b")
         await trio.sleep(PAUSE)
     assert [info.key for info in (await store.inner.list_page(f"{SPACE}/sessions/")).objects] == []

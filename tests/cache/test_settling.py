@@ -1,0 +1,214 @@
+"""What two operations of one name stand for: each rule of `cache/settling.py`, by the harm that it keeps away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+from journal_world import KEY, Machine, save, tried_in_vain, unreachable
+from trio.abc import Clock
+
+from livememfs.cache.conflicts import TryAgain, settle_put
+from livememfs.cache.operation import FREE, Operation
+from livememfs.records.metadata import META_OP
+from livememfs.store.base import content_etag
+from livememfs.store.memory import MemoryStore
+from livememfs.testing.clock import ManualClock
+from livememfs.testing.store import Asked, Fault
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHER = "space/other.txt"
+
+
+def failing(machine: Machine, *verbs_and_keys: tuple[str, str]) -> Callable[[], None]:
+    """Requests that get no answer, until the returned function is called."""
+    away = set(verbs_and_keys)
+
+    def plan(asked: Asked, _: int) -> Fault | None:
+        return Fault(before=unreachable()) if (asked.verb, asked.key) in away else None
+
+    machine.store.plan = plan
+    return away.clear
+
+
+# --- take over -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_new_file_saved_again_and_removed_after_a_lost_answer_leaves_nothing(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """The second version was never sent, and still there is something to remove: the first one."""
+    async with machine.running() as replica:
+        first = save(replica, b"first")
+        machine.store.script("put", Fault(after=unreachable()))
+        await trio.sleep(0.26)
+        machine.store.fail_all = unreachable()
+        await tried_in_vain(replica)
+        replica.remove(KEY, base=save(replica, b"second", first))
+        assert await machine.bucket() == {KEY: b"first"}
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert await machine.bucket() == {}
+
+
+async def test_the_second_of_two_saves_is_joined_with_another_hosts_as_the_first_would_have_been(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"a\n", meta={})
+    async with machine.running() as replica:
+        first = save(replica, b"a\nours\n", (await replica.read(KEY)).info)
+        save(replica, b"a\nours\nmore\n", first)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        await replica.uploaded()
+
+    assert set((await machine.bucket())[KEY].split()) == {b"a", b"ours", b"more", b"theirs"}
+    assert machine.conflicts == []
+
+
+async def test_what_is_written_under_the_old_name_waits_until_the_bucket_has_the_new_one(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Else the bucket would have the renamed content under neither name for a while."""
+    await machine.memory.put(KEY, b"old", meta={})
+    async with machine.running() as replica:
+        arrive = failing(machine, ("put", OTHER))
+        replica.move((await replica.read(KEY)).info, OTHER, replaces=None)
+        save(replica, b"new")
+        await trio.sleep(10)
+        assert await machine.bucket() == {KEY: b"old"}
+        arrive()
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"new", OTHER: b"old"}
+
+
+async def test_the_removal_of_an_old_name_waits_for_what_is_saved_under_the_new_one(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"old", meta={})
+    async with machine.running() as replica:
+        arrive = failing(machine, ("put", OTHER))
+        moved = replica.move((await replica.read(KEY)).info, OTHER, replaces=None)
+        save(replica, b"old and more", moved, OTHER)
+        await trio.sleep(10)
+        assert await machine.bucket() == {KEY: b"old"}
+        arrive()
+        await replica.uploaded()
+
+    assert await machine.bucket() == {OTHER: b"old and more"}
+
+
+async def test_content_that_the_bucket_never_heard_of_waits_for_nobody_under_its_next_name(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """And its old name is left alone: what is there now is another host's."""
+    await machine.memory.put(KEY, b"old", meta={})
+    async with machine.running() as replica:
+        machine.store.latency("delete", 1.0)
+        arrive = failing(machine, ("put", OTHER))
+        replica.remove(KEY, base=(await replica.read(KEY)).info)
+        await trio.sleep(0.5)
+        replica.move(save(replica, b"second"), OTHER, replaces=None)
+        third = save(replica, b"third")
+        await trio.sleep(5)
+        assert await machine.bucket() == {}, "the removal has arrived, and nothing else"
+        replica.move(third, "space/third", replaces=None)
+        await machine.memory.put(KEY, b"theirs", meta={})
+        await trio.sleep(60)
+        assert await machine.bucket() == {KEY: b"theirs", "space/third": b"third"}
+        arrive()
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"theirs", OTHER: b"second", "space/third": b"third"}
+
+
+# --- swallow -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("theirs", [b"theirs", b"ours"], ids=["other bytes", "the same bytes"])
+async def test_a_removal_behind_a_new_file_that_never_arrived_takes_nothing_of_another_hosts(
+    machine: Machine, autojump_clock: Clock, theirs: bytes
+) -> None:
+    async with machine.running() as replica:
+        info = save(replica, b"ours")
+        machine.store.script("put", Fault(delay=0.5, before=unreachable()))
+        await trio.sleep(0.5)
+        machine.store.fail_all = unreachable()
+        replica.remove(KEY, base=info)
+        while any(op.in_flight or op.kind == "put" for op in replica.journal.ops.all()):
+            await trio.sleep(0.1)
+        await machine.memory.put(KEY, theirs, meta={})
+        machine.store.fail_all = None
+        await replica.uploaded()
+        assert (await replica.read(KEY)).data == theirs
+
+    assert await machine.bucket() == {KEY: theirs}
+
+
+# --- follow --------------------------------------------------------------------------------------------------------
+
+
+async def test_attributes_that_wait_behind_a_version_show_its_size_with_its_content(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """The version was joined with another host's when they were set; a size never shows with other bytes."""
+    await machine.memory.put(KEY, b"a\n", meta={})
+    machine.store.latency("put", 1.0)
+    machine.store.latency("copy", 1.0)
+    async with machine.running() as replica:
+        ours = save(replica, b"a\nours\n", (await replica.read(KEY)).info)
+        await trio.sleep(0.8)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        replica.restamp(ours, {"colour": "blue"})
+        while KEY in replica.journal.ops.flying and replica.journal.ops.flying[KEY].kind == "put":
+            await trio.sleep(0.05)
+        shown = replica.names.now(KEY)
+        assert shown is not None
+        assert shown.size == len(await replica.read_version(shown)) == len(b"a\ntheirs\nours\n")
+        await replica.uploaded()
+
+    assert ((await machine.memory.head(KEY)).meta or {})["colour"] == "blue"
+
+
+# --- what the bucket keeps -----------------------------------------------------------------------------------------
+
+
+async def test_a_removal_that_gives_way_to_an_edit_shows_the_edit(machine: Machine, autojump_clock: Clock) -> None:
+    await machine.memory.put(KEY, b"base", meta={})
+    async with machine.running() as replica:
+        published: list[tuple[str, str]] = []
+        replica.remove(KEY, base=(await replica.read(KEY)).info)
+        replica.changes.subscribe(lambda change: published.append((change.kind, change.origin)))
+        theirs = await machine.memory.put(KEY, b"theirs", meta={})
+        await replica.uploaded()
+        shown = replica.names.now(KEY)
+        assert shown is not None
+        assert shown.etag == theirs.etag
+        assert published == [("put", "remote")]
+
+
+async def test_one_id_that_was_sent_with_two_contents_is_sent_again_with_the_last(autojump_clock: Clock) -> None:
+    """A copy on the server of which no answer came, and whose bytes were fetched then, may arrive with older ones."""
+    memory = MemoryStore(ManualClock())
+    there = await memory.put(KEY, b"older", meta={META_OP: "id"})
+    op = Operation(1, "id", "put", KEY, base=FREE, etag=content_etag(b"newer"), tries=2)
+
+    assert await settle_put(memory, op, b"newer", None, "here") == TryAgain(there.etag)
+
+
+# --- the table -----------------------------------------------------------------------------------------------------
+
+
+def test_each_test_that_the_table_of_states_names_exists() -> None:
+    page = (ROOT / "docs" / "concurrency.md").read_text()
+    table = page[page.index("## The states of a name") : page.index("## What others do")]
+    named = set(re.findall(r"`(test_\w+)`", table))
+    sources = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+    defined = {name for source in sources for name in re.findall(r"def (test_\w+)\(", source)}
+
+    assert len(named) > 20
+    assert named - defined == set()
