@@ -336,7 +336,7 @@ def _assemble(
         observer=agents.observer,
         hooks=agents.hooks,
         door=door_of(settings, mountpoint, agents.hooks, replica, clock, gate.access, errors, user),
-        uses=uses.of,
+        uses=uses,
         host=settings.host_name,
         owner=user,
         max_file_size=settings.max_file_size,
