@@ -42,7 +42,7 @@ def _statistics(app: App) -> dict[str, Any]:
     """The figures of each part."""
     scheduler, model = app.scheduler, app.models.consolidating
     return {
-        "store": asdict(app.store.statistics()),
+        "store": asdict(app.store.statistics()) | asdict(app.store.retry_statistics()),
         "replica": asdict(app.replica.statistics()),
         "tree": asdict(app.tree.statistics()),
         "consolidations": asdict(app.consolidations.statistics()),
