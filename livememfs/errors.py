@@ -10,6 +10,8 @@ sentence for the person who reads `errors.ndjson` or the terminal; it may be emp
 from __future__ import annotations
 
 import errno as _errno
+from collections import defaultdict
+from functools import partial
 
 
 class LiveMemError(Exception):
@@ -25,26 +27,20 @@ class LiveMemError(Exception):
         super().__init__(detail, values)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.values)
+        # Keyword values do not survive the way exceptions are copied by default.
+        return partial(type(self), **self.values), ()
 
     def __str__(self) -> str:
-        return self.message.format_map(_Blank(self.values))
+        return _filled(self.message, self.values)
 
     def advice(self) -> str:
         """What to do about it, one sentence, possibly empty."""
-        return self.what_to_do.format_map(_Blank(self.values))
+        return _filled(self.what_to_do, self.values)
 
 
-def _rebuild(kind: type[LiveMemError], values: dict[str, object]) -> LiveMemError:
-    """A copy of an error; keyword values do not survive the way exceptions are copied by default."""
-    return kind(values["detail"], **{name: value for name, value in values.items() if name != "detail"})
-
-
-class _Blank(dict[str, object]):
-    """Values for a message: a name that was not given is left empty instead of raising inside an error path."""
-
-    def __missing__(self, key: str) -> str:
-        return ""
+def _filled(text: str, values: dict[str, object]) -> str:
+    """A text with its values: a name that was not given is left empty instead of raising inside an error path."""
+    return text.format_map(defaultdict(str, values))
 
 
 # --- the caller's fault, at the command line or in the settings ------------------------------------------------
@@ -63,8 +59,6 @@ class SettingsError(UsageError):
 
 class MountError(LiveMemError):
     """The mount point or the kernel's side of a mount is not usable."""
-
-    exit_code = 1
 
 
 class CacheInUse(MountError):
@@ -242,9 +236,7 @@ class PrivateText(LiveMemError):
     """Something private was replaced before anything was stored; nothing failed. `detail` names the kinds."""
 
     message = "{path}: replaced by marks, and stored nowhere: {detail}"
-    what_to_do = (
-        "change a credential that others may have seen; what has to stay as it is belongs into an ordinary file"
-    )
+    what_to_do = "change a credential that others may have seen; what has to stay as it is belongs in an ordinary file"
     errno = _errno.EPERM
 
 
@@ -306,7 +298,7 @@ class StoreError(LiveMemError):
     what_to_do = "run `livememfs doctor`"
 
     def __str__(self) -> str:
-        return self.message.format_map(_Blank(self.values | {"key": self.values.get("key") or "the bucket"}))
+        return _filled(self.message, self.values | {"key": self.values.get("key") or "the bucket"})
 
     def advice(self) -> str:
         """What to do about it: what the store says, else what helps with a bucket."""

@@ -19,6 +19,7 @@ from livememfs.concurrency import FIRST_PAUSE, LONGEST_PAUSE, WELL, Background
 from livememfs.config import Settings
 from livememfs.errors import Denied, LiveMemError
 from livememfs.store.memory import MemoryStore
+from livememfs.store.retry import RetryingStore
 from livememfs.testing import virtual
 
 Told = list[tuple[str, str]]
@@ -232,6 +233,6 @@ def test_whatever_an_app_does_by_itself_its_failure_is_shown_and_does_not_end_it
             await trio.sleep(WELL + LONGEST_PAUSE + 2)
             assert app.tree.context.status()["state"] == "ok"
 
-    memory = MemoryStore()  # whose answers need no thread, beside which time would go on
-    with patch("livememfs.app.open_store", lambda *_: memory):
+    store = RetryingStore(MemoryStore())  # whose answers need no thread, beside which time would go on
+    with patch("livememfs.app.open_store", lambda *_: store):
         virtual.run(main)

@@ -27,6 +27,7 @@ from livememfs.records.keys import PLACES
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
+from livememfs.store.retry import RetryingStore
 from livememfs.testing import virtual
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink
 
@@ -128,7 +129,7 @@ async def check_good(app: App, number: int) -> None:
     await app.recall.prepare([GOOD], 60)
     answer = await app.recall.ask("when does the ferry leave", [GOOD])
     assert answer.found.hits, answer.notes
-    assert await app.agents.pages.page(GOOD) is not None
+    assert await app.pages.page(GOOD) is not None
     result = await app.consolidations.run_once(GOOD)
     assert result.state == "ok", result.reason
     status = json.loads(json.dumps(app.tree.context.status()))
@@ -148,7 +149,7 @@ async def use(app: App, hostile: Sequence[str]) -> None:
     await walk(app.tree, Counter())
     await app.recall.ask("when does the ferry leave", [*hostile, GOOD])
     for space in hostile:
-        for work in (app.agents.pages.page(space), app.uses.opened(space), app.merging.opened(space)):
+        for work in (app.pages.page(space), app.uses.opened(space), app.merging.opened(space)):
             try:
                 await work
             except LiveMemError:
@@ -202,7 +203,7 @@ async def make_space(town: Town, space: str) -> None:
 async def trial(town: Town, written: Sequence[Object]) -> None:
     """An app that is up when it all appears, and one that begins with it there."""
     hostile = sorted({name for key, _, _ in written for name in re.findall(rf"{SPACE}-[0-9]+", key)}) or [SPACE]
-    with patch("livememfs.app.open_store", lambda *_: town.memory):
+    with patch("livememfs.app.open_store", lambda *_: RetryingStore(town.memory)):
         async with town.opened() as app:
             if not await spaces.is_space(app.replica, GOOD):
                 await spaces.create(app.replica, app.clock, GOOD)

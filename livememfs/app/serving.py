@@ -53,7 +53,7 @@ def http_server(
         shown, closing = web.routes_of(site), [site.close]
         app.served["web"] = site.statistics
     names = names_of(address, allow_hosts)
-    guard = application(app.tokens, app.tree.context.status, hosts=names, mcp=manager, pages=shown)
+    guard = application(app.tokens, app.status, hosts=names, mcp=manager, pages=shown)
     app.served["http"] = lambda: asdict(guard.statistics())
     app.served["mcp"] = lambda: asdict(mcp.statistics())
     return HttpServer(guard, address, mcp, manager, *closing)

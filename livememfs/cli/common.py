@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -81,28 +81,35 @@ class Choice:
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Choice`, which it receives as its first argument.
 
-    Typer builds options from a signature, so the signature is where they are added; the alternative is the same five
-    parameters in every command.
+    Any other parameter that is a dataclass stands for an option for each of its fields, too. Typer builds options from
+    a signature, so the signature is where they are added; the alternative is the same five parameters in every command.
     """
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    hints = inspect.get_annotations(Choice, eval_str=True)
-    shared = [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[field.name])
-        for field in fields(Choice)
+    first, *others = inspect.signature(function, eval_str=True).parameters.values()
+    annotated = {own.name: own.annotation for own in (first, *others)}
+    groups = {name: kind for name, kind in annotated.items() if isinstance(kind, type) and is_dataclass(kind)}
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for own in (*others, first)
+        for parameter in (_options(groups[own.name]) if own.name in groups else [own])
     ]
 
     @functools.wraps(function)
     def run_command(**given: Any) -> None:
-        choice = Choice(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
         try:
-            function(choice, **given)
+            function(**given)
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
 
-    parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
     run_command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # `inspect` looks for it
     run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run_command
+
+
+def _options(kind: type[Any]) -> list[inspect.Parameter]:
+    """The options of a dataclass, one for each of its fields."""
+    return list(inspect.signature(kind, eval_str=True).parameters.values())
 
 
 def expanded(path: Path) -> Path:

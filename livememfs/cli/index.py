@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from livememfs.app import open_app
-from livememfs.app.parts import drop_engine, index_folder, open_engine
+from livememfs.app.recall import drop_engine, index_folder, open_engine
 from livememfs.cli import output
 from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN, all_spaces

@@ -94,6 +94,9 @@ FIGURES = (
         rest=True,
     ),
     Figure("store_errors", "counter", "Requests that the store failed.", "statistics.store.errors"),
+    Figure("store_retries", "counter", "Requests repeated after a wait.", "statistics.store.retries"),
+    Figure("store_settled", "counter", "Writes whose lost answer was found out.", "statistics.store.settled"),
+    Figure("store_given_up", "counter", "Requests that failed until their time was over.", "statistics.store.given_up"),
     Figure("store_received_bytes", "counter", "Bytes of contents read from the store.", "statistics.store.bytes_in"),
     Figure("store_sent_bytes", "counter", "Bytes of contents written to the store.", "statistics.store.bytes_out"),
     # What could not be done.

@@ -19,7 +19,7 @@ from livememfs.memories import tools
 from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.memories.tools import Desk
 from livememfs.recall.search.query import parse
-from livememfs.recall.service import Answer, Recall
+from livememfs.recall.service import Answer
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
@@ -83,21 +83,13 @@ async def ask(
         seen: Sequence[str] = (project,)
     else:
         seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
-    return await _recall(call).ask(asked, tuple(seen), anew=True)
-
-
-def _recall(call: Call) -> Recall:
-    if call.context.recall is None:
-        raise NotFound(path="search")
-    return call.context.recall
+    return await call.context.recall.ask(asked, tuple(seen), anew=True)
 
 
 async def timeline(call: Call, project: str, anchor: str = "") -> Answered:
     """What was observed around an observation, or last."""
     await spaces.require_space(call.replica, project)
     pages = call.context.pages
-    if pages is None:
-        raise NotFound(path=f"{project}/{keys.OBSERVATIONS}")
     if not anchor:
         return {"timeline": await pages.latest(project, TIMELINE)}
     text = await pages.around(project, _one_id(anchor))
@@ -172,8 +164,7 @@ async def get_session_summary(call: Call, session_id: str, project: str) -> Answ
 async def get_project_context(call: Call, project: str) -> Answered:
     """What to know of a project before working in it."""
     await spaces.require_space(call.replica, project)
-    pages = call.context.pages
-    return {"context": await pages.page(project) if pages is not None else ""}
+    return {"context": await call.context.pages.page(project)}
 
 
 # --- memories ------------------------------------------------------------------------------------------------------
@@ -181,8 +172,7 @@ async def get_project_context(call: Call, project: str) -> Answered:
 
 def _at_a_desk(tool: tools.Tool) -> Work:
     async def work(call: Call, space_id: str, **given: Any) -> Answered:
-        agent, recall = call.agent, _recall(call)
-        desk = Desk(call.replica, call.clock, recall, space_id, agent, call.warn)
+        desk = Desk(call.replica, call.clock, call.context.recall, space_id, call.agent, call.warn)
         return await tool.work(desk, **given)
 
     return work

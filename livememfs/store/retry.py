@@ -68,7 +68,9 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetryStatistics:
-    """`retries`: waits before another attempt; `settled`: lost answers found by reading; `given_up`: errors raised."""
+    """How often a request was repeated after a wait (`retries`), a write whose answer was lost was found to have
+    happened (`settled`), and a passing failure was raised since it did not pass in time (`given_up`).
+    """
 
     retries: int
     settled: int

@@ -10,20 +10,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from livememfs.records.access import EVERYTHING, Access
 from livememfs.tree import registry
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from livememfs.cache.replica import Replica
     from livememfs.clock import Clock
     from livememfs.memories.expiry import Expiry
+    from livememfs.memories.uses import Uses
     from livememfs.observing.capture import Capture
     from livememfs.observing.observer import Observer
     from livememfs.recall.service import Recall
     from livememfs.recall.turn.context import ContextPages
     from livememfs.recall.turn.prehook import Prehook
+    from livememfs.records.access import Access
     from livememfs.runs.queue import Consolidations
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.objectfile import ObjectFile
@@ -32,21 +31,6 @@ if TYPE_CHECKING:
 
 STATE = ".livememfs"
 """The directory of a mount that tells how it is doing."""
-
-
-def unused(_space: str, _memory_id: str) -> tuple[int, datetime | None]:
-    """How often a memory was used, and when last, where nobody counts."""
-    return 0, None
-
-
-def everything() -> Access:
-    """What may be done where no token limits it."""
-    return EVERYTHING
-
-
-async def no_figures() -> bytes:
-    """The figures where nobody makes any."""
-    return b""
 
 
 @dataclass(slots=True)
@@ -87,8 +71,8 @@ class Context:
 
     `agent_of(pid)` names the agent behind a process; `status()` is the value of `status.json`, `metrics()` its figures
     for Prometheus. `written` holds the files that somebody writes to, `unsaved` those whose close failed: directories
-    know their files only as long as somebody does. `uses(space, id)` tells how often a memory was used, and when last;
-    `access()` what may be done here.
+    know their files only as long as somebody does. `access()` tells what may be done here. `door` is None where no
+    project of this machine can be meant: without a mount.
     """
 
     replica: Replica
@@ -98,21 +82,21 @@ class Context:
     rejected: RejectedReplies
     agent_of: Callable[[int], str]
     status: Callable[[], dict[str, Any]]
-    metrics: Callable[[], Awaitable[bytes]] = no_figures
-    recall: Recall | None = None
-    expiry: Expiry | None = None
-    prehook: Prehook | None = None
-    pages: ContextPages | None = None
-    capture: Capture | None = None
-    observer: Observer | None = None
-    hooks: HookAnswers | None = None
-    door: DoorAnswers | None = None
-    uses: Callable[[str, str], tuple[int, datetime | None]] = unused
-    access: Callable[[], Access] = everything
-    host: str = "localhost"
-    owner: str = ""
-    max_file_size: int = 1 << 26
-    fsync_remote: bool = False
+    metrics: Callable[[], Awaitable[bytes]]
+    access: Callable[[], Access]
+    recall: Recall
+    expiry: Expiry
+    uses: Uses
+    prehook: Prehook
+    pages: ContextPages
+    capture: Capture
+    observer: Observer
+    hooks: HookAnswers
+    door: DoorAnswers | None
+    host: str
+    owner: str
+    max_file_size: int
+    fsync_remote: bool
     writes: Writes = field(default_factory=Writes)
     written: set[ObjectFile] = field(default_factory=set)
     unsaved: set[ObjectFile] = field(default_factory=set)

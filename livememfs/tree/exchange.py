@@ -100,8 +100,6 @@ class Recall(Exchange):
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one request. NotText, BadRequest."""
         turn = Turn.parse(request, path=self.path)
-        if self.context.prehook is None:
-            return b""
         found = await self.context.prehook.turn(self.space, turn.of(session_of(caller.pid)))
         if found.private:
             self.context.errors.record("privacy", self.path, privacy.told(self.path, found.private))
@@ -126,8 +124,7 @@ class Hook(Exchange):
 
     async def told(self, request: bytes, caller: Caller) -> bytes:
         """The answer to an agent's own event."""
-        hooks = self.context.hooks
-        return await hooks.answer(self.space, self.name, request) if hooks is not None else b"{}"
+        return await self.context.hooks.answer(self.space, self.name, request)
 
     def too_long(self) -> bytes:
         error = errors.HookRefused(path=self.path, detail=f"an event has at most {self.most:,} bytes")

@@ -187,7 +187,10 @@ class PlainDirectory(Directory):
             await replica.fetch(unknown)
 
     def _listed(self, name: str, listing: Listing) -> Node:
-        """The node for a name of the listing, with what a LIST tells alone if there is no more."""
+        """The node for a name of the listing, with what a LIST tells alone if there is no more.
+
+        A folder hides a file of the same name.
+        """
         known = self._children.get(name)
         if name in listing.folders:
             return self._folder(name, known)
@@ -200,20 +203,13 @@ class PlainDirectory(Directory):
         return known
 
     async def _node(self, name: str, listing: Listing) -> Node:
-        """The node for a name of the listing. A folder hides a file of the same name."""
-        known = self._children.get(name)
-        if name in listing.folders:
-            return self._folder(name, known)
+        """The node for a name of the listing, with all that can be known of a file. NotFound."""
         info = listing.objects.get(name)
-        if info is None:
-            raise errors.NotFound(path=self.path_of(name))
-        if info.meta is None:
+        if info is not None and info.meta is None and name not in listing.folders:
             await self.context.replica.fetch([info])
-            info = listing.objects.get(name)
-            if info is None:
-                raise errors.NotFound(path=self.path_of(name))
-            known = self._children.get(name)
-        return self._leaf(name, info, known)
+        if name not in listing.folders and name not in listing.objects:
+            raise errors.NotFound(path=self.path_of(name))
+        return self._listed(name, listing)
 
     def _leaf(self, name: str, info: ObjectInfo, known: Node | None) -> Node:
         if (info.meta or {}).get(META_TYPE) == SYMLINK:
@@ -281,11 +277,8 @@ class PlainDirectory(Directory):
             raise errors.LinkLeaves(path=self.path_of(name), target=target)
 
     async def _expect_free(self, name: str) -> None:
-        try:
-            await self.child(name)
-        except errors.NotFound:
-            return
-        raise errors.AlreadyExists(path=self.path_of(name))
+        if await _existing(self, name) is not None:
+            raise errors.AlreadyExists(path=self.path_of(name))
 
     async def unlink(self, name: str) -> None:
         node = await self.child(name)

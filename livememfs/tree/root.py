@@ -350,8 +350,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
     # Whoever only looks at the directory does not pay for the figures again.
     state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
     state.nodes["hooks"] = doors = ComputedDirectory(state, "hooks")
-    events = context.hooks.events if context.hooks is not None else ()
-    doors.nodes = {event: MachineHook(doors, event, context, "") for event in events if "." in event}
+    doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)
     state.nodes[REJECTED] = RejectedDirectory(state, REJECTED, context)
     state.nodes["journal.wait"] = JournalWait(state, "journal.wait", context)

@@ -23,7 +23,7 @@ import trio
 
 from benchlib.search import BATCH, SPACE, Local, Made, p
 from benchlib.servers import TIED
-from livememfs.app.parts import index_folder
+from livememfs.app.recall import index_folder
 from livememfs.config import Settings
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.index.reader import records_in

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from livememfs import log
 from livememfs.app import App, open_app
-from livememfs.app.parts import drop_engine
+from livememfs.app.recall import drop_engine
 from livememfs.config import Settings
 from livememfs.recall.search.ranking import Ranking
 from livememfs.records import keys

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+from contexts import context_of
 from trio.testing import MockClock as Clock
 from web_site import ALPHA, BETA, NOTE, OF_ALPHA, Browser, Doors, note
 
@@ -25,9 +26,6 @@ from livememfs.serve.web.stream import HEARTBEAT, SEND_SECONDS, EventStream
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
-from livememfs.tree.context import Context
-from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
 
 OpenPage = Callable[..., Awaitable["Reader"]]
@@ -39,15 +37,7 @@ def site(nursery: trio.Nursery) -> Site:
     clock = ManualClock()
     replica = Replica(FaultyStore(MemoryStore()))
     nursery.start_soon(replica.run)
-    context = Context(
-        replica=replica,
-        consolidations=Consolidations(replica, clock, None, nursery=nursery),
-        clock=clock,
-        errors=ErrorLog(clock),
-        rejected=RejectedReplies(clock),
-        agent_of=lambda _: "me",
-        status=dict,
-    )
+    context = context_of(replica, clock, Consolidations(replica, clock, None, nursery=nursery))
     return Site(Root(context), Doors())
 
 

@@ -56,7 +56,6 @@ class Mount:
             pages=ContextPages(self.host.replica, world.clock, mounted="/m"),
             hooks=self.hooks,
             observer=self.observer,  # type: ignore[arg-type]  # a double
-            recall=object(),  # type: ignore[arg-type]  # search/ is there, and nothing is searched here
         )
         self.host.root = Root(self.host.context)
         self.host.agents[7] = "codex"

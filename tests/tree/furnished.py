@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
+from contexts import PlainHooks, context_of, words_alone
 
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.replica import Replica
-from livememfs.observing.capture import Capture
-from livememfs.observing.observer import Observer
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.turn.context import ContextPages
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.records.observation import Observation
@@ -25,10 +23,7 @@ from livememfs.spaces import backups
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.embed import PATIENT
-from livememfs.tree.context import Context
-from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import NOBODY, Directory, File, Node, OpenMode
-from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
 
 SPACE = "alpha"
@@ -61,13 +56,6 @@ async def walk(directory: Directory, prefix: str = "") -> Met:
     return found
 
 
-class _Hooks:
-    events = ("PostToolUse", "claude.Stop", "stop")
-
-    async def answer(self, space: str, event: str, request: bytes) -> bytes:
-        return b"{}"
-
-
 @dataclass
 class Furnished:
     """The tree; `access` is what may be done in it from now on, `status` what its mount says of itself."""
@@ -88,26 +76,19 @@ async def tree(folder: Path) -> AsyncIterator[Furnished]:
     async with trio.open_nursery() as nursery:
         await nursery.start(replica.run)
         consolidations = Consolidations(replica, clock, None, nursery=nursery)
-        recall = Recall(replica, clock, lambda: Index(folder, "none"), _open_nothing, patience=PATIENT)
+        recall = Recall(replica, clock, lambda: Index(folder, "none"), words_alone, patience=PATIENT)
         await nursery.start(recall.run)
-        observer = Observer(replica, clock, None)
-        capture = Capture(replica.inbox, clock, woken=observer.wake)
-        context = Context(
-            replica=replica,
-            consolidations=consolidations,
-            clock=clock,
-            errors=ErrorLog(clock),
-            rejected=RejectedReplies(clock),
+        context = context_of(
+            replica,
+            clock,
+            consolidations,
             agent_of=lambda pid: "tester",
             status=lambda: made.status,
             access=lambda: made.access,
             recall=recall,
-            pages=ContextPages(replica, clock),
-            capture=capture,
-            observer=observer,
-            hooks=_Hooks(),
+            hooks=PlainHooks("PostToolUse", "claude.Stop", "stop"),
         )
-        nursery.start_soon(observer.run)
+        nursery.start_soon(context.observer.run)
         made = Furnished(Root(context), consolidations, store)
         yield made
         nursery.cancel_scope.cancel()
@@ -167,10 +148,6 @@ async def _directory(above: Directory, name: str) -> Directory:
     found = await above.child(name)
     assert isinstance(found, Directory)
     return found
-
-
-async def _open_nothing() -> None:
-    """Words have to do."""
 
 
 async def ask(root: Root) -> Met:

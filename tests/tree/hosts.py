@@ -9,21 +9,19 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 import trio
+from contexts import context_of
 from trio.testing import wait_all_tasks_blocked
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
-from livememfs.memories.expiry import Expiry
 from livememfs.runs.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
-from livememfs.tree.context import Context
 from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
-from livememfs.tree.rejected import RejectedReplies
 from livememfs.tree.root import Root
 
 SPACE = "alpha"
@@ -58,17 +56,14 @@ class Host:
         self.agents: dict[int, str] = {}
         self.caches: list[Node] | None = None
         self.prompt = True
-        self.context = Context(
-            replica=self.replica,
-            consolidations=self.consolidations,
-            clock=clock,
+        self.context = context_of(
+            self.replica,
+            clock,
+            self.consolidations,
             errors=self.errors,
-            rejected=RejectedReplies(clock),
             agent_of=lambda pid: self.agents.get(pid, "me"),
-            status=lambda: {"state": "ok"},
             host=name,
             owner="me",
-            expiry=Expiry(self.replica, clock),
         )
         self.root = Root(self.context)
 

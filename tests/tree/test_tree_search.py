@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from hosts import SPACE, Host, World
+from hosts import Host, World
 
 from livememfs import errors
 from livememfs.recall.embed.base import Embedder
@@ -203,11 +203,6 @@ async def test_no_question_fails(searching: Searching, question: str) -> None:
         page = await searching.page(f"alpha/search/{question}.md")
         assert page.startswith(f"{HEAD}\n# ")
         await searching.page(f"alpha/search/.explain/{question}.md")
-
-
-async def test_a_mount_that_does_not_search_has_an_empty_search(here: Host) -> None:
-    assert await here.names(f"{SPACE}/search") == []
-    assert not await here.exists(f"{SPACE}/search/apples.md")
 
 
 async def test_a_store_that_fails_costs_the_answer_and_says_so(searching: Searching) -> None:

@@ -89,13 +89,6 @@ async def test_a_session_of_a_hook_is_called_by_its_own_id(mount: Mount, world: 
     assert mount.events()[0].session == "an id / with blanks"
 
 
-async def test_a_mount_that_captures_nothing_refuses_events(world: World) -> None:
-    await world.here.mkdir(MINE)
-
-    with pytest.raises(errors.NotSupported):
-        await world.here.write(f"{EVENTS}/e", "x")
-
-
 # --- events/ -----------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import replace
 from datetime import datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,7 +85,8 @@ async def test_weight_is_what_it_is_now_with_age_and_use(world: World, here: Hos
     assert await shown(here, f"{BY}/importance/low") == {low}
 
     world.clock.advance(days=75)
-    here.context = replace(here.context, uses=lambda space, name: (31, None) if name == used else (0, None))
+    uses = SimpleNamespace(of=lambda space, name: (31, None) if name == used else (0, None))
+    here.context = replace(here.context, uses=uses)
     here.root = Root(here.context)
     assert await shown(here, f"{BY}/importance/high") == {used, who}, "who somebody is does not age"
     assert await shown(here, f"{BY}/importance/medium") == {high, ageing}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import trio
 
-from livememfs.app.parts import BUILTIN, NONE, open_chat, open_embedder, open_engine
+from livememfs.app.models import BUILTIN, NONE, open_chat
+from livememfs.app.recall import open_embedder, open_engine
 from livememfs.cli.checks import Check, attempt
 from livememfs.config import Settings
 from livememfs.errors import CommandFailed, LiveMemError, ModelDenied, ModelUnreachable, ReplyRefused

@@ -11,7 +11,7 @@ from uuid import uuid4
 import trio
 
 from livememfs import private
-from livememfs.app.parts import open_store
+from livememfs.app.store import open_store
 from livememfs.cache.watcher import CLOCK_SKEW
 from livememfs.cli import output
 from livememfs.cli.checks import Check, attempt

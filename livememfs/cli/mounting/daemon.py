@@ -170,7 +170,7 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
     asked = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
     visitor = Visitor(app.gate, app.tokens)
     await visitor.enter(str(wanted.get("token", "")))
-    if (folder := str(wanted.get("folder", ""))) and (door := app.tree.context.door) is not None:
+    if (folder := str(wanted.get("folder", ""))) and (door := app.door) is not None:
         asked["space"] = await door.space(folder)
     if asked["space"]:
         (await visitor.still()).require(asked["space"])

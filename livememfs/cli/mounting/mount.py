@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,38 +36,56 @@ GRACE = 30.0
 LARGEST_LOG = 10_485_760
 
 
+@dataclass(frozen=True, kw_only=True)
+class MountOptions:
+    """What the command line says about the settings of a mount; None where it says nothing."""
+
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Agent named in notes whose writer cannot be told.", show_default=False),
+    ] = None
+    allow_other: Annotated[
+        bool | None, typer.Option("--allow-other", help="Let other users in.", show_default=False)
+    ] = None
+    op_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
+    ] = None
+    cache: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the local state is kept.", show_default=False)
+    ] = None
+    cache_size: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Contents kept on the local disk.", show_default=False)
+    ] = None
+    fsync: Annotated[
+        str | None, typer.Option(metavar="local|remote", help="What fsync waits for.", show_default=False)
+    ] = None
+    poll_interval: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Between looks for others' changes.", show_default=False)
+    ] = None
+    drain_timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
+    ] = None
+
+    def overrides(self) -> dict[str, Any]:
+        """The settings this sets."""
+        given = {name: value for name, value in asdict(self).items() if value is not None}
+        return given | ({"cache": str(expanded(self.cache).resolve())} if self.cache is not None else {})
+
+    def options(self) -> list[str]:
+        """The same as options for another process, whatever its working directory is."""
+        flags = {f"--{name.replace('_', '-')}": value for name, value in self.overrides().items()}
+        return [word for flag, value in flags.items() for word in ([flag] if value is True else [flag, str(value)])]
+
+
 @command
 def mount(
     choice: Choice,
     mountpoint: Annotated[
         Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="An empty directory.", show_default=False)
     ],
+    *,
     foreground: Annotated[bool, typer.Option("--foreground", "-f", help="Stay in the foreground.")] = False,
-    agent: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Agent named in notes whose writer cannot be told.", show_default=False),
-    ] = None,
-    allow_other: Annotated[
-        bool | None, typer.Option("--allow-other", help="Let other users in.", show_default=False)
-    ] = None,
-    op_timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Longest time of one operation.", show_default=False)
-    ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the local state is kept.", show_default=False)
-    ] = None,
-    cache_size: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Contents kept on the local disk.", show_default=False)
-    ] = None,
-    fsync: Annotated[
-        str | None, typer.Option(metavar="local|remote", help="What fsync waits for.", show_default=False)
-    ] = None,
-    poll_interval: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Between looks for others' changes.", show_default=False)
-    ] = None,
-    drain_timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Longest wait for uploads at the end.", show_default=False)
-    ] = None,
+    more: MountOptions,
     web: Annotated[
         str | None, typer.Option("--web", metavar="ADDRESS", help="Serve the live page and MCP there.")
     ] = None,
@@ -83,24 +103,17 @@ def mount(
 
     Runs in the background until `livememfs umount MOUNTPOINT`, and returns when the mount is usable.
     """
-    more = {
-        "agent": agent,
-        "allow_other": allow_other,
-        "op_timeout": op_timeout,
-        "cache": str(expanded(cache).resolve()) if cache is not None else None,
-        "cache_size": cache_size,
-        "fsync": fsync,
-        "poll_interval": poll_interval,
-        "drain_timeout": drain_timeout,
-        "token": token,
-    }
+    load = partial(choice.load, **more.overrides(), token=token)
     path = resolve(mountpoint)
     table = Table(source, noexec)
     served = Served(web, tuple(allow_host or ()))
     if foreground:
-        _foreground(choice, more, path, served, Readiness(ready_fd), log_file, table)
+        _foreground(load, path, served, Readiness(ready_fd), log_file, table)
     else:
-        _background(choice, more, path, served, as_json, table)
+        settings = load()
+        secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
+        options = [*choice.arguments(settings), *more.options(), *table.options(), *served.options()]
+        _background(settings, path, options, secret, as_json)
 
 
 def resolve(mountpoint: Path) -> Path:
@@ -115,19 +128,13 @@ def resolve(mountpoint: Path) -> Path:
 
 
 def _foreground(
-    choice: Choice,
-    more: dict[str, Any],
-    path: Path,
-    served: Served,
-    readiness: Readiness,
-    log_file: str,
-    table: Table,
+    load: Callable[[], Settings], path: Path, served: Served, readiness: Readiness, log_file: str, table: Table
 ) -> None:
     from livememfs.cli.mounting import daemon  # whoever only starts one need not load what it is made of
 
     manager = ServiceManager.of(config.environment())
     try:
-        settings = choice.load(**more)
+        settings = load()
         log.configure(settings.log_level, json=settings.log_json)
         serving = partial(daemon.run_daemon, manager=manager, table=table)
         run(serving, settings, path, readiness, log_file, served)
@@ -139,25 +146,11 @@ def _foreground(
 # --- in the background -------------------------------------------------------------------------------------------
 
 
-def _background(choice: Choice, more: dict[str, Any], path: Path, served: Served, as_json: bool, table: Table) -> None:
-    settings = choice.load(**more)
+def _background(settings: Settings, path: Path, options: list[str], secret: dict[str, str], as_json: bool) -> None:
+    """Start a daemon with these options and wait for it. `secret` is what only its environment may have."""
     check_mountpoint(path)
     check_places(path, places(settings))
     log_file = _open_log(path)
-    options = choice.arguments(settings)
-    options += ["--agent", settings.agent] if settings.agent else []
-    options += ["--allow-other"] if settings.allow_other else []
-    options += ["--op-timeout", str(settings.op_timeout)]
-    options += ["--source", table.source] if table.source else []
-    options += ["--noexec"] if table.noexec else []
-    options += [
-        word
-        for name in ("cache", "cache_size", "fsync", "poll_interval", "drain_timeout")
-        if more[name] is not None
-        for word in (f"--{name.replace('_', '-')}", str(more[name]))
-    ]
-    options += served.options()
-    secret = {config.setting_names()["token"]: settings.token} if settings.token else {}
     with output.busy(f"mounting {path}"):
         _start([*options, "--log-file", str(log_file), str(path)], secret, log_file, settings.op_timeout + GRACE)
     if as_json:

@@ -51,6 +51,10 @@ class Table:
     source: str = ""
     noexec: bool = False
 
+    def options(self) -> list[str]:
+        """The same as options of the command."""
+        return [*(["--source", self.source] if self.source else []), *(["--noexec"] if self.noexec else [])]
+
 
 @dataclass(frozen=True)
 class Served:

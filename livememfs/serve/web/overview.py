@@ -130,7 +130,6 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
     replica = context.replica.statistics()
     unsaved = [file.path for file in site.root.unsaved_files() if _shows(access, file.path)]
     stuck = [{"path": op.key, "what": op.error} for op in context.replica.journal.ops.stuck() if _shows(access, op.key)]
-    observer = context.observer.statistics() if context.observer is not None else None
     runs = context.consolidations.statistics()
     return {
         "pending": replica.journal.pending,
@@ -141,7 +140,7 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
         "stuck": stuck[:SHOWN_LINES],
         "errors": _lines(context.errors.errors(), access),
         "conflicts": _lines(context.errors.conflicts(), access),
-        "observer": observer,
+        "observer": context.observer.statistics(),
         "runs": asdict(runs),
     }
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from livememfs import errors
 from livememfs.memories.parameters import QUESTION
 from livememfs.recall.index.words import content_words
 from livememfs.serve.web.overview import rows_of
@@ -63,14 +62,12 @@ async def everywhere(site: Site, request: Request) -> Response:
 
 
 async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str]) -> Response:
-    recall, question = site.context.recall, request.query_params.get("q", "").strip()[:QUESTION]
-    if recall is None:
-        raise errors.NotFound(path="search on this mount")
+    question = request.query_params.get("q", "").strip()[:QUESTION]
     values: dict[str, Any] = {"hits": [], "remarks": [], "read_as": "", "strategy": "", "candidates": 0}
     if question:
         from livememfs.recall.search.page import snippet
 
-        answer = await recall.ask(question, spaces, limit=LIMIT)
+        answer = await site.context.recall.ask(question, spaces, limit=LIMIT)
         found = answer.found
         values = {
             "hits": [

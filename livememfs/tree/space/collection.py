@@ -81,7 +81,7 @@ class Collection(Live):
 
     async def _listing(self) -> Listing:
         listing = await super()._listing()
-        if self.context.expiry is not None and listing.serial != self._noted:
+        if listing.serial != self._noted:
             self._noted = listing.serial
             self.context.expiry.note(self.prefix + name for name in listing.objects if "_until_" in name)
         return listing

@@ -24,6 +24,7 @@ from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Hand
 
 if TYPE_CHECKING:
     from livememfs.tree.context import Context
+    from livememfs.tree.rejected import RejectedReplies
 
 MAX_REQUEST = 65_536
 PROGRESS_SECONDS = 1.0
@@ -31,7 +32,7 @@ CLOCKS_DIFFER_SECONDS = 1.0
 """A run's end is told in whole seconds, and its length by another clock."""
 
 
-def with_refused_replies(context: Context, outcome: dict[str, Any]) -> dict[str, Any]:
+def with_refused_replies(replies: RejectedReplies, outcome: dict[str, Any]) -> dict[str, Any]:
     """What is told of a run that ended, with the paths of the replies that it refused, as far as they are kept.
 
     A reply belongs to the run in whose time it was refused: those of one space never overlap.
@@ -40,7 +41,7 @@ def with_refused_replies(context: Context, outcome: dict[str, Any]) -> dict[str,
         return outcome
     began = parse_iso(outcome["finished_at"]) - timedelta(seconds=outcome["duration_seconds"] + CLOCKS_DIFFER_SECONDS)
     until = parse_iso(outcome["finished_at"]) + timedelta(seconds=CLOCKS_DIFFER_SECONDS)
-    kept = [reply for reply in context.rejected.since(outcome["space"], began) if reply.at <= until]
+    kept = [reply for reply in replies.since(outcome["space"], began) if reply.at <= until]
     if not kept:
         return outcome
     paths = [f"{STATE}/{rejected.NAME}/{reply.name}" for reply in kept]
@@ -66,7 +67,8 @@ class Control(File):
 
     def answer(self) -> bytes:
         """What `cat` shows: one JSON object."""
-        status = with_refused_replies(self.context, self.context.consolidations.status(self.space, self.kind))
+        status = self.context.consolidations.status(self.space, self.kind)
+        status = with_refused_replies(self.context.rejected, status)
         return (json.dumps(status, ensure_ascii=False) + "\n").encode()
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
@@ -156,7 +158,7 @@ class Wait(File):
 
     async def _lines(self, ticket: int) -> AsyncIterator[dict[str, Any]]:
         async for value in self.context.consolidations.wait(self.space, ticket, self.kind):
-            yield with_refused_replies(self.context, value)
+            yield with_refused_replies(self.context.rejected, value)
 
 
 class StreamHandle(Handle):

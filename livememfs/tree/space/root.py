@@ -104,16 +104,14 @@ class Space(PlainDirectory):
         return guide(self.space)
 
     async def _page(self) -> bytes:
-        pages = self.context.pages
-        return (await pages.page(self.space)).encode() if pages is not None else b""
+        return (await self.context.pages.page(self.space)).encode()
 
     def _last_page(self) -> bytes:
-        return self.context.pages.last(self.space).encode() if self.context.pages is not None else b""
+        return self.context.pages.last(self.space).encode()
 
     def _hooks(self) -> ComputedDirectory:
         found = ComputedDirectory(self, HOOKS)
-        events = self.context.hooks.events if self.context.hooks is not None else ()
-        found.nodes = {event: Hook(found, event, self.context, self.space) for event in events}
+        found.nodes = {event: Hook(found, event, self.context, self.space) for event in self.context.hooks.events}
         return found
 
     async def _diff(self) -> bytes:

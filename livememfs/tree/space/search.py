@@ -56,11 +56,8 @@ class _Computed(Directory):
         return known
 
     async def ask(self, question: str) -> Answer:
-        """The answer to a question. NotFound on a mount that does not search."""
-        recall = self.context.recall
-        if recall is None:
-            raise errors.NotFound(path=self.path_of(question))
-        return await recall.ask(question, await self.spaces())
+        """The answer to a question."""
+        return await self.context.recall.ask(question, await self.spaces())
 
     def path_to(self, hit: Hit, up: int) -> str:
         """Where a hit can be read, from a directory `up` levels below this space or the root."""
@@ -77,10 +74,10 @@ class SearchDirectory(_Computed):
         check_name(name, self.path_of(name))
         if name == EXPLAIN:
             return self._kept(name, lambda: ExplainDirectory(self, name, self.context, self.space, self.spaces))
-        if name.startswith(".") or self.context.recall is None:
+        if name.startswith("."):
             raise errors.NotFound(path=self.path_of(name))
         if name.endswith(PAGE):
-            around = AROUND.fullmatch(name) if self.space and self.context.pages is not None else None
+            around = AROUND.fullmatch(name) if self.space else None
             if around is not None:
                 return await self._around(name, around[1])
             return self._kept(name, lambda: ComputedFile(self, name, self.context, lambda: self._page(name)))
@@ -89,7 +86,6 @@ class SearchDirectory(_Computed):
     async def _around(self, name: str, observation: str) -> Node:
         """The page of what was observed around an observation. NotFound for one that is not there."""
         pages = self.context.pages
-        assert pages is not None  # the caller looked
 
         async def content() -> bytes:
             return fenced(await pages.around(self.space, observation) or "").encode()
@@ -113,7 +109,7 @@ class ExplainDirectory(_Computed):
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        if name.startswith(".") or not name.endswith(PAGE) or self.context.recall is None:
+        if name.startswith(".") or not name.endswith(PAGE):
             raise errors.NotFound(path=self.path_of(name))
         return self._kept(name, lambda: ComputedFile(self, name, self.context, lambda: self._page(name)))
 

@@ -150,8 +150,6 @@ class SessionDirectory(Directory):
 
     async def take(self, caller: Caller, *said: dict[str, Any]) -> None:
         """Accept events of this session."""
-        if self.context.capture is None:
-            raise errors.NotSupported(path=self.path, detail="no mount looks after this")
         agent, session = self.context.agent_of(caller.pid), await self.identity()
         for fields in said:
             await self.context.capture.take(self.space, Said(session=session, agent=agent, **fields))
@@ -281,9 +279,7 @@ class StopFile(_Taken):
     async def _stop(self, caller: Caller) -> None:
         asked = f"touch {token_hex(8)}"  # no two are one: who asks again means it
         await self.session.take(caller, {"kind": "stop", "id": asked})
-        observer = self.session.context.observer
-        if observer is not None:
-            observer.again(self.session.space, await self.session.identity())
+        self.session.context.observer.again(self.session.space, await self.session.identity())
 
 
 class DropDirectory(Directory):

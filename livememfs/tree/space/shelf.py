@@ -67,7 +67,7 @@ class Shelf:
 
     def score(self, name: str, memory: Memory) -> float:
         """What a memory weighs now."""
-        uses, last = self._context.uses(self._space, id_of(name))
+        uses, last = self._context.uses.of(self._space, id_of(name))
         return memory.effective(self._context.clock.now(), uses=uses, last_use=last)
 
     async def contents(self) -> Contents:

@@ -17,8 +17,8 @@ import pytest
 from postgres_server import PASSWORD, Server
 from test_engine_contract import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, near, note, only, read
 
-from livememfs.app import open_app, open_engine
-from livememfs.app import parts as composition
+from livememfs.app import open_app
+from livememfs.app.recall import drop_engine, open_engine
 from livememfs.cli.main import main
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, SettingsError, TimedOut
@@ -449,7 +449,7 @@ def test_without_the_driver_the_setting_says_what_to_install(
     settings = Settings(store=str(tmp_path), index_url=server.url())
     for module in ("engine", "schema"):
         monkeypatch.setitem(sys.modules, f"livememfs.recall.postgres.{module}", None)
-    for act in (lambda: open_engine(settings, tmp_path), lambda: composition.drop_engine(settings)):
+    for act in (lambda: open_engine(settings, tmp_path), lambda: drop_engine(settings)):
         with pytest.raises(SettingsError, match=r"pip install livememfs\[postgres\]"):
             act()
 
@@ -462,7 +462,7 @@ def test_the_settings_choose_the_index(tmp_path: Path, server: Server) -> None:
     assert not (tmp_path / "never").exists()
     engine.apply((), THREE)
     engine.close()
-    composition.drop_engine(settings)
+    drop_engine(settings)
     engine = open_engine(settings, tmp_path)
     assert engine.objects() == {}
     engine.close()

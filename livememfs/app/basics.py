@@ -1,0 +1,48 @@
+"""What every part of an app is built from, and where this machine keeps its local state. Any thread."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from livememfs import private
+from livememfs.cache.folder import cache_folder
+from livememfs.clock import Clock
+from livememfs.concurrency import Background
+from livememfs.config import Settings
+from livememfs.tree.errorlog import ErrorLog
+
+
+@dataclass(frozen=True, kw_only=True)
+class Basics:
+    """What every builder is given.
+
+    `mountpoint` is None without a mount; `folder`, the local state that outlives the process, is None without one too.
+    """
+
+    settings: Settings
+    clock: Clock
+    errors: ErrorLog
+    background: Background
+    mountpoint: Path | None
+    folder: Path | None
+
+    @property
+    def host(self) -> str:
+        """This host's name as a part of a key."""
+        return re.sub(r"[^A-Za-z0-9.-]", "-", self.settings.host_name).strip(".-") or "host"
+
+    @property
+    def mounted(self) -> str:
+        """Where the mount is; empty without one."""
+        return str(self.mountpoint or "")
+
+
+def local_state(settings: Settings, label: str) -> Path:
+    """The folder for the local state of the bucket that `label` names. CacheInUse, CacheUnusable, NotPrivate."""
+    if not settings.cache:
+        with suppress(OSError):  # choosing one in it says why
+            private.folder(settings.cache_path, top=settings.cache_path.parent)
+    return cache_folder(settings.cache_path, label)

@@ -1,0 +1,29 @@
+"""What is done with memories unasked, from settings. Trio thread only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from livememfs.app.basics import Basics
+from livememfs.memories.uses import Uses
+
+if TYPE_CHECKING:
+    from livememfs.app import App, Keep
+    from livememfs.cache.replica import Replica
+    from livememfs.recall.service import Recall
+
+
+def open_uses(basics: Basics, *, replica: Replica, recall: Recall) -> Uses:
+    """How often memories were used: each local state counts under a name of its own."""
+    return Uses(replica, basics.clock, f"{basics.host}-{replica.identity}", recall.used)
+
+
+def look_after(app: App, keep: Keep) -> None:
+    """Remove what has ended, merge what says the same, and count uses."""
+    app.replica.changes.subscribe(app.expiry.heard)
+    app.replica.changes.subscribe(app.merging.heard)
+    app.recall.on_opened(app.merging.opened)
+    app.recall.on_opened(app.uses.opened)
+    keep("expiry", app.expiry.run)
+    keep("merging", app.merging.run)
+    keep("uses", app.uses.run)

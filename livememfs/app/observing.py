@@ -1,0 +1,81 @@
+"""The observer and what it is given of agents, from settings.
+
+Owns which settings mean what to them, and where what goes wrong is told. Any thread, but for what it makes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from livememfs.app.basics import Basics
+from livememfs.app.models import NONE
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError
+from livememfs.observing.ask import ObserveSettings
+from livememfs.observing.capture import Capture, CaptureSettings
+from livememfs.observing.observer import Observer
+from livememfs.observing.parking import Parking
+from livememfs.records.keys import SESSIONS
+from livememfs.serve.tools import TOOLS
+from livememfs.text.privacy import redaction as privacy
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.llm.base import ChatModel
+
+EVENTS_ROOM, LEAST_ROOM = 2, 8_000
+"""Characters of events for a token of a request, of which some are for what they are read with: what tools say is
+mostly code, at three and more. And characters that they get anyhow: a request that is too long is asked in parts."""
+
+
+def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) -> Observer:
+    """What observes agents; without a `model` nobody is asked."""
+
+    def failed(space: str, error: LiveMemError) -> None:
+        basics.errors.record("observe", space, error)
+
+    return Observer(
+        replica,
+        basics.clock,
+        model,
+        observe_settings(basics.settings),
+        failed=failed,
+        parking=Parking(replica, basics.host),
+        background=basics.background,
+    )
+
+
+def open_capture(basics: Basics, *, replica: Replica, observer: Observer) -> Capture:
+    """What takes in what agents do, and wakes the observer."""
+
+    def redacted(space: str, kinds: tuple[str, ...]) -> None:
+        path = f"{space}/{SESSIONS}"
+        basics.errors.record("privacy", path, privacy.told(path, kinds))
+
+    settings = capture_settings(basics.settings, basics.mounted)
+    return Capture(replica.inbox, basics.clock, settings, woken=observer.wake, redacted=redacted)
+
+
+def capture_settings(settings: Settings, mounted: str) -> CaptureSettings:
+    """What is captured of agents."""
+    names = (name.strip().lower() for name in settings.observe_skip_tools.split(","))
+    return CaptureSettings(
+        skip_tools=frozenset(filter(None, names)),
+        observe=settings.observe_model != NONE,
+        mounted=mounted,
+        home=str(Path.home()),
+        own_tools=frozenset(tool.name for tool in TOOLS),
+    )
+
+
+def observe_settings(settings: Settings) -> ObserveSettings:
+    """When and how it is observed."""
+    room = (settings.context_window - ObserveSettings.max_tokens) * EVENTS_ROOM
+    return ObserveSettings(
+        batch=settings.observe_batch,
+        characters=min(max(room, LEAST_ROOM), ObserveSettings.characters),
+        idle=settings.observe_idle,
+        stop_idle=min(settings.observe_idle, ObserveSettings.stop_idle),
+        budget=settings.observe_budget,
+    )

@@ -1,0 +1,139 @@
+"""Searching and what a turn brings, from settings: the index, the model for meanings, and what they are asked for.
+
+Owns which index and which embedding model is meant; what a command does not need is not even imported. Any thread, but
+for what says otherwise.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs.app.basics import Basics, local_state
+from livememfs.app.models import BUILTIN, NONE
+from livememfs.app.store import open_store
+from livememfs.cache.replica import Replica
+from livememfs.clock import SystemClock
+from livememfs.config import Settings
+from livememfs.errors import SettingsError
+from livememfs.memories.uses import Uses
+from livememfs.recall.service import Recall
+from livememfs.recall.turn.choosing import PrehookSettings
+from livememfs.recall.turn.inject import Limits
+from livememfs.recall.turn.prehook import Prehook
+from livememfs.recall.turn.told import Sessions
+from livememfs.shown import without_login
+
+if TYPE_CHECKING:
+    from livememfs.recall.embed.base import Embedder
+    from livememfs.recall.index.engine import Engine
+
+INDEX = "index"
+"""The folder of the search index in the local state of a bucket."""
+
+
+def open_recall(basics: Basics, *, replica: Replica, index: Path) -> Recall:
+    """Searching over a bucket. Neither the index nor a model is opened before somebody asks."""
+    settings = basics.settings
+    return Recall(
+        replica,
+        basics.clock,
+        lambda: open_engine(settings, index),
+        lambda: open_embedder(settings),
+        share=settings.share_vectors,
+        recent_days=settings.search_recent_days,
+        background=basics.background,
+    )
+
+
+async def open_embedder(settings: Settings) -> Embedder | None:
+    """The configured model for meanings, loaded; None where words have to do. Raises ModelError."""
+    if settings.embed_model == NONE:
+        return None
+    if settings.embed_model == BUILTIN:
+        from livememfs.recall.embed.builtin import Builtin
+
+        return await trio.to_thread.run_sync(Builtin.load)
+    from livememfs.recall.embed.endpoint import EndpointEmbedder
+
+    return EndpointEmbedder(settings.embed_url, settings.embed_key, settings.embed_model, settings.op_timeout)
+
+
+def open_engine(settings: Settings, folder: Path) -> Engine:
+    """The configured index, open: the one in `folder`, or that of a team. Blocking. CacheInUse, LiveMemError."""
+    if settings.index_url:
+        with _postgres_extra():
+            from livememfs.recall.postgres.engine import Postgres
+
+        return Postgres(settings.index_url, vectors_name(settings), open_store(settings, SystemClock()).label)
+    from livememfs.recall.index.local import Index
+
+    return Index(folder, vectors_name(settings))
+
+
+def drop_engine(settings: Settings) -> None:
+    """Take the configured index away; the next one that is opened is empty. Blocking. CacheInUse, LiveMemError."""
+    if settings.index_url:
+        with _postgres_extra():
+            from livememfs.recall.postgres.schema import drop
+
+        drop(settings.index_url, open_store(settings, SystemClock()).label)
+        return
+    folder = index_folder(settings)
+    open_engine(settings, folder).close()  # nobody else uses it
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _postgres_extra() -> Iterator[None]:
+    """An import that only works where the optional driver is installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise SettingsError(
+            f"LIVEMEMFS_INDEX_URL is set, and what it needs is not installed: pip install livememfs[postgres] ({error})"
+        ) from None
+
+
+def index_folder(settings: Settings) -> Path:
+    """The folder of the search index that no mount uses now. Raises CacheInUse, and what the store fails with."""
+    return local_state(settings, open_store(settings, SystemClock()).label) / INDEX
+
+
+def vectors_name(settings: Settings) -> str:
+    """The name under which vectors are kept: those of two models must never meet."""
+    if settings.embed_model == BUILTIN:
+        from livememfs.recall.embed.builtin import NAME
+
+        return NAME
+    return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # others read it in the bucket
+
+
+def open_prehook(basics: Basics, *, recall: Recall, sessions: Sessions, uses: Uses) -> Prehook:
+    """What is told to an agent before it answers; `sessions` know what they were told already."""
+    return Prehook(recall, basics.clock, sessions, prehook_settings(basics.settings), used=uses.count)
+
+
+def prehook_settings(settings: Settings) -> PrehookSettings:
+    """What a turn may bring."""
+    return PrehookSettings(
+        recent_hours=settings.recall_recent_hours,
+        important=settings.recall_important,
+        channel_only=settings.recall_channel_scope,
+        pinned=settings.recall_pinned,
+        relevant=settings.recall_relevant,
+        live=settings.recall_live,
+        files=settings.file_memory,
+        limits=Limits(
+            most=settings.recall_most,
+            alike=settings.recall_alike,
+            buffer=settings.recall_buffer,
+            window=settings.recall_window,
+            budget=settings.recall_budget,
+        ),
+    )

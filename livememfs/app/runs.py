@@ -1,0 +1,103 @@
+"""Consolidations and digests, from settings: their queue, what starts them by itself, and where failures are told.
+
+Trio thread only.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from livememfs.app.basics import Basics
+from livememfs.cache.replica import Replica
+from livememfs.concurrency import Starts
+from livememfs.config import Settings
+from livememfs.errors import LiveMemError, RunFailed
+from livememfs.runs.options import CONTROLS, ConsolidationSettings
+from livememfs.runs.queue import Consolidations
+from livememfs.runs.result import RunResult
+from livememfs.runs.schedule.scheduler import Scheduler
+from livememfs.tree.rejected import RejectedReplies
+from livememfs.tree.space.control import with_refused_replies
+
+if TYPE_CHECKING:
+    from livememfs.app import App, Keep
+    from livememfs.llm.base import ChatModel
+
+RECOVERY_SECONDS = 60.0
+
+
+def open_consolidations(
+    basics: Basics, *, replica: Replica, model: ChatModel | None, nursery: Starts, rejected: RejectedReplies
+) -> Consolidations:
+    """The queue of runs. `rejected` keeps what the model said and could not be used."""
+
+    def failed(space: str, result: RunResult) -> None:
+        outcome = with_refused_replies(rejected, consolidations.status(space, result.kind))
+        error = RunFailed(result.reason, advice=outcome.get("what_to_do", result.what_to_do))
+        control = CONTROLS[result.kind]
+        basics.errors.record(control.removeprefix("."), f"{space}/{control}", error)
+
+    consolidations = Consolidations(
+        replica,
+        basics.clock,
+        model,
+        consolidation_settings(basics.settings),
+        nursery=nursery,
+        host=basics.settings.host_name,
+        on_rejected=rejected.keep,
+        on_failed=failed,
+    )
+    return consolidations  # `failed` refers to it by this name
+
+
+def consolidation_settings(settings: Settings) -> ConsolidationSettings:
+    """How notes become a bank."""
+    return ConsolidationSettings(
+        max_notes=settings.consolidation_max_notes,
+        max_tokens=settings.llmaas_max_tokens,
+        temperature=settings.llmaas_temperature,
+        context_window=settings.context_window,
+        unsourced=settings.unsourced,
+        drop_limit=settings.drop_limit,
+    )
+
+
+def open_scheduler(basics: Basics, *, replica: Replica, consolidations: Consolidations) -> Scheduler | None:
+    """Who starts runs by the schedule; None without a mount or a schedule."""
+    settings, digests = basics.settings, basics.settings.digest_schedule
+    if basics.mountpoint is None or not (settings.schedule.spaces or digests.spaces):
+        return None
+    return Scheduler(
+        replica,
+        basics.clock,
+        consolidations,
+        settings.schedule,
+        host=settings.host_name,
+        digests=digests,
+        digest_zone=settings.digest_zone if digests.spaces else None,
+    )
+
+
+def look_after(app: App, keep: Keep) -> None:
+    """Finish what a crash has left unfinished, and run by the schedule."""
+    app.replica.changes.subscribe(app.consolidations.heard)
+    keep("recovery", partial(_recover, app))
+    if app.scheduler is not None:
+        app.replica.changes.subscribe(app.scheduler.heard)
+        keep("schedule", app.scheduler.run)
+
+
+async def _recover(app: App) -> None:
+    """What a process committed that is no more is carried out, space by space, before anybody asks.
+
+    At once if it may have been the one before us; else when whoever has just mounted has had what they came for.
+    """
+    if not app.replica.after_crash:
+        await trio.sleep(RECOVERY_SECONDS)
+    with suppress(LiveMemError):  # a space that is used while the bucket is away is seen to by its next run
+        top = await app.replica.names.listing("")
+        await app.consolidations.recover(sorted(name for name in top.folders if not name.startswith("_")))
