@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 import trio
+import virtual
 from trio.testing import MockClock
 
 from livememfs.app import open_app
@@ -19,7 +20,6 @@ from livememfs.concurrency import FIRST_PAUSE, LONGEST_PAUSE, WELL, Background
 from livememfs.config import Settings
 from livememfs.errors import Denied, LiveMemError
 from livememfs.store.memory import MemoryStore
-from livememfs.testing import virtual
 
 Told = list[tuple[str, str]]
 
