@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 import trio
+import virtual
 from trio.testing import MockClock
 
 from livememfs.app import open_app
@@ -20,7 +21,6 @@ from livememfs.config import Settings
 from livememfs.errors import Denied, LiveMemError
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
-from livememfs.testing import virtual
 
 Told = list[tuple[str, str]]
 

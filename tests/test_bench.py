@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from benchlib import table
+from benchlib.__main__ import main
+from benchlib.places import Folder
+from benchlib.run import Cost, Row, measure
+from benchlib.workloads import Sizes, Workload, workloads
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from benchlib import table  # noqa: E402  # found only from here on
-from benchlib.__main__ import main  # noqa: E402
-from benchlib.places import Folder  # noqa: E402
-from benchlib.run import Cost, Row, measure  # noqa: E402
-from benchlib.workloads import Sizes, Workload, workloads  # noqa: E402
-
 TINY = Sizes(objects=5, notes=4, reads=3, creates=9, saves=2)
 OPERATIONS = [3, 9, 9, 9, 2, 1, 1, 1, 1]
 

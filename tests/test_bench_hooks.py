@@ -6,17 +6,12 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
+from benchlib.hooks import INTERPRETER, Found, Timed, as_text, hooks, run
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from benchlib.hooks import INTERPRETER, Found, Timed, as_text, hooks, run  # noqa: E402  # found only from here on
-
-from livememfs.agents.install.command import read  # noqa: E402  # the same
+from livememfs.agents.install.command import read
 
 ROUNDS = 3
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from benchlib.scaling import Used, is_look, row  # noqa: E402  # found only from here on
+from benchlib.scaling import Used, is_look, row
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import pytest
 import trio
+import virtual
 from hostile import METADATA, bodies, hostile_keys
 
 from livememfs.app import App, open_app
@@ -28,7 +29,6 @@ from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
-from livememfs.testing import virtual
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode, Symlink
 
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))

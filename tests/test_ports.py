@@ -6,8 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-
-from livememfs.testing.ports import LOWEST, free_ports
+from benchlib.ports import LOWEST, free_ports
 
 
 def test_they_are_free_and_none_that_the_kernel_would_give_away() -> None:

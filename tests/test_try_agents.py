@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-from trylib.day import COLUMNS  # noqa: E402  # found only from here on
-from trylib.endpoint import SUMMARY, Endpoint, Turn  # noqa: E402
-from trylib.programs import PROGRAMS  # noqa: E402
+from trylib.day import COLUMNS
+from trylib.endpoint import SUMMARY, Endpoint, Turn
+from trylib.programs import PROGRAMS
 
 GIVEN = {"path": "/p/app.py", "name": "app.py", "old": "1", "new": "2", "command": "echo {a}"}
 PROTOCOLS = {

@@ -32,6 +32,7 @@ from livememfs.store.base import (
 )
 from livememfs.store.s3_client import Client, S3Options, condition_headers, copy_headers
 from livememfs.store.s3_http import Reply
+from livememfs.store.s3_rare import strangers
 from livememfs.store.s3_reader import WORTH, Reader, Reading, getter
 from livememfs.store.s3_replies import (
     TRANSLATED,
@@ -179,6 +180,11 @@ class S3Store:
             return page_of(document(self._exchange(asked, "GET", query=query), "ListBucketResult", asked))
 
         return await self._ask(asked, work)
+
+    async def strangers(self) -> list[str]:
+        """Which strangers the bucket lets in, as far as the server tells. Raises Denied, Unreachable or StoreError."""
+        asked = self._asked("list", "")
+        return await self._ask(asked, lambda: strangers(self.options))
 
     async def aclose(self) -> None:
         """See Store.aclose."""

@@ -1,4 +1,4 @@
-"""Where a bucket is, and what botocore finds out by itself: keys, certificates, Amazon's addresses.
+"""Where a bucket is, and what boto3 finds out by itself: keys, certificates, Amazon's addresses.
 
 Owns the form of a request's URL. Refuses to make requests to the bucket; looking for keys may ask Amazon's metadata
 service. The address is pure and may be used from any thread; the surroundings belong to one thread at a time.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from botocore.credentials import Credentials
@@ -17,7 +17,9 @@ from botocore.httpsession import get_cert_path
 from botocore.utils import check_dns_name
 
 if TYPE_CHECKING:
-    from botocore.session import Session
+    from boto3.session import Session
+    from botocore.session import Session as CoreSession
+    from mypy_boto3_s3 import S3Client
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -46,34 +48,42 @@ class Address:
 
 
 class Surroundings:
-    """What botocore finds in the environment, the user's AWS configuration and on Amazon's machines.
+    """What boto3's session finds in the environment, the user's AWS configuration and on Amazon's machines.
 
-    Asking may raise botocore's BotoCoreError. Nothing is loaded before it is asked for.
+    Asking may raise botocore's BotoCoreError. Nothing is loaded before it is asked for: a store with an endpoint and
+    keys of its own, which is the usual one, never needs a session.
     """
 
     @cached_property
-    def _session(self) -> Session:
-        # Imported here: a store with an endpoint and keys of its own, which is the usual one, never needs it.
-        from botocore.session import Session
+    def _core(self) -> CoreSession:
+        from botocore.session import Session as CoreSession
 
-        return Session(session_vars={"requests_ca_bundle": (None, "REQUESTS_CA_BUNDLE", None, None)})
+        return CoreSession(session_vars={"requests_ca_bundle": (None, "REQUESTS_CA_BUNDLE", None, None)})
+
+    @cached_property
+    def _session(self) -> Session:
+        from boto3.session import Session
+
+        return Session(botocore_session=self._core)
 
     def credentials(self) -> Credentials | None:
-        """Keys from a profile, a role or wherever botocore looks; None when there are none."""
+        """Keys from a profile, a role or wherever boto3 looks; None when there are none."""
         return self._session.get_credentials()
+
+    def client(self, region: str, **how: Any) -> S3Client:
+        """boto3's own client, for what is asked seldom. It needs closing."""
+        return self._session.client("s3", region_name=region, **how)
 
     def amazon(self, region: str) -> str:
         """The URL of S3 in a region."""
-        client = self._session.create_client(
-            "s3", region_name=region, aws_access_key_id="unused", aws_secret_access_key="unused"
-        )
+        client = self.client(region, aws_access_key_id="unused", aws_secret_access_key="unused")
         client.close()
         return client.meta.endpoint_url
 
     def certificates(self) -> str:
         """The file of the certificates to trust."""
         for name in ("ca_bundle", "requests_ca_bundle"):
-            if path := self._session.get_config_variable(name):
+            if path := self._core.get_config_variable(name):
                 return str(path)
         return str(get_cert_path(True))
 

@@ -1,8 +1,9 @@
 """Requests to one bucket: their headers and signatures, and sending them.
 
 Owns connection options, signatures and the condition headers. The signatures are botocore's; the way to them is ours,
-since boto3's own takes milliseconds of CPU per request. Refuses to retry (`retry` does), to add checksums that servers
-other than Amazon's reject, and to interpret replies (`s3_replies` does). A client may be used from any thread.
+since boto3's client takes three times the CPU (docs/dependencies.md) and does what is rare (`s3_rare`). Refuses to
+retry (`retry` does), to add checksums that servers other than Amazon's reject, and to interpret replies (`s3_replies`
+does). A client may be used from any thread.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from livememfs.store.s3_http import Connections, Reply
 class S3Options:
     """How to reach a bucket.
 
-    `endpoint_url` None means Amazon's own. Keys None means what botocore finds by itself (profile, instance role).
+    `endpoint_url` None means Amazon's own. Keys None means what boto3 finds by itself (profile, instance role).
     `signature_mode` "dual" signs PUT, GET and DELETE of objects with version 2 and HEAD and LIST with version 4, as
     Dell ECS wants it. `path_style` None means: with an endpoint, yes; at Amazon, no. `quoted_etags` puts If-Match
     values in quotes: the standard asks for them, Ceph rejects them, most servers take both. Timeouts are seconds.
@@ -52,6 +53,11 @@ class S3Options:
         """Where the bucket is, for people."""
         return without_login(self.endpoint_url or f"Amazon S3, {self.region}")
 
+    @property
+    def is_in_path(self) -> bool:
+        """Whether the bucket is in the path of a URL, not in its host."""
+        return self.endpoint_url is not None if self.path_style is None else self.path_style
+
 
 class Client:
     """One bucket's signed requests.
@@ -63,10 +69,9 @@ class Client:
     def __init__(self, options: S3Options) -> None:
         self._options = options
         around = Surroundings()
-        path_style = options.endpoint_url is not None if options.path_style is None else options.path_style
         try:
             endpoint = options.endpoint_url or around.amazon(options.region)
-            self._address = locate(options.bucket, endpoint, path_style=path_style)
+            self._address = locate(options.bucket, endpoint, path_style=options.is_in_path)
             self._credentials = _credentials(options, around)
             self._connections = Connections(
                 self._address.origin,

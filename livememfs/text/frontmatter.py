@@ -3,6 +3,12 @@
 Owns reading it from foreign hands and writing it in one fixed form. The body is never touched: not stripped, not
 re-wrapped, its line ends stay. Refuses over-large blocks, aliases, deep nesting, duplicate keys and tags of its own, so
 that reading costs little and nothing is lost by writing back. Pure; may be called from any thread.
+
+It is a handler for python-frontmatter, whose own functions take it (`frontmatter.loads(text, handler=HANDLER)`). They
+strip the blank space around a body; `split` and `join` do not, and are what everybody here calls.
+
+libyaml parses where PyYAML was built with it. It decides nothing: what it refuses, and what it is known to take in
+another way, PyYAML's own parser reads, so that a block means the same on every machine.
 """
 
 from __future__ import annotations
@@ -11,11 +17,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import yaml
+from frontmatter import Post
+from frontmatter.default_handlers import BaseHandler
+from yaml.composer import Composer
 
-MAX_BLOCK_CHARS = 32_768  # about 0.2 s of YAML in pure Python, which is what a hostile note can cost
+MAX_BLOCK_CHARS = 32_768  # about 0.2 s of PyYAML's own parser, which is what a hostile note can cost
 _MAX_DEPTH = 16
 _MAX_KEY_CHARS = 128  # YAML takes 1,024 on a line, and each may need six to be written
 
@@ -40,8 +50,51 @@ _ONE_ENTRY = re.compile(rf"({_PLAIN_KEY.pattern}): ({_STRINGS})")
 _ONE_LINE = re.compile(_LINE)
 
 
+# libyaml takes a tab where a blank belongs, a comment right behind the head of a block scalar, an empty scalar with a
+# tag as a text, a question mark in a list and a byte order mark: PyYAML does not, or makes something else of it.
+_READ_OTHERWISE = re.compile(r"[\t!?\ufeff]|[|>][-+0-9]*#")
+
+
 class FrontMatterError(ValueError):
     """There is a front matter block, and it must not be taken as metadata."""
+
+
+class Handler(BaseHandler):
+    """What python-frontmatter asks of a format. Its methods may be called from any thread."""
+
+    FM_BOUNDARY = _OPENING
+    START_DELIMITER = END_DELIMITER = "---"
+
+    def split(self, text: str) -> tuple[str, str]:
+        """The block and the body. ValueError when there is no front matter, FrontMatterError when it is too large."""
+        opening = _OPENING.match(text)
+        closing = _CLOSING.search(text, opening.end()) if opening else None
+        if opening is None or closing is None:  # the latter: a thematic break at the top of a page
+            raise ValueError("there is no front matter")
+        block = text[opening.end() : closing.start()]
+        if len(block) > MAX_BLOCK_CHARS:
+            raise FrontMatterError(f"the block is over {MAX_BLOCK_CHARS} characters long")
+        blank = _BLANK_LINE.match(text, closing.end())
+        return block, text[blank.end() if blank else closing.end() :]
+
+    def load(self, fm: str) -> dict[str, Any]:
+        """The metadata of a block. Raises FrontMatterError."""
+        known = _as_we_write(fm)
+        return _load(fm) if known is None else known
+
+    def export(self, metadata: Mapping[str, Any], **kwargs: object) -> str:
+        """The block of some metadata. Raises FrontMatterError when it gets too large."""
+        block = "".join(f"{_key(key)}: {_value(value)}\n" for key, value in metadata.items())
+        if len(block) > MAX_BLOCK_CHARS:
+            raise FrontMatterError(f"the block would be over {MAX_BLOCK_CHARS} characters long")
+        return block
+
+    def format(self, post: Post, **kwargs: object) -> str:
+        """A post as one text. The library's own way to do it strips the text."""
+        return join(post.metadata, post.content)
+
+
+HANDLER = Handler()
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
@@ -50,18 +103,13 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     Values are str, int, float, bool, None, and lists and dicts of them. Whatever looks like a date or time stays the
     string that was written. One blank line after the block belongs to the block. Raises FrontMatterError.
     """
-    opening = _OPENING.match(text)
-    if opening is None:
+    try:
+        block, body = HANDLER.split(text)
+    except FrontMatterError:
+        raise
+    except ValueError:
         return {}, text
-    closing = _CLOSING.search(text, opening.end())
-    if closing is None:
-        return {}, text  # a thematic break at the top of a page
-    block = text[opening.end() : closing.start()]
-    if len(block) > MAX_BLOCK_CHARS:
-        raise FrontMatterError(f"the block is over {MAX_BLOCK_CHARS} characters long")
-    blank = _BLANK_LINE.match(text, closing.end())
-    known = _as_we_write(block)
-    return _load(block) if known is None else known, text[blank.end() if blank else closing.end() :]
+    return HANDLER.load(block), body
 
 
 def join(metadata: Mapping[str, Any], body: str) -> str:
@@ -70,12 +118,9 @@ def join(metadata: Mapping[str, Any], body: str) -> str:
     Strings are double-quoted, lists in one line, keys in the mapping's order. Without metadata the text is the body,
     unless the body itself would be taken for front matter. Raises FrontMatterError when the block gets too large.
     """
-    if not metadata and _OPENING.match(body) is None:
+    if not metadata and not HANDLER.detect(body):
         return body
-    block = "".join(f"{_key(key)}: {_value(value)}\n" for key, value in metadata.items())
-    if len(block) > MAX_BLOCK_CHARS:
-        raise FrontMatterError(f"the block would be over {MAX_BLOCK_CHARS} characters long")
-    return f"---\n{block}---\n\n{body}"
+    return f"---\n{HANDLER.export(metadata)}---\n\n{body}"
 
 
 # --- writing ---------------------------------------------------------------------------------------------------
@@ -138,8 +183,15 @@ def _plain(items: Iterable[tuple[str, object]]) -> dict[str, Any] | None:
 
 
 def _load(block: str) -> dict[str, Any]:
+    if _C_LOADER is not None and _READ_OTHERWISE.search(block) is None:
+        with suppress(FrontMatterError):  # PyYAML's own parser has the last word, and the message
+            return _loaded(block, _C_LOADER)
+    return _loaded(block, _Loader)
+
+
+def _loaded(block: str, loader_class: type[_Loader]) -> dict[str, Any]:
     try:
-        loader = _Loader(block)
+        loader = loader_class(block)
         try:
             data = loader.get_single_data()
         finally:
@@ -161,10 +213,7 @@ class _Loader(yaml.SafeLoader):
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - declared like the base class does
     yaml_constructors: ClassVar[dict[str | None, Any]] = {}
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self._depth = 0
+    _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """Refuses what makes a small block big: aliases and deep nesting."""
@@ -241,3 +290,18 @@ _Loader.add_constructor(_TAG + "str", _Loader.text)
 _Loader.add_constructor(_TAG + "seq", _Loader.sequence)
 _Loader.add_constructor(_TAG + "map", _Loader.mapping)
 _Loader.add_constructor(None, _refuse_tag)
+
+
+_C_LOADER: type[_Loader] | None = None
+if yaml.__with_libyaml__:
+
+    class _CLoader(yaml.CSafeLoader, _Loader):
+        """libyaml's parser below PyYAML's composer, which can be stopped on its way."""
+
+        get_single_node = Composer.get_single_node
+
+        def __init__(self, stream: str) -> None:
+            yaml.CSafeLoader.__init__(self, stream)
+            Composer.__init__(self)
+
+    _C_LOADER = _CLoader

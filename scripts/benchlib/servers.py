@@ -23,10 +23,11 @@ from typing import IO, Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from livememfs.testing.ports import free_ports
+from benchlib.ports import free_ports
 
 KEY_ID, SECRET, BUCKET = "bench", "bench-secret", "bench"
 READY_WITHIN = 60.0
+TESTS = Path(__file__).resolve().parents[2] / "tests"
 TIED = ["setpriv", "--pdeathsig", "KILL", "--"]
 """Before a command: the kernel ends it with this process."""
 
@@ -128,7 +129,7 @@ def _seaweedfs(weed: Path, home: Path) -> Iterator[Server]:
 
 @contextmanager
 def _moto() -> Iterator[Server]:
-    process = _started([*TIED, sys.executable, "-W", "ignore", "-m", "livememfs.testing.s3"], subprocess.PIPE)
+    process = _started([*TIED, sys.executable, "-W", "ignore", TESTS / "moto_s3.py"], subprocess.PIPE)
     with ended(process):
         assert process.stdout is not None
         with process.stdout:
@@ -157,7 +158,7 @@ def _make_bucket(server: Server) -> None:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A `livememfs.testing.proxy` in a process of its own."""
+    """A `tests/proxy` in a process of its own."""
 
     port: int
     control: int
@@ -187,7 +188,7 @@ class Proxy:
 @contextmanager
 def proxy_to(server: Server, *, log: bool = False) -> Iterator[Proxy]:
     """A running proxy before `server`. `log`: one that remembers each request until its counts are taken."""
-    command = [sys.executable, "-m", "livememfs.testing.proxy", "--target", f"127.0.0.1:{server.port}", "--control"]
+    command = [sys.executable, TESTS / "proxy", "--target", f"127.0.0.1:{server.port}", "--control"]
     command += ["--log"] * log
     process = _started([*TIED, *command], subprocess.PIPE)
     with ended(process):

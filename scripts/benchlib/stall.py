@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from benchlib.ports import free_ports
 from benchlib.seed import START, notes
 from benchlib.servers import TIED
 from benchlib.table import aligned, percentile
@@ -33,7 +34,6 @@ from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import Session
 from livememfs.records.space import Meta
-from livememfs.testing.ports import free_ports
 
 SPACE = "bench-notes"
 CLIENTS = 10

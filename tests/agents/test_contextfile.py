@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import trio
+import virtual
 
 from livememfs.agents.contextfile import ContextFiles
 from livememfs.agents.install.record import ContextFile
 from livememfs.agents.install.table import CURSOR_HEAD
 from livememfs.cache.changes import Change
 from livememfs.errors import LiveMemError
-from livememfs.testing import virtual
 
 RULE = ".cursor/rules/livememfs-context.mdc"
 OBSERVED = Change("alpha/observations/20260101T000000_change_00000001.md", "put", "e", "local")

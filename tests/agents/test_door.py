@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import virtual
 
 from livememfs.agents import door
 from livememfs.agents.door import Door, Projects, Surroundings
@@ -19,7 +20,6 @@ from livememfs.errors import LiveMemError
 from livememfs.records.access import EVERYTHING, Access
 from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
-from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 
 

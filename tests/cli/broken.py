@@ -18,9 +18,8 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
+import moto_s3
 from commandline import Ended
-
-from livememfs.testing import s3 as double
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY, SECRET, BUCKET = "the-right-key", "the-right-secret", "memory"
@@ -67,7 +66,7 @@ class Layer:
 @contextmanager
 def s3(**wrong: Any) -> Iterator[str]:
     """The endpoint of a server with one bucket."""
-    server = double.server(Layer(double.application(), **wrong))
+    server = moto_s3.server(Layer(moto_s3.application(), **wrong))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import boto3
 import broken
@@ -304,7 +305,7 @@ S3 = Callable[..., None]
 def bucket(monkeypatch: pytest.MonkeyPatch) -> S3:
     """`bucket(endpoint)`: the settings for the bucket there, which is made; `made=False` leaves that out."""
 
-    def use(endpoint: str, *, made: bool = True, key: str = broken.KEY) -> None:
+    def use(endpoint: str, *, made: bool = True, key: str = broken.KEY, acl: Any = "private") -> None:
         settings = {"ENDPOINT_URL": endpoint, "BUCKET_NAME": broken.BUCKET}
         settings |= {"ACCESS_KEY_ID": key, "SECRET_ACCESS_KEY": broken.SECRET}
         for name, value in settings.items():
@@ -317,7 +318,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> S3:
             region_name="us-east-1",
         )
         if made:
-            client.create_bucket(Bucket=broken.BUCKET)
+            client.create_bucket(Bucket=broken.BUCKET, ACL=acl)
         client.close()
 
     return use
@@ -329,6 +330,19 @@ def test_a_bucket_that_is_fine(cli: Cli, bucket: S3) -> None:
         ended = cli("doctor", "--json")
 
     assert {one["verdict"] for one in ended.json["checks"]} == {"ok"}, ended.out
+
+
+@pytest.mark.parametrize(
+    ("rights", "who"), [("public-read", "everybody"), ("authenticated-read", "everybody with an AWS account")]
+)
+def test_a_bucket_that_lets_strangers_in(cli: Cli, bucket: S3, rights: Any, who: str) -> None:
+    with broken.s3() as endpoint:
+        bucket(endpoint, acl=rights)
+        ended = cli("doctor", "--json")
+
+    (found,) = [one for one in ended.json["checks"] if one["name"] == "store, others"]
+    assert (found["verdict"], found["found"]) == ("warn", f"{who} can look into the bucket")
+    assert advice(ended, "warn", "store, others").endswith(f"the policy of {broken.BUCKET}")
 
 
 def test_a_bucket_that_is_not_there(cli: Cli, bucket: S3) -> None:

@@ -7,6 +7,7 @@ else is for the tests. The server says on its standard output where it listens, 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from machine import uploaded
+from machine import ROOT, uploaded
 
 CONTROL = "/_test"
 KEY_ID, SECRET = "test-key", "test-secret"
@@ -58,9 +59,9 @@ class Faulty:
 
 def serve() -> None:
     """Serve until killed."""
-    from livememfs.testing import s3
+    import moto_s3
 
-    server = s3.server(Faulty(s3.application()))
+    server = moto_s3.server(Faulty(moto_s3.application()))
     print(json.dumps({"port": server.server_port}), flush=True)
     server.serve_forever()
 
@@ -167,7 +168,8 @@ class Bucket:
 def running() -> Iterator[Cloud]:
     """Start a server and end it."""
     arguments = ["setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-W", "ignore", __file__]
-    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}"}
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment) as server:
         assert server.stdout is not None
         try:
             port = json.loads(server.stdout.readline())["port"]

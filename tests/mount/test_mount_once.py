@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 from cloud import Bucket, Cloud
 from machine import Mount, StartMount, detach, sh
+from proxy import PROGRAM
 
 ROUNDS = 100 if os.environ.get("LIVEMEMFS_TEST_LONG") else 3
 MISHAPS = ("answer lost", "killed before", "killed after", "late", "silent")
@@ -31,7 +31,7 @@ HELD_BACK = 0.5
 
 
 class Way:
-    """`livememfs.testing.proxy` between the writer and the bucket."""
+    """`tests/proxy` between the writer and the bucket."""
 
     def __init__(self, ports: dict[str, int]) -> None:
         self.endpoint = f"http://127.0.0.1:{ports['port']}"
@@ -47,7 +47,7 @@ class Way:
 
 @pytest.fixture
 def way(s3: Cloud) -> Iterator[Way]:
-    command = [sys.executable, "-m", "livememfs.testing.proxy", "--target", urlsplit(s3.endpoint).netloc, "--control"]
+    command = [*PROGRAM, "--target", urlsplit(s3.endpoint).netloc, "--control"]
     with subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

@@ -9,7 +9,6 @@ import errno
 import json
 import os
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 from cloud import Bucket, Cloud
 from machine import LONG, Mount, StartMount, sh
+from proxy import PROGRAM
 
 from livememfs.cache.asking import PATIENCE
 
@@ -38,14 +38,14 @@ MIB = 1 << 20
 
 
 class Proxy:
-    """`livememfs.testing.proxy` in a process of its own."""
+    """`tests/proxy` in a process of its own."""
 
     def __init__(self, ports: dict[str, int]) -> None:
         self.endpoint = f"http://127.0.0.1:{ports['port']}"
         self._control = f"http://127.0.0.1:{ports['control']}"
 
     def order(self, what: str) -> None:
-        """One of the orders of `livememfs.testing.proxy.control`."""
+        """One of the orders of `tests/proxy/control`."""
         with urllib.request.urlopen(f"{self._control}/{what}", data=b"", timeout=10) as reply:
             assert reply.status == 200
 
@@ -53,7 +53,7 @@ class Proxy:
 @pytest.fixture
 def proxy(s3: Cloud) -> Iterator[Proxy]:
     """A way to the server that can be blocked."""
-    command = [sys.executable, "-m", "livememfs.testing.proxy", "--target", urlsplit(s3.endpoint).netloc, "--control"]
+    command = [*PROGRAM, "--target", urlsplit(s3.endpoint).netloc, "--control"]
     with subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 import trio
+import virtual
 
 from livememfs.cache.database import Database
 from livememfs.cache.inbox import InboxStatistics
@@ -26,7 +27,6 @@ from livememfs.records.observation import Observation
 from livememfs.records.session import Session, Summary
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
-from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import Fault, FaultyStore

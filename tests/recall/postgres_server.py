@@ -12,8 +12,7 @@ import time
 from pathlib import Path
 
 import psycopg
-
-from livememfs.testing.ports import free_ports
+from benchlib.ports import free_ports
 
 PASSWORD = "s3cret-of-the-tests"
 USER = "nobody"

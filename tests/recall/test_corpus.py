@@ -60,7 +60,7 @@ def admits(query: Query, note: dict[str, Any]) -> bool:
         all(not query.wanted(key) or value in query.wanted(key) for key, value in asked.items())
         and (query.after is None or moment >= query.after)
         and (query.before is None or moment < query.before)
-        and (not query.files or any(name in note["text"] for name in query.files))
+        and (not query.wanted("file") or any(name in note["text"] for name in query.wanted("file")))
         and not any(word.casefold() in note["text"].casefold() for word in query.without)
     )
 
@@ -168,7 +168,7 @@ def test_a_mixed_question_is_in_another_language_than_its_notes(question: dict[s
 @pytest.mark.parametrize("question", of_kind("identifier", "file"))
 def test_what_is_asked_by_name_stands_in_its_notes_and_nowhere_else(question: dict[str, Any]) -> None:
     query = parse(question["query"], now=NOW)
-    names = [*question["query"].split(), *query.phrases, *query.files]
+    names = [*question["query"].split(), *query.phrases, *query.wanted("file")]
     holders = [[note["id"] for note in NOTES if name in note["text"]] for name in names]
 
     assert question["relevant"] in holders

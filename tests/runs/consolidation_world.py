@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import trio
+import virtual
 
 from livememfs.cache.replica import Replica
 from livememfs.llm.base import ChatReply
@@ -21,7 +22,6 @@ from livememfs.runs.queue import Consolidations
 from livememfs.runs.result import RunResult
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
-from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import FaultyStore

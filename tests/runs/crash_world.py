@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import trio
+import virtual
 from consolidation_world import SPACE, World, asking
 
 from livememfs import errors
@@ -16,7 +17,6 @@ from livememfs.cache.replica import Replica
 from livememfs.runs.options import RunOptions
 from livememfs.runs.queue import Consolidations
 from livememfs.store.retry import RetryingStore, RetryPolicy
-from livememfs.testing import virtual
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.store import Asked, Fault, FaultyStore
 

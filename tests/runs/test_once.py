@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import trio
+import virtual
 from consolidation_world import SPACE, World, asking, until_asked
 
 from livememfs import errors
@@ -37,7 +38,6 @@ from livememfs.spaces.lease import Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
-from livememfs.testing import virtual
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 from livememfs.testing.store import Fault, FaultyStore
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import virtual
 from consolidation_world import SPACE, World, asking, until_asked
 
 from livememfs import errors
@@ -18,7 +19,6 @@ from livememfs.runs.undo.restore import restore_backup
 from livememfs.spaces import backups
 from livememfs.spaces import making as spaces
 from livememfs.store.base import list_all
-from livememfs.testing import virtual
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply, digest_reply, remembered
 from livememfs.testing.store import Asked, Fault
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+import virtual
 from consolidation_world import SPACE, World, asking, filing
 from trio.abc import Clock
 
@@ -20,7 +21,6 @@ from livememfs.runs.options import RunOptions
 from livememfs.spaces.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, Held, Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
-from livememfs.testing import virtual
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 from livememfs.testing.store import Fault, FaultyStore

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import boto3
+import moto_s3
 import pytest
 from http_double import S3Double
 
@@ -19,7 +20,6 @@ from livememfs.store.folder.disk import Disk
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.store.s3 import S3Options, S3Store
-from livememfs.testing import s3
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import Asked, Fault, FaultyStore
 
@@ -31,7 +31,7 @@ SECRET = "not-a-real-secret"
 
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
-    server = s3.server(s3.application())
+    server = moto_s3.server(moto_s3.application())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"

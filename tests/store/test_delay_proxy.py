@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,11 +17,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from proxy import PROGRAM, DelayProxy
+from proxy.requests import Requests
 
 from livememfs.errors import Throttled, Unreachable
 from livememfs.store.s3 import S3Options, S3Store
-from livememfs.testing.proxy import DelayProxy
-from livememfs.testing.proxy.requests import Requests
 
 BIG = os.urandom(3_000_000)
 
@@ -399,7 +398,7 @@ async def test_a_store_sees_what_it_would_see_of_a_real_server(
 
 
 def test_a_proxy_of_its_own_takes_orders(origin: Origin) -> None:
-    command = [sys.executable, "-m", "livememfs.testing.proxy", "--target", f"127.0.0.1:{origin.server_port}"]
+    command = [*PROGRAM, "--target", f"127.0.0.1:{origin.server_port}"]
     with subprocess.Popen([*command, "--control", "--log"], stdout=subprocess.PIPE) as process:
         assert process.stdout
         try:

@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import boto3
+import moto_s3
 import pytest
-
-from livememfs.testing import s3
 
 WITHIN, SHORTLY = 20.0, 0.2
 
@@ -34,7 +33,7 @@ def test_of_two_writes_at_once_the_second_begins_when_the_first_has_ended(method
             met.append(False)
         yield environ["wsgi.input"].read()
 
-    served = s3.OneByOne(application)
+    served = moto_s3.OneByOne(application)
 
     def ask(body: bytes) -> bytes:
         environ = {"REQUEST_METHOD": method, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body + b"next")}
@@ -46,7 +45,7 @@ def test_of_two_writes_at_once_the_second_begins_when_the_first_has_ended(method
 
 
 def test_it_is_an_s3_that_knows_conditions() -> None:
-    server = s3.server(s3.application())
+    server = moto_s3.server(moto_s3.application())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     session = boto3.session.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name="us-east-1")

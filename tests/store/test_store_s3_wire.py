@@ -6,6 +6,8 @@ import hmac
 import json
 import re
 import ssl
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
@@ -518,3 +520,15 @@ async def test_a_read_that_was_abandoned_gives_its_thread_back(keeping_double: S
             await store.get("slow")
         assert scope.cancelled_caught
         assert (await store.get("next")).data == b"abc"
+
+
+def test_boto3_is_not_loaded_for_an_endpoint_with_keys_of_its_own() -> None:
+    """It would take longer than the first requests."""
+    program = (
+        "import sys\nfrom livememfs.store.s3 import S3Options, S3Store\n"
+        "S3Store(S3Options(bucket='b-b', endpoint_url='http://h', access_key_id='a', secret_access_key='b'))\n"
+        "print('boto3' in sys.modules, 'botocore.session' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False False\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import frontmatter as python_frontmatter
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -233,6 +234,66 @@ def test_what_we_write_is_read_alike_with_and_without_yaml(data: dict[str, objec
     block = join(data, "").removeprefix("---\n").removesuffix("---\n\n")
 
     assert frontmatter._as_we_write(block) in (None, frontmatter._load(block))
+
+
+# --- libyaml and PyYAML's own parser read alike ---------------------------------------------------------------
+
+BLOCKS = [
+    "title: A note by hand\ntags:\n- one\n- two\n# a comment\ncreated: 2026-02-20\nflags: [no, 12:30, 007, 1.5, ~]\n",
+    "a: |\n  two\n  lines\nb: >-\n  folded\n  text\n\nc: 'it''s'\nd: \"x\\n\\u00e9 \\\n  y\"\n",
+    "a: {b: [c, d], e: {f: 0x1f}}\n? g\n: h\n",
+    "a: {b:c}\nd: [e:f, g]\nh: http://x#y\n",
+    "a: \tb\n",
+    "a: [b?]\nc: |#x\nd: ! #x\n",
+    "\ufeffa: 1\n",
+    'a: "\\ud83d\\ude00"\n',
+    "a: &x 1\nb: !!str 2\n",
+    "a: b\x85c: d\u2028e: f\rg: h\r\n",
+]
+YAML_PIECES = [
+    "a", "a: ", "b: ", ": ", ":", "- ", "? ", "?", ",", "[", "]", "{", "}", "{a:1}", "#", " #x", "&a ", "!", "!!str ",
+    "|", "|\n", ">-\n", "|2\n", "'", "''", '"', '""', "\\", "\\n", "\\x41", "\\ud83d", "%", "@", "~", "<<", "...",
+    "\n...\n", "\n---\n", " ", "\n", "\n  ", "\n- ", "\r\n", "\t", "\x85", "\u2028", "\xa0", "\x7f", "\ufeff", "é",
+    "\U0001f600", "\0", "no", "12:30", "007", "1e+5", "null", "true", "http://x", "a:b", "x#y", "it's",
+    "%YAML 1.1\n", "\ud800",
+]  # fmt: skip
+
+
+def read_with(block: str, loader: type[frontmatter._Loader] | None) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frontmatter, "_C_LOADER", loader)
+        try:
+            return repr(frontmatter._load(block))
+        except FrontMatterError as error:
+            return str(error)
+
+
+@given(st.sampled_from(BLOCKS) | st.lists(st.sampled_from(YAML_PIECES), max_size=12).map("".join))
+@settings(max_examples=8 * settings.default.max_examples)
+def test_a_block_means_the_same_with_libyaml_and_without(block: str) -> None:
+    assert frontmatter._C_LOADER is not None
+    for text in (block, f"a: {block}"):
+        assert read_with(text, frontmatter._C_LOADER) == read_with(text, None)
+
+
+@pytest.mark.parametrize("block", BLOCKS[:2])
+def test_what_people_write_is_read_with_libyaml(block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = frontmatter._loaded(block, frontmatter._Loader)
+    monkeypatch.delattr(frontmatter, "_Loader")
+
+    assert frontmatter._load(block) == expected
+
+
+# --- python-frontmatter takes the handler ----------------------------------------------------------------------
+
+
+@given(metadata, st.text())
+def test_python_frontmatter_reads_and_writes_with_the_handler(data: dict[str, object], body: str) -> None:
+    text = join(data, body)
+
+    assert python_frontmatter.dumps(python_frontmatter.Post(body, frontmatter.HANDLER, **data)) == text
+    if data:
+        assert python_frontmatter.loads(text, handler=frontmatter.HANDLER).metadata == data
 
 
 def test_a_note_as_we_write_it_needs_no_yaml(monkeypatch: pytest.MonkeyPatch) -> None:

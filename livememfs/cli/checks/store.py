@@ -21,6 +21,7 @@ from livememfs.config import Settings
 from livememfs.errors import BucketMissing, Denied, LiveMemError, NotPrivate, Unreachable
 from livememfs.store.base import Store
 from livememfs.store.capabilities import PREFIX, Capabilities, probe
+from livememfs.store.retry import RetryingStore
 
 PROBE_TIMEOUT = 60.0
 PROMISES = "store, promises"
@@ -41,15 +42,27 @@ async def checks(settings: Settings) -> list[Check]:
         )
         if reached is not None:
             return [_refused_for_time(reached)]
-        return [Check("store", "ok", opened.label), *_others(settings), *await _writing(opened, settings)]
+        return [Check("store", "ok", opened.label), *await _others(opened, settings), *await _writing(opened, settings)]
     finally:
         await opened.aclose()
 
 
-def _others(settings: Settings) -> list[Check]:
-    """Whether everybody on this machine can read the memory: in a folder that the user named, its modes say so."""
+async def _others(opened: Store, settings: Settings) -> list[Check]:
+    """Whether others can read the memory: a bucket says so itself, a folder that the user named by its modes."""
+    if settings.s3_bucket_name:
+        from livememfs.store.s3 import S3Store
+
+        assert isinstance(opened, RetryingStore)
+        assert isinstance(opened.inner, S3Store)
+        strangers: list[str] = []
+        with suppress(LiveMemError):  # the other checks say what is wrong
+            strangers = await opened.inner.strangers()
+        if not strangers:
+            return []
+        advice = f"take the public rights from the access list and the policy of {settings.s3_bucket_name}"
+        return [Check("store, others", "warn", f"{' and '.join(strangers)} can look into the bucket", advice)]
     folder = settings.store_path.absolute()
-    if settings.s3_bucket_name or not private.is_open(folder):
+    if not private.is_open(folder):
         return []
     advice = f"chmod 700 {folder}, or 770 to share it with a group alone"
     return [Check("store, others", "warn", f"every user of this machine can look into {folder}", advice)]

@@ -14,17 +14,17 @@ the one it names, that moment excluded; `date:` is the whole of it. All days are
 
 from __future__ import annotations
 
-import calendar
 import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from livememfs.errors import InvalidName
 from livememfs.recall.index.words import content_words, fold
+from livememfs.recall.search import dates
 from livememfs.records.names import check_space_name
-from livememfs.text.times import iso, parse_iso
+from livememfs.text.times import iso
 
 LISTS = ("type", "agent", "concept", "subject", "file", "tag", "in", "space")
 KINDS = ("bank", "live", "memories", "self", "goals", "observations", "sessions", "all")
@@ -50,13 +50,6 @@ _BEFORE_A_WORD = "-,;:!?…()[]{}<>|*`'’‘\"“”«»¿¡"
 _AFTER_A_WORD = "-.,;:!?…()[]{}<>|*`'’‘\"“”«»"
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ELISION = re.compile(r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.IGNORECASE)
-
-_CALENDAR = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(?:\.[0-9]{1,9})?)?(?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?"
-)
-_AGO = re.compile(r"([0-9]{1,5})(h|d|w|mo|y)")
-_MONTHS = {"mo": 1, "y": 12}
 
 _MAX_DOUBTS = 12
 _MAX_SHOWN = 60
@@ -125,41 +118,6 @@ class Query:
         return self._values(key, negative=True)
 
     @property
-    def types(self) -> tuple[str, ...]:
-        """Values of `type:`."""
-        return self.wanted("type")
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Values of `agent:`."""
-        return self.wanted("agent")
-
-    @property
-    def concepts(self) -> tuple[str, ...]:
-        """Values of `concept:`."""
-        return self.wanted("concept")
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Values of `file:`."""
-        return self.wanted("file")
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Values of `tag:`."""
-        return self.wanted("tag")
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Values of `in:`, of KINDS; `all` stands alone."""
-        return self.wanted("in")
-
-    @property
-    def spaces(self) -> tuple[str, ...]:
-        """Values of `space:`."""
-        return self.wanted("space")
-
-    @property
     def is_filter_only(self) -> bool:
         """Whether the free text has no letter and no digit, so that there is nothing to rank by."""
         return not _has_word(self.text)
@@ -211,8 +169,8 @@ class Query:
         """Each thing a hit must fulfil, in plain words."""
         parts = [f"without {', '.join(self.without)}"] if self.without else []
         parts += [condition.describe() for condition in self.filters]
-        parts += [f"after {_moment(self.after)} (included)"] if self.after else []
-        parts += [f"before {_moment(self.before)} (not included)"] if self.before else []
+        parts += [f"after {dates.shown(self.after)} (included)"] if self.after else []
+        parts += [f"before {dates.shown(self.before)} (not included)"] if self.before else []
         parts += [f"at most {self.limit}"] if self.limit else []
         return tuple(_shown(part, _MAX_LINE) for part in parts)
 
@@ -412,7 +370,7 @@ class _Reading:
         return ""
 
     def _apply_date(self, key: str, value: str) -> str:
-        period = _period(value, self._now)
+        period = dates.period(value, self._now)
         if period is None:
             return "is no date"
         start, end = period
@@ -534,55 +492,3 @@ def _some(doubts: Iterable[str]) -> tuple[str, ...]:
         return tuple(remarks)
     kept = remarks[: _MAX_DOUBTS - 1]
     return (*kept, f"and {len(remarks) - len(kept)} more such remarks")
-
-
-# --- dates -------------------------------------------------------------------------------------------------------
-
-
-def _period(value: str, now: datetime) -> tuple[datetime, datetime | None] | None:
-    """The first moment of what a date names and the first one after it; None when it names nothing.
-
-    A time ago lasts until now and therefore has no end.
-    """
-    try:
-        if match := _CALENDAR.fullmatch(value):
-            return _calendar_period(*match.groups())
-        if match := _INSTANT.fullmatch(value):
-            start = parse_iso(value)
-            return start, start + (timedelta(seconds=1) if match[1] else timedelta(minutes=1))
-        if match := _AGO.fullmatch(value):
-            return _ago(now.astimezone(UTC), int(match[1]), match[2]), None
-        if value in ("today", "yesterday"):
-            midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-            start = midnight - timedelta(days=value == "yesterday")
-            return start, start + timedelta(days=1)
-    except (ValueError, OverflowError):
-        pass  # 2026-02-30, or outside the years 1 to 9999
-    return None
-
-
-def _calendar_period(year: str, month: str | None, day: str | None) -> tuple[datetime, datetime]:
-    start = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
-    if day:
-        return start, start + timedelta(days=1)
-    return start, _add_months(start, 1 if month else 12)
-
-
-def _ago(now: datetime, count: int, unit: str) -> datetime:
-    """That long before now, to the second."""
-    moment = now.replace(microsecond=0)
-    if unit in _MONTHS:
-        return _add_months(moment, -count * _MONTHS[unit])
-    return moment - count * {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}[unit]
-
-
-def _add_months(moment: datetime, count: int) -> datetime:
-    """The same day `count` months later, or the last day of that month when it is shorter. Raises ValueError."""
-    year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
-    return moment.replace(year=year, month=month + 1, day=min(moment.day, calendar.monthrange(year, month + 1)[1]))
-
-
-def _moment(moment: datetime) -> str:
-    """`2026-02-01 00:00 UTC`, with seconds where there are any."""
-    shown = moment.astimezone(UTC).replace(tzinfo=None, microsecond=0)
-    return f"{shown.isoformat(sep=' ', timespec='seconds' if shown.second else 'minutes')} UTC"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.exchanged import Asked, Restriction
@@ -22,7 +22,7 @@ from livememfs.recall.index.vectors import Floats
 from livememfs.recall.index.words import fold
 from livememfs.recall.search.graph import seeds_of, walk
 from livememfs.recall.search.hints import Hints, hints_in
-from livememfs.recall.search.query import Query
+from livememfs.recall.search.query import Filter, Query
 from livememfs.recall.search.telling import share_of_names, share_of_words
 
 T = TypeVar("T")
@@ -139,28 +139,45 @@ def search(
     if where is None:
         return Found((), "strict", remarks=("nobody and nothing here fits the filters",))
     if query.is_filter_only:
-        unwanted = {brief.id for _, brief in index.briefs(list(_unwanted(index, query, where))).values()}
-        fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
-        hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
-        return Found(tuple(hits), "strict", len(hits))
-    found = _ranked(index, query, question, where, spaces, ranking or Ranking())
-    remarks: tuple[str, ...] = ()
-    quoted = fold(" ".join(query.phrases))
-    free = any(fold(word) not in quoted for word in query.words)
-    if query.phrases and len(found) < limit and (free or not found):
-        # A question that quotes a title wants an answer; somebody who typed nothing but the quote wants that alone.
-        remarks = (
-            f"{len(found) or 'none'} of them {'has' if len(found) == 1 else 'have'} the phrase; then by the words",
-        )
-        known = {one.brief.id for one in found}
-        others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking or Ranking())
-        found += [one for one in others if one.brief.id not in known]
+        return _by_filters(index, query, where, limit)
+    found, remarks = _with_phrases(index, query, question, where, spaces, ranking or Ranking(), limit)
     _read(index, found[:limit])
     hits = [Hit(one.record, one.piece, one.score, one.reasons) for one in found[:limit] if one.record is not None]
     strategy: Strategy = "words" if question is None else "hybrid" if query.is_filtered else "semantic"
     if query.is_filtered and len(hits) < limit:
         hits += _completed(index, where, query, hits, limit)
     return Found(tuple(hits), strategy, len(found), remarks)
+
+
+def _by_filters(index: Engine, query: Query, where: Restriction, limit: int) -> Found:
+    """The newest that fit: there are no words to rank by."""
+    unwanted = {brief.id for _, brief in index.briefs(list(_unwanted(index, query, where))).values()}
+    fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
+    hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
+    return Found(tuple(hits), "strict", len(hits))
+
+
+def _with_phrases(
+    index: Engine,
+    query: Query,
+    question: Floats | None,
+    where: Restriction,
+    spaces: Sequence[str],
+    ranking: Ranking,
+    limit: int,
+) -> tuple[list[_Candidate], tuple[str, ...]]:
+    """What has the query's phrases; then what fits its other words, with a remark. A question that quotes a title wants
+    an answer; somebody who typed nothing but the quote wants that alone.
+    """
+    found = _ranked(index, query, question, where, spaces, ranking)
+    quoted = fold(" ".join(query.phrases))
+    has_other_words = any(fold(word) not in quoted for word in query.words)
+    if not query.phrases or len(found) >= limit or (found and not has_other_words):
+        return found, ()
+    remark = f"{len(found) or 'none'} of them {'has' if len(found) == 1 else 'have'} the phrase; then by the words"
+    known = {one.brief.id for one in found}
+    others = _ranked(index, replace(query, phrases=()), question, where, spaces, ranking)
+    return found + [one for one in others if one.brief.id not in known], (remark,)
 
 
 def fitting_best(
@@ -196,47 +213,43 @@ def _completed(index: Engine, where: Restriction, query: Query, hits: Sequence[H
 # --- what may be found --------------------------------------------------------------------------------------------
 
 
+class _Condition(NamedTuple):
+    """What a field of the index must have, or must not have."""
+
+    field: str
+    values: tuple[str, ...]
+    negative: bool = False
+
+
 def restriction(index: Engine, query: Query, spaces: Sequence[str]) -> Restriction | None:
     """The query's filters and the spaces as the index knows them; None when nothing can fit them."""
-    fields: dict[str, tuple[str, ...]] = {}
-    without: list[tuple[str, tuple[str, ...]]] = []
-    allowed = tuple(space for space in spaces if not query.spaces or space in query.spaces)
-    fields["space"] = tuple(space for space in allowed if space not in query.unwanted("space"))
-    for name in ("type", "agent"):
-        for negative in (False, True):
-            values = query.unwanted(name) if negative else query.wanted(name)
-            if values:
-                there = _as_written(index, name, values, allowed)
-                if negative:
-                    without.append((name, there))
-                else:
-                    fields[name] = there
-    for label in ("tag", "concept", "subject"):
-        if query.wanted(label):
-            fields[f"label {label}"] = tuple(f"{label}:{value.casefold()}" for value in query.wanted(label))
-        if query.unwanted(label):
-            without.append(("label", tuple(f"{label}:{value.casefold()}" for value in query.unwanted(label))))
-    for negative in (False, True):
-        values = query.unwanted("in") if negative else query.wanted("in")
-        kinds = tuple(kind for value in values for kind in _KINDS.get(value, (value,)))
-        if kinds and "all" not in kinds:
-            if negative:
-                without.append(("kind", kinds))
-            else:
-                fields["kind"] = kinds
-    if not all(fields.values()):
+    asked = query.wanted("space")
+    named = tuple(space for space in spaces if not asked or space in asked)
+    conditions = [_Condition("space", tuple(space for space in named if space not in query.unwanted("space")))]
+    conditions += [known for item in query.filters if (known := _as_indexed(index, item, named)) is not None]
+    wanted = tuple((field, values) for field, values, negative in conditions if not negative)
+    if not all(values for _, values in wanted):
         return None
-    where = Restriction(
-        fields=tuple((name.partition(" ")[0], values) for name, values in fields.items()),
-        without=tuple(one for one in without if one[1]),
-        after=_seconds(query.after),
-        before=_seconds(query.before),
-    )
-    if query.wanted("file") or query.unwanted("file"):
-        numbers = index.fitting(where, files=query.wanted("file"), not_files=query.unwanted("file"))
-        where = replace(where, numbers=tuple(numbers))
-        return where if numbers else None
-    return where
+    unwanted = tuple((field, values) for field, values, negative in conditions if negative and values)
+    where = Restriction(fields=wanted, without=unwanted, after=_seconds(query.after), before=_seconds(query.before))
+    files, not_files = query.wanted("file"), query.unwanted("file")
+    if not (files or not_files):
+        return where
+    numbers = tuple(index.fitting(where, files=files, not_files=not_files))
+    return replace(where, numbers=numbers) if numbers else None
+
+
+def _as_indexed(index: Engine, item: Filter, spaces: Sequence[str]) -> _Condition | None:
+    """A filter as the index knows it; None for one that is no field of it, or that lets everything through."""
+    match item.field:
+        case "type" | "agent" as field:
+            return _Condition(field, _as_written(index, field, item.values, spaces), item.negative)
+        case "tag" | "concept" | "subject" as field:
+            return _Condition("label", tuple(f"{field}:{value.casefold()}" for value in item.values), item.negative)
+        case "in" if "all" not in item.values:
+            kinds = tuple(kind for value in item.values for kind in _KINDS.get(value, (value,)))
+            return _Condition("kind", kinds, item.negative)
+    return None
 
 
 def _as_written(index: Engine, name: str, values: Iterable[str], spaces: Sequence[str]) -> tuple[str, ...]:

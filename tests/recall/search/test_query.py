@@ -129,13 +129,13 @@ def test_filters_are_taken_out_of_the_text() -> None:
     )
 
     assert query.text == "why sqlite"
-    assert query.types == ("decision",)
-    assert query.agents == ("cline",)
-    assert query.concepts == ("how-it-works",)
-    assert query.files == ("auth.py",)
-    assert query.tags == ("x",)
-    assert query.spaces == ("alpha",)
-    assert query.kinds == ("bank",)
+    assert query.wanted("type") == ("decision",)
+    assert query.wanted("agent") == ("cline",)
+    assert query.wanted("concept") == ("how-it-works",)
+    assert query.wanted("file") == ("auth.py",)
+    assert query.wanted("tag") == ("x",)
+    assert query.wanted("space") == ("alpha",)
+    assert query.wanted("in") == ("bank",)
     assert query.limit == 20
     assert query.doubts == ()
 
@@ -165,20 +165,21 @@ def test_each_list_can_be_asked_for_and_left_out(key: str) -> None:
 def test_a_quoted_value_may_have_blanks_and_commas() -> None:
     query = read('file:"my file.py",“a, b.md” agent:"Élodie Guérin"')
 
-    assert query.files == ("a, b.md", "my file.py")
-    assert query.agents == ("Élodie Guérin",)
+    assert query.wanted("file") == ("a, b.md", "my file.py")
+    assert query.wanted("agent") == ("Élodie Guérin",)
 
 
 def test_names_of_people_and_files_keep_their_case_and_vocabularies_lose_it() -> None:
     query = read("type:Decision concept:How in:BANK space:Alpha agent:Cline file:README.md tag:URGENT")
 
-    assert (query.types, query.concepts, query.kinds, query.spaces) == (("decision",), ("how",), ("bank",), ("alpha",))
-    assert (query.agents, query.files, query.tags) == (("Cline",), ("README.md",), ("URGENT",))
+    read_as = {"type": "decision", "concept": "how", "in": "bank", "space": "alpha"}
+    read_as |= {"agent": "Cline", "file": "README.md", "tag": "URGENT"}
+    assert {key: query.wanted(key) for key in read_as} == {key: (value,) for key, value in read_as.items()}
 
 
 def test_all_stands_alone() -> None:
-    assert read("in:bank,all").kinds == ("all",)
-    assert read("in:all in:bank").kinds == ("all",)
+    assert read("in:bank,all").wanted("in") == ("all",)
+    assert read("in:all in:bank").wanted("in") == ("all",)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +248,7 @@ def test_a_known_key_with_an_unusable_value_is_text_with_a_remark(text: str, dou
 def test_what_is_unusable_among_usable_values_is_left_out_with_a_remark() -> None:
     query = read("in:bank,attic space:alpha,b!d")
 
-    assert (query.kinds, query.spaces) == (("bank",), ("alpha",))
+    assert (query.wanted("in"), query.wanted("space")) == (("bank",), ("alpha",))
     assert query.doubts == (
         f"in:attic is none of {', '.join(KINDS)}: left out",
         "space:b!d is no name of a space: left out",
@@ -300,7 +301,7 @@ def test_a_page_that_was_pasted_costs_what_its_beginning_does_and_a_remark_says_
     assert words.words == tuple(f"word{number}" for number in range(MOST_WORDS))
     assert phrases.phrases == tuple(f"phrase {number}" for number in range(MOST_PHRASES))
     assert without.without == tuple(sorted(f"word{number}" for number in range(MOST_PHRASES)))
-    assert len(values.tags) == MOST_WORDS
+    assert len(values.wanted("tag")) == MOST_WORDS
     assert long.text == "a" * MOST_CHARACTERS
     for query in (words, phrases, without, values, long):
         assert "is left out" in query.doubts[-1]
@@ -600,7 +601,7 @@ def test_every_part_of_a_query_is_usable(text: str) -> None:
     assert [(item.field, item.negative) for item in query.filters] == sorted(
         {(item.field, item.negative) for item in query.filters}, key=lambda pair: (LISTS.index(pair[0]), pair[1])
     )
-    assert set(query.kinds) <= set(KINDS)
+    assert set(query.wanted("in")) <= set(KINDS)
     assert query.limit is None or 1 <= query.limit <= MAX_LIMIT
     assert all(moment is None or moment.tzinfo is UTC for moment in (query.after, query.before))
     assert all(any(map(str.isalnum, item)) for item in (*query.words, *query.phrases, *query.without))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 if TYPE_CHECKING:
-    from livememfs.testing.proxy import DelayProxy
+    from proxy import DelayProxy
 
 
 async def serve_control(proxy: DelayProxy, port: int) -> asyncio.Server:

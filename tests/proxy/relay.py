@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from livememfs.testing.proxy.requests import Head, Part, Requests
+from proxy.requests import Head, Part, Requests
 
 MAX_HELD = 1024 * 1024
 """Bytes of a request that are kept while it is held back, before its sender has to wait."""

@@ -5,11 +5,17 @@ beyond where a request begins and ends and what kind it is; of a client that sen
 answered, only the counts are right. In a test it runs in a thread: `with DelayProxy(target_port) as proxy`, where its
 methods may be called from any other thread. As a process of its own, so that it costs the measured one nothing:
 
-    python -m livememfs.testing.proxy --target 127.0.0.1:8333 --latency 0.03 --control
+    python tests/proxy --target 127.0.0.1:8333 --latency 0.03 --control
 
 prints `{"port": ..., "control": ...}` and serves until SIGTERM; what the control port takes is in `control`.
 """
 
-from livememfs.testing.proxy.delay import DelayProxy
+import sys
+from pathlib import Path
 
-__all__ = ["DelayProxy"]
+from proxy.delay import DelayProxy
+
+__all__ = ["PROGRAM", "DelayProxy"]
+
+PROGRAM = [sys.executable, str(Path(__file__).parent)]
+"""The command of a process of its own, without its arguments."""

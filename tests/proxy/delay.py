@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Literal, Self, TypeVar
 
-from livememfs.testing.proxy.control import serve_control
-from livememfs.testing.proxy.relay import Relay, Rules
-from livememfs.testing.proxy.requests import Head
+from proxy.control import serve_control
+from proxy.relay import Relay, Rules
+from proxy.requests import Head
 
 T = TypeVar("T")
 When = Literal["before", "after"]

@@ -1,4 +1,4 @@
-"""The proxy as a program: `python -m livememfs.testing.proxy --target HOST:PORT`.
+"""The proxy as a program: `python tests/proxy --target HOST:PORT`.
 
 Owns the command line and the signals. Refuses to start without a target. Main thread only.
 """
@@ -10,15 +10,17 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
-from livememfs.testing.proxy.delay import DelayProxy
+# A folder that is executed is itself on the path, not the one it is in; and `requests` in it would hide the library.
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from proxy.delay import DelayProxy  # noqa: E402
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Be the proxy until SIGTERM or SIGINT."""
-    parser = argparse.ArgumentParser(
-        prog="python -m livememfs.testing.proxy", description="A slow way to an S3 server."
-    )
+    parser = argparse.ArgumentParser(prog="python tests/proxy", description="A slow way to an S3 server.")
     parser.add_argument("--target", required=True, metavar="HOST:PORT", help="the server")
     parser.add_argument("--port", type=int, default=0, help="where to listen; 0: anywhere")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds added to each request")
