@@ -68,6 +68,11 @@ def at_most(estimated: int) -> int:
     return estimated + -(-estimated // 4)
 
 
+def fitting(room: int) -> int:
+    """How many estimated tokens are `room` tokens at most, whatever the text: the reverse of `at_most`."""
+    return max(room, 0) * 4 // 5
+
+
 class Budget:
     """So many tokens for the parts of one answer. A part that does not fit leaves room for smaller ones after it."""
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tongues import CHINESE, OTHERS
 
-from livememfs.text.size import Budget, first_lines, lines_of, tokens
+from livememfs.text.size import Budget, at_most, first_lines, fitting, lines_of, tokens
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = quicktok.get_encoding("o200k_base")
@@ -153,3 +153,12 @@ def test_what_does_not_fit_leaves_room_for_what_does() -> None:
     assert [budget.takes("four " * 9), budget.takes("four", "four"), budget.takes("four"), budget.takes("a")] == [
         False, True, True, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("room", [0, 1, 4, 5, 6, 99, 100, 101, 100_000])
+def test_what_fits_into_a_room_is_the_most_that_is_sure_to(room: int) -> None:
+    assert at_most(fitting(room)) <= room < at_most(fitting(room) + 1)
+
+
+def test_nothing_fits_where_there_is_less_than_no_room() -> None:
+    assert fitting(-1) == 0
