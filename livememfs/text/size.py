@@ -1,6 +1,7 @@
 """How much of a model's attention a text takes, and what fits into so much.
 
-Owns the one estimate of tokens, and cutting a text by it: no tokenizer, which would be another for each model. Pure; any thread.
+Owns the one estimate of tokens and what is cut by it: no tokenizer, which would be another for each model. Pure; any
+thread.
 """
 
 from __future__ import annotations
