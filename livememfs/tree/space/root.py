@@ -15,11 +15,11 @@ from livememfs.records import keys
 from livememfs.records.sealing import NoteForm
 from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
-from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
+from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
 from livememfs.tree.exchange import HookExchange, RecallExchange
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
 from livememfs.tree.plain import PlainDirectory
-from livememfs.tree.space.bank import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.space.bank import StoredDirectory, StoredFile
 from livememfs.tree.space.collection import Collection
 from livememfs.tree.space.control import Control, Wait
 from livememfs.tree.space.guide import guide
@@ -69,8 +69,8 @@ class Space(PlainDirectory):
         self.space = space
         self.live = Live(self, context, space, NoteForm())
         self._rules: RulesFile | None = None
-        self._objects: dict[str, ReadOnlyFile] = {}
-        bank = ReadOnlyDirectory(self, keys.BANK, context, keys.bank_prefix(space))
+        self._objects: dict[str, StoredFile] = {}
+        bank = StoredDirectory(self, keys.BANK, context, keys.bank_prefix(space))
         history = History(context.replica, space, window=WINDOW)
         self._fixed: dict[str, Node] = {
             README: ComputedFile(self, README, context, self._readme),
@@ -109,8 +109,8 @@ class Space(PlainDirectory):
     def _last_page(self) -> bytes:
         return self.context.pages.last(self.space).encode()
 
-    def _hooks(self) -> ComputedDirectory:
-        found = ComputedDirectory(self, HOOKS)
+    def _hooks(self) -> ReadOnlyDirectory:
+        found = ReadOnlyDirectory(self, HOOKS)
         found.nodes = {
             event: HookExchange(found, event, self.context, self.space) for event in self.context.hooks.events
         }
@@ -180,7 +180,7 @@ class Space(PlainDirectory):
         if known is None or not known.accepts(info):
             if known is not None:
                 known.orphaned = True
-            known = self._objects[name] = ReadOnlyFile(self, name, self.context, info)
+            known = self._objects[name] = StoredFile(self, name, self.context, info)
         return known
 
     async def _rules_file(self) -> RulesFile:
