@@ -19,7 +19,7 @@ from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys
 from livememfs.records.metadata import META_CONFLICT, META_OP
-from livememfs.records.note import order_of, uid_of
+from livememfs.records.note import UID_ATTEMPTS, order_of, uid_of
 from livememfs.store.base import MAX_KEY_BYTES, IfAbsent, content_etag
 from livememfs.text.merge import merge
 
@@ -36,7 +36,6 @@ MAX_SUFFIX_BYTES = 32
 """What comes after the last dot of a name that has to be cut, and is longer, is no suffix."""
 MAX_HOST_BYTES = 64
 ATTEMPTS = 100
-UID_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)

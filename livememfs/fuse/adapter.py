@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyfuse3
 import structlog
@@ -21,7 +21,7 @@ import trio
 
 from livememfs import errors
 from livememfs.fuse import translate
-from livememfs.fuse.guard import handler
+from livememfs.fuse.guard import Needs, Request, handler
 from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
@@ -36,16 +36,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.fuse")
 
 _RENAME_NOREPLACE = 1
-_ON_FILES = frozenset({"read", "write", "flush", "fsync", "release"})
-_PASSIVE = frozenset({"statfs", "flush", "release", "releasedir", "fsyncdir"})
-"""What must work however little somebody may do: it ends something."""
-_NAMING = frozenset({"lookup", "mkdir", "symlink", "mknod", "unlink", "rmdir", "rename", "create"})
-"""What takes a directory and a name in it."""
-_MAKING = frozenset({"mkdir", "symlink", "mknod", "create"})
-_CHANGING = frozenset(
-    {"mkdir", "symlink", "mknod", "link", "unlink", "rmdir", "rename", "setattr", "setxattr", "removexattr", "create",
-     "write"}
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,46 +86,47 @@ class Operations(pyfuse3.Operations):
         self.notifier = Notifier(self.root, mountpoint, self._inodes.known)
         return self.notifier
 
-    def permit(self, operation: str, args: tuple[Any, ...]) -> None:
+    def permit(self, request: Request) -> None:
         """Have the tree decide whether the mount's token allows a request. NotFound, ReadOnly, Forbidden."""
-        own = operation == "setattr" and self.notifier is not None and self.notifier.is_own(args[-1].pid)
-        if operation in _PASSIVE or own:
+        if request.needs is Needs.NOTHING or (request.operation == "setattr" and self._is_own(request.pid)):
             return
-        if operation in _ON_FILES:
-            node: Node = self._files[args[0]].node
-        elif operation == "readdir":
-            node = self._directories[args[0]].node
-        else:
-            node = self._inodes.node(args[0])
-        opens_to_write = operation == "open" and bool(args[1] & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC))
-        name = os.fsdecode(args[1]) if operation in _NAMING else ""
-        self.root.permit(node, name, writing=opens_to_write or operation in _CHANGING, making=operation in _MAKING)
-        if operation == "rename":
-            self.root.permit(self._inodes.node(args[2]), os.fsdecode(args[3]), writing=True, making=True)
-        elif operation == "link":
-            self.root.permit(self._inodes.node(args[1]), os.fsdecode(args[2]), writing=True, making=True)
+        making = request.needs is Needs.MAKING
+        to_write = request.needs is Needs.BY_FLAGS and request.flags & (os.O_WRONLY | os.O_RDWR | os.O_TRUNC)
+        writing = bool(to_write) or making or request.needs is Needs.WRITING
+        named = [(self._inodes.node(ino), os.fsdecode(name)) for ino, name in request.places]
+        if request.opened is not None:
+            named.append((self._opened(request.opened), ""))
+        for position, (node, name) in enumerate(named, 1):
+            self.root.permit(node, name, writing=writing, making=making and position == len(named))
+
+    def _is_own(self, pid: int) -> bool:
+        """Whether a request comes from the thread that tells the kernel of changes."""
+        return self.notifier is not None and self.notifier.is_own(pid)
+
+    def _opened(self, fh: int) -> Node:
+        """What is open under a number, which no file has together with a directory. KeyError."""
+        return self._files[fh].node if fh in self._files else self._directories[fh].node
 
     def statistics(self) -> AdapterStatistics:
         """Counters, cheap."""
         return AdapterStatistics(self.requests, self.bugs, len(self._files), self._inodes.statistics())
 
-    def path_of(self, operation: str, args: tuple[Any, ...]) -> str:
+    def path_of(self, request: Request) -> str:
         """The path that a request is about, for messages; empty when it cannot be told."""
-        first = args[0] if args else 0
         try:
-            if operation in ("read", "write", "flush", "fsync", "release"):
-                return self._files[first].node.path
-            node = self._inodes.node(first)
-            named = args[1] if len(args) > 1 and isinstance(args[1], bytes) else None
-            if named is not None and isinstance(node, Directory):
-                return node.path_of(os.fsdecode(named))
-            return node.path
+            if request.opened is not None:
+                return self._opened(request.opened).path
+            if not request.places:
+                return ""
+            ino, name = request.places[0]
+            node = self._inodes.node(ino)
+            return node.path_of(os.fsdecode(name)) if name and isinstance(node, Directory) else node.path
         except (errors.Stale, KeyError):
             return ""
 
     # --- names ------------------------------------------------------------------------------------------------
 
-    @handler
+    @handler(Needs.READING)
     async def lookup(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
         # That a name is not there is never kept by the kernel: its coming could not be told without waiting there.
         node = await self._directory(parent).child(os.fsdecode(name))
@@ -151,12 +142,12 @@ class Operations(pyfuse3.Operations):
                 self.bugs += 1
                 log.exception("an inode could not be forgotten", ino=ino)
 
-    @handler
+    @handler(Needs.MAKING)
     async def mkdir(self, parent: int, name: bytes, mode: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
         made = await self._directory(parent).mkdir(os.fsdecode(name), stat.S_IMODE(mode), translate.caller(ctx))
         return await self._reveal(made)
 
-    @handler
+    @handler(Needs.MAKING)
     async def symlink(
         self, parent: int, name: bytes, target: bytes, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
@@ -164,7 +155,7 @@ class Operations(pyfuse3.Operations):
         made = await directory.symlink(os.fsdecode(name), os.fsdecode(target), translate.caller(ctx))
         return await self._reveal(made)
 
-    @handler
+    @handler(Needs.MAKING)
     async def mknod(
         self, parent: int, name: bytes, mode: int, rdev: int, ctx: pyfuse3.RequestContext
     ) -> pyfuse3.EntryAttributes:
@@ -179,21 +170,21 @@ class Operations(pyfuse3.Operations):
             await handle.release()
         return await self._reveal(made)
 
-    @handler
+    @handler(Needs.MAKING)
     async def link(self, ino: int, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
         raise self._never(parent, "hard links")
 
-    @handler
+    @handler(Needs.WRITING)
     async def unlink(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
         directory, text = self._directory(parent), os.fsdecode(name)
         await self._meet(directory, text)
         await directory.unlink(text)
 
-    @handler
+    @handler(Needs.WRITING)
     async def rmdir(self, parent: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
         await self._directory(parent).rmdir(os.fsdecode(name))
 
-    @handler
+    @handler(Needs.MAKING)
     async def rename(
         self, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int, ctx: pyfuse3.RequestContext
     ) -> None:
@@ -205,7 +196,7 @@ class Operations(pyfuse3.Operations):
         await self._meet(target, new)
         await source.rename(old, target, new, replace=not flags & _RENAME_NOREPLACE)
 
-    @handler
+    @handler(Needs.READING)
     async def readlink(self, ino: int, ctx: pyfuse3.RequestContext) -> bytes:
         node = self._inodes.node(ino)
         if not isinstance(node, Symlink):
@@ -214,12 +205,12 @@ class Operations(pyfuse3.Operations):
 
     # --- attributes -------------------------------------------------------------------------------------------
 
-    @handler
+    @handler(Needs.READING)
     async def getattr(self, ino: int, ctx: pyfuse3.RequestContext) -> pyfuse3.EntryAttributes:
         node = self._inodes.node(ino)
         return self._entry(node, await node.attrs())
 
-    @handler
+    @handler(Needs.WRITING)
     async def setattr(
         self,
         ino: int,
@@ -229,7 +220,7 @@ class Operations(pyfuse3.Operations):
         ctx: pyfuse3.RequestContext,
     ) -> pyfuse3.EntryAttributes:
         node = self._inodes.node(ino)
-        if self.notifier is not None and self.notifier.is_own(ctx.pid):
+        if self._is_own(ctx.pid):
             return self._entry(node, await node.attrs())  # for inotify alone
         change = translate.attr_change(attr, fields)
         opened = self._files.get(fh) if fh is not None else None
@@ -239,7 +230,7 @@ class Operations(pyfuse3.Operations):
             await node.change(change, translate.caller(ctx))
         return self._entry(node, await node.attrs())
 
-    @handler
+    @handler(Needs.READING)
     async def getxattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> bytes:
         if name.startswith(b"security."):  # asked once for every write
             raise pyfuse3.FUSEError(errno.ENODATA)
@@ -250,15 +241,15 @@ class Operations(pyfuse3.Operations):
             raise pyfuse3.FUSEError(errno.ENODATA)
         return value
 
-    @handler
+    @handler(Needs.READING)
     async def listxattr(self, ino: int, ctx: pyfuse3.RequestContext) -> Sequence[bytes]:
         return [os.fsencode(name) for name in await self._inodes.node(ino).xattrs()]
 
-    @handler
+    @handler(Needs.WRITING)
     async def setxattr(self, ino: int, name: bytes, value: bytes, ctx: pyfuse3.RequestContext) -> None:
         await self._set_xattr(ino, name, value)
 
-    @handler
+    @handler(Needs.WRITING)
     async def removexattr(self, ino: int, name: bytes, ctx: pyfuse3.RequestContext) -> None:
         await self._set_xattr(ino, name, None)
 
@@ -268,20 +259,20 @@ class Operations(pyfuse3.Operations):
             raise pyfuse3.FUSEError(errno.EOPNOTSUPP)  # `cp -p` goes on without access lists, and only on this errno
         await node.set_xattr(os.fsdecode(name), value)
 
-    @handler
+    @handler(Needs.NOTHING)
     async def statfs(self, ctx: pyfuse3.RequestContext) -> pyfuse3.StatvfsData:
         return translate.statfs()
 
     # --- files ------------------------------------------------------------------------------------------------
 
-    @handler
+    @handler(Needs.BY_FLAGS)
     async def open(self, ino: int, flags: int, ctx: pyfuse3.RequestContext) -> pyfuse3.FileInfo:
         node = self._inodes.node(ino)
         if not isinstance(node, File):
             raise pyfuse3.FUSEError(errno.EISDIR)
         return await self._open(node, flags, ctx)
 
-    @handler
+    @handler(Needs.MAKING)
     async def create(
         self, parent: int, name: bytes, mode: int, flags: int, ctx: pyfuse3.RequestContext
     ) -> tuple[pyfuse3.FileInfo, pyfuse3.EntryAttributes]:
@@ -318,23 +309,23 @@ class Operations(pyfuse3.Operations):
         keep = not handle.direct and self._inodes.keeps_pages(node.ino, handle.version)
         return pyfuse3.FileInfo(fh=fh, direct_io=handle.direct, keep_cache=keep, nonseekable=not handle.seekable)
 
-    @handler
+    @handler(Needs.READING)
     async def read(self, fh: int, offset: int, size: int) -> bytes:
         return await self._files[fh].handle.read(offset, size)
 
-    @handler
+    @handler(Needs.WRITING)
     async def write(self, fh: int, offset: int, data: bytes) -> int:
         return await self._files[fh].handle.write(offset, data)
 
-    @handler
+    @handler(Needs.NOTHING)
     async def flush(self, fh: int) -> None:
         await self._files[fh].handle.flush()
 
-    @handler
+    @handler(Needs.READING)
     async def fsync(self, fh: int, datasync: bool) -> None:
         await self._files[fh].handle.fsync()
 
-    @handler
+    @handler(Needs.NOTHING)
     async def release(self, fh: int) -> None:
         opened = self._files.pop(fh, None)
         if opened is not None:
@@ -342,7 +333,7 @@ class Operations(pyfuse3.Operations):
 
     # --- directories ------------------------------------------------------------------------------------------
 
-    @handler
+    @handler(Needs.READING)
     async def opendir(self, ino: int, ctx: pyfuse3.RequestContext) -> int:
         directory = self._directory(ino)
         names = await self._listings.of(directory)
@@ -350,7 +341,7 @@ class Operations(pyfuse3.Operations):
         self._directories[fh] = _OpenDirectory(directory, names)
         return fh
 
-    @handler
+    @handler(Needs.READING)
     async def readdir(self, fh: int, start: int, token: pyfuse3.ReaddirToken) -> None:
         opened = self._directories[fh]
         if start == 0:  # opened, or rewound: `rewinddir` asks for what is there now
@@ -368,11 +359,11 @@ class Operations(pyfuse3.Operations):
                 break
             held.lookups += 1
 
-    @handler
+    @handler(Needs.NOTHING)
     async def fsyncdir(self, fh: int, datasync: bool) -> None:
         """Names are in the bucket when the call that made them returns."""
 
-    @handler
+    @handler(Needs.NOTHING)
     async def releasedir(self, fh: int) -> None:
         self._directories.pop(fh, None)
 

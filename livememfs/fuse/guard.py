@@ -1,15 +1,19 @@
-"""What stands around every handler: a deadline, and the translation of failures.
+"""What stands around every handler: a deadline, the token's check, and the translation of failures.
 
 Owns the rule that nothing but FUSEError leaves a handler: anything else would end the session, leave the request
-unanswered and the mount dead. Refuses to hide a bug: it is logged once with its traceback, and the call gets EIO. Trio
-thread only.
+unanswered and the mount dead; and what of a request the check goes by. That is read by the names of the handler's
+parameters, once, when the class is made: a handler whose parameters are not known here does not import. Refuses to hide
+a bug: it is logged once with its traceback, and the call gets EIO. Trio thread only.
 """
 
 from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Coroutine
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyfuse3
@@ -43,36 +47,130 @@ REPORTED = frozenset(
 """What a user looks up in `errors.ndjson`. The others are answers, not failures: no such file, exists already."""
 
 
+_PLACES = (("ino", ""), ("parent", "name"), ("new_parent", "new_name"))
+"""Parameters that name a node, in the order in which requests have them: an inode, and a name in it if it is a
+directory that the request looks into."""
+_OTHERS = frozenset(
+    {
+        "mode",
+        "rdev",
+        "target",
+        "attr",
+        "fields",
+        "name",
+        "value",
+        "offset",
+        "size",
+        "data",
+        "datasync",
+        "start",
+        "token",
+    }
+)
+"""Parameters that no check goes by. A new one is added here by whoever has made sure of that."""
+
+
+class Needs(Enum):
+    """What a token must allow for a request."""
+
+    NOTHING = auto()
+    """It must work however little somebody may do: it ends something, or tells what anybody may know."""
+    READING = auto()
+    WRITING = auto()
+    MAKING = auto()
+    """Writing; and the last place it names is to be made there."""
+    BY_FLAGS = auto()
+    """Reading or writing, as the flags of an open ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a handler is called for.
+
+    :places: inode numbers, each with a name in that directory or with none
+    :opened: the number of an open file or directory, for what comes by one and names no place
+    :flags:  of an open; 0 for other requests
+    :pid:    who asks; 0 where the kernel does not say
+    """
+
+    operation: str
+    needs: Needs
+    places: tuple[tuple[int, bytes], ...] = ()
+    opened: int | None = None
+    flags: int = 0
+    pid: int = 0
+
+
+class _Reader:
+    """Makes requests of the arguments of one handler. TypeError when a parameter is not known."""
+
+    def __init__(self, function: Callable[..., Any], needs: Needs) -> None:
+        self.operation, self.needs = function.__name__, needs
+        self._names = tuple(inspect.signature(function).parameters)[1:]
+        self._places = [place for place in _PLACES if place[0] in self._names]
+        known = {*_OTHERS, "fh", "flags", "ctx", *(name for place in _PLACES for name in place)}
+        if unknown := {*self._names} - known:
+            raise TypeError(f"{self.operation}: does the token's check go by {', '.join(sorted(unknown))}?")
+        lacking = {name for place in self._places for name in place if name} - {*self._names}
+        if needs is Needs.BY_FLAGS and "flags" not in self._names:
+            lacking.add("flags")
+        if needs is not Needs.NOTHING and not self._places and "fh" not in self._names:
+            lacking.add("anything that names a node")
+        if lacking:
+            raise TypeError(f"{self.operation} has no {', '.join(sorted(lacking))}, which the token's check goes by")
+
+    def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Request:
+        """The request that a handler was called with. It never fails: an inode that was not given is none."""
+        given = {**dict(zip(self._names, args, strict=False)), **kwargs}
+        return Request(
+            self.operation,
+            self.needs,
+            tuple((given.get(node, 0), given.get(name, b"")) for node, name in self._places),
+            None if self._places else given.get("fh"),
+            given.get("flags", 0),
+            given["ctx"].pid if given.get("ctx") is not None else 0,
+        )
+
+
 def handler(
-    function: Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]]:
-    """Make a method a handler of the kernel's requests."""
-    name = function.__name__
+    needs: Needs,
+) -> Callable[
+    [Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]]],
+    Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]],
+]:
+    """Make a method a handler of the kernel's requests that needs so much of a mount's token."""
 
-    @functools.wraps(function)
-    async def guarded(self: Operations, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self.requests += 1
-        try:
-            # What `fail_after` does, without the two generators it is made of: this is the way of every request.
-            with trio.CancelScope(deadline=trio.current_time() + self.op_timeout) as deadline:
-                if self.limited:
-                    self.permit(name, args)
-                return await function(self, *args, **kwargs)
-            if deadline.cancelled_caught:
-                raise trio.TooSlowError
-        except pyfuse3.FUSEError:
-            raise
-        except Exception as raised:
-            code = _verdict(self, name, raised, args)
-        raise pyfuse3.FUSEError(code)
+    def decorate(
+        function: Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]],
+    ) -> Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]]:
+        reader = _Reader(function, needs)
 
-    return guarded
+        @functools.wraps(function)
+        async def guarded(self: Operations, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            self.requests += 1
+            try:
+                # What `fail_after` does, without the two generators it is made of: this is the way of every request.
+                with trio.CancelScope(deadline=trio.current_time() + self.op_timeout) as deadline:
+                    if self.limited:
+                        self.permit(reader.read(args, kwargs))
+                    return await function(self, *args, **kwargs)
+                if deadline.cancelled_caught:
+                    raise trio.TooSlowError
+            except pyfuse3.FUSEError:
+                raise
+            except Exception as raised:
+                code = _verdict(self, reader.read(args, kwargs), raised)
+            raise pyfuse3.FUSEError(code)
+
+        return guarded
+
+    return decorate
 
 
-def _verdict(operations: Operations, name: str, raised: Exception, args: tuple[Any, ...]) -> int:
+def _verdict(operations: Operations, request: Request, raised: Exception) -> int:
     """The errno of a failure; it is reported on the way."""
     error: BaseException = the_one(raised) if isinstance(raised, ExceptionGroup) else raised
-    path = operations.path_of(name, args)
+    name, path = request.operation, operations.path_of(request)
     if isinstance(error, trio.TooSlowError):
         error = errors.TimedOut(f"{name} on {path or 'the mount'}")
     if isinstance(error, errors.LiveMemError):

@@ -1,7 +1,7 @@
 """Memories as objects: storing one, forgetting it so that it can come back, bringing it back, removing it for good.
 
-Owns where the versions are kept that a memory no longer has: `{space}/{collection}/.history/{id}/{stamp}.md`. Refuses
-to decide which memories are alike. Trio thread only.
+Owns where the versions are kept that a memory no longer has: `{space}/{collection}/.history/{id}/{stamp}.md`, and how a
+text without a file is stored, be it a memory or a note. Refuses to decide which memories are alike. Trio thread only.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from secrets import token_hex
 
 from livememfs.cache.replica import Replica
 from livememfs.clock import Clock
-from livememfs.concurrency import for_each
+from livememfs.concurrency import aside, for_each
 from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, ObjectMissing, PreconditionFailed
 from livememfs.records import keys
-from livememfs.records.memory import Memory, canonical_name, complete, sealed
+from livememfs.records.memory import Memory, sealed
+from livememfs.records.sealing import Form, MemoryForm, says_nothing
 from livememfs.spaces.describe import require_space
-from livememfs.spaces.objects import OnPrivate, public, public_name, put_new, unheard
+from livememfs.spaces.objects import OnPrivate, put_new, unheard
 from livememfs.store.base import ObjectInfo
+from livememfs.text.privacy.redaction import told
 
 
 @dataclass(frozen=True)
@@ -125,23 +128,35 @@ async def remember(
     agent: str,
     on_private: OnPrivate = unheard,
 ) -> str:
-    """Store a memory and return its key; when this returns, the bucket has it. `on_private` hears what was replaced.
+    """Store a memory and return its key; see `store_text`."""
+    return await store_text(replica, clock, MemoryForm(collection), space, text, agent=agent, on_private=on_private)
 
-    Raises NotFound without the space, BadRequest for a text without a word, TooLarge.
+
+async def store_text(
+    replica: Replica, clock: Clock, form: Form, space: str, text: str, *, agent: str, on_private: OnPrivate
+) -> str:
+    """Store a text that has no name as a note or a memory, and return its key; when this returns, the bucket has it.
+
+    `on_private` hears what was replaced. Raises NotFound without the space, BadRequest for a text without a word after
+    its front matter, NotText, TooLarge, AlreadyExists when no free name was found.
     """
     await require_space(replica, space)
-    path = f"{space}/{collection}/(new memory)"
-    data = await public(text, path, on_private)
-    memory = complete(data, path=path, written_name="", collection=collection, space=space, now=clock.now())
-    if not memory.content.strip():
-        raise BadRequest(path=path, detail="there is nothing in the memory")
-    author = public_name(agent, path, on_private)
-    data = sealed(replace(memory, extra={"agent": author, **memory.extra}), path)
-    while True:
-        key = f"{space}/{collection}/{canonical_name(memory, token_hex(4))}"
+    raw, now = text.encode("utf-8", "surrogatepass"), clock.now()
+    path = f"{space}/{form.folder}/(new {form.noun})"
+    if says_nothing(raw):
+        raise BadRequest(path=path, detail=f"there is nothing in the {form.noun}")
+    seal = partial(form.seal, raw, path=path, written_name="", space=space, agent=agent, now=now)
+    sealed = await aside(len(raw), seal)
+    if sealed.replaced:
+        on_private(told(path, sealed.replaced))
+    order = replica.order.next(space, sealed.at, now) if sealed.at is not None else 0
+    key = ""
+    for uid in form.uids(space, token_hex(8), order):
+        key = f"{space}/{form.folder}/{sealed.named(uid)}"
         with suppress(PreconditionFailed):
-            await put_new(replica, key, data)
+            await put_new(replica, key, sealed.data)
             return key
+    raise AlreadyExists(path=key)
 
 
 async def the_one(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> ObjectInfo:

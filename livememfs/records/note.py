@@ -34,6 +34,8 @@ _NOT_IN_CATEGORY = re.compile(r"[^A-Za-z0-9.-]")
 _CATEGORY_SLUG_MAX = 32
 ORDERS = 1 << 12
 """Notes of one second that can be told in their order: three hexadecimal digits."""
+UID_ATTEMPTS = 8
+"""So many names are tried for one note or memory, should others have them."""
 _SECONDS_KEPT = 1_000
 
 

@@ -1,21 +1,28 @@
-"""Files that are nowhere in the bucket: their content is computed when they are looked at.
+"""Files, links and directories that are nowhere in the bucket under their names: they are computed when looked at.
 
-Owns `ComputedFile`, a read-only file made by a function, `CostlyFile`, of which only an open pays for the content, and
-`ComputedDirectory`, a fixed set of nodes. An open handle
-keeps the content it was opened with, so a reader never sees half of two answers. Trio thread only.
+Owns `ReadOnlyBytes`, a file of bytes that cannot be changed; `ComputedFile`, the same made by a function, and
+`CostlyFile`, of which only an open pays for the content; `ComputedLink`; and `ComputedDirectory`, the one directory in
+which nothing can be changed. Each says why (EROFS). An open handle keeps the content it was opened with, so a reader
+never sees half of two answers. Trio thread only.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakValueDictionary
 
 from livememfs import errors
-from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, Symlink, check_name
 
 if TYPE_CHECKING:
     from livememfs.tree.context import Context
+
+COMPUTED = "livememfs computes it"
+"""Why nothing can be changed, where nothing else is said."""
+
+AnyNode = TypeVar("AnyNode", bound=Node)
 
 
 class BytesHandle(Handle):
@@ -31,7 +38,29 @@ class BytesHandle(Handle):
         return self.data[offset : offset + size]
 
 
-class ComputedFile(File):
+class ReadOnlyBytes(File):
+    """A file that cannot be changed; a subclass knows its attributes. `why` is what is said to whoever tries."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, parent: Directory, name: str, why: str = COMPUTED) -> None:
+        super().__init__(parent, name)
+        self.why = why
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(self.why, path=self.path)
+
+    async def data(self) -> bytes:
+        """All of it."""
+        raise NotImplementedError  # every concrete class has its own
+
+    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
+        if mode.write:
+            raise self.refuse("writing")
+        return BytesHandle(await self.data())
+
+
+class ComputedFile(ReadOnlyBytes):
     """A read-only file whose content `content()` gives."""
 
     __slots__ = ("content", "context")
@@ -41,8 +70,8 @@ class ComputedFile(File):
         self.context = context
         self.content = content
 
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("livememfs computes it", path=self.path)
+    async def data(self) -> bytes:
+        return await self.content()
 
     async def attrs(self) -> Attrs:
         return self.attrs_of(await self.content())
@@ -51,11 +80,6 @@ class ComputedFile(File):
         """What `stat` shows of this content."""
         now = self.context.now_ns()
         return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=now, version=zlib.crc32(data), volatile=True)
-
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        return BytesHandle(await self.content())
 
 
 class CostlyFile(ComputedFile):
@@ -78,25 +102,71 @@ class CostlyFile(ComputedFile):
         return self.attrs_of(self.last() or await self.content())
 
 
-class ComputedDirectory(Directory):
-    """A fixed set of nodes."""
+class ComputedLink(Symlink):
+    """A link that leads wherever `point_to` said last."""
 
-    __slots__ = ("nodes",)
+    __slots__ = ("_mtime_ns", "_target", "why")
 
-    def __init__(self, parent: Directory, name: str) -> None:
+    def __init__(self, parent: Directory, name: str, why: str = COMPUTED) -> None:
         super().__init__(parent, name)
-        self.nodes: dict[str, Node] = {}
+        self._target, self._mtime_ns, self.why = "", 0, why
 
     def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("livememfs computes it", path=self.path)
+        return errors.ReadOnly(self.why, path=self.path)
+
+    def point_to(self, target: str, mtime_ns: int) -> None:
+        """Stand for this from now on."""
+        self._target, self._mtime_ns = target, mtime_ns
 
     async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=0, nlink=2)
+        return Attrs(kind="symlink", mode=0o777, size=len(self._target.encode()), mtime_ns=self._mtime_ns)
+
+    async def target(self) -> str:
+        return self._target
+
+
+class ComputedDirectory(Directory):
+    """A directory in which nothing can be changed. `why` is what is said to whoever tries.
+
+    It shows `nodes`. A subclass that computes what it shows has its own `children`, and its own `child` where one name
+    costs less than all of them. `held` has the node of a name be the same for as long as somebody holds it.
+    """
+
+    __slots__ = ("_held", "mode", "mtime_ns", "nodes", "why")
+
+    def __init__(
+        self, parent: Directory, name: str, why: str = COMPUTED, *, mode: int = 0o555, mtime_ns: int = 0
+    ) -> None:
+        super().__init__(parent, name)
+        self.why, self.mode, self.mtime_ns = why, mode, mtime_ns
+        self.nodes: dict[str, Node] = {}
+        self._held: WeakValueDictionary[str, Node] | None = None  # most directories need none
+
+    def refuse(self, operation: str) -> errors.LiveMemError:
+        return errors.ReadOnly(self.why, path=self.path)
+
+    async def attrs(self) -> Attrs:
+        return Attrs(kind="directory", mode=self.mode, size=0, mtime_ns=self.mtime_ns, nlink=2)
 
     async def child(self, name: str) -> Node:
-        if name not in self.nodes:
+        check_name(name, self.path_of(name))
+        node = self.nodes.get(name) or dict(await self.children()).get(name)
+        if node is None:
             raise errors.NotFound(path=self.path_of(name))
-        return self.nodes[name]
+        return node
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         return sorted(self.nodes.items())
+
+    def holding(self, name: str) -> Node | None:
+        """The node of a name that somebody holds."""
+        return self._held.get(name) if self._held is not None else None
+
+    def held(self, name: str, make: Callable[[str], AnyNode]) -> AnyNode:
+        """The node of a name, made by `make(name)` when nobody holds one. Under one name it always makes one kind."""
+        if self._held is None:
+            self._held = WeakValueDictionary()
+        node = self._held.get(name)
+        if node is None:
+            node = self._held[name] = make(name)
+        return node  # type: ignore[return-value]  # of the kind that `make` makes

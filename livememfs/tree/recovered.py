@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from livememfs import errors
-from livememfs.tree.computed import BytesHandle
-from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.computed import ComputedDirectory, ReadOnlyBytes
+from livememfs.tree.node import Attrs, Directory, Node
 
 if TYPE_CHECKING:
     from livememfs.cache.drafts import Recovered
@@ -20,17 +20,14 @@ if TYPE_CHECKING:
 WHY = "it is what a crash left; copy it to where it belongs, and remove it here"
 
 
-class RecoveredFile(File):
+class RecoveredFile(ReadOnlyBytes):
     """The bytes of one file, as they were some seconds before the crash."""
 
     __slots__ = ("context", "found")
 
     def __init__(self, parent: Directory, context: Context, found: Recovered) -> None:
-        super().__init__(parent, found.name)
+        super().__init__(parent, found.name, WHY)
         self.context, self.found = context, found
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(WHY, path=self.path)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="file", mode=0o400, size=self.found.size, mtime_ns=self.found.written_ns)
@@ -38,41 +35,26 @@ class RecoveredFile(File):
     async def xattrs(self) -> dict[str, bytes]:
         return {"user.livememfs.path": self.found.path.encode("utf-8", "surrogateescape")}
 
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        if not self.context.sees(self.found.path):  # the kernel knows it since more was to be seen
-            raise errors.NotFound(path=self.path)
+    async def data(self) -> bytes:
         data = self.context.replica.drafts.read(self.name)
-        if data is None:
+        # The kernel may know a file since more was to be seen.
+        if data is None or not self.context.sees(self.found.path):
             raise errors.NotFound(path=self.path)
-        return BytesHandle(data)
+        return data
 
 
-class RecoveredDirectory(Directory):
+class RecoveredDirectory(ComputedDirectory):
     """All that crashes have left."""
 
     __slots__ = ("context",)
 
     def __init__(self, parent: Directory, name: str, context: Context) -> None:
-        super().__init__(parent, name)
+        super().__init__(parent, name, WHY, mode=0o700)
         self.context = context
 
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(WHY, path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o700, size=0, mtime_ns=0, nlink=2)
-
-    async def child(self, name: str) -> Node:
-        for known, node in await self.children():
-            if known == name:
-                return node
-        raise errors.NotFound(path=self.path_of(name))
-
     async def children(self) -> Sequence[tuple[str, Node]]:
-        found = [one for one in self.context.replica.drafts.recovered() if self.context.sees(one.path)]
-        return [(one.name, RecoveredFile(self, self.context, one)) for one in found]
+        recovered = [file for file in self.context.replica.drafts.recovered() if self.context.sees(file.path)]
+        return [(file.name, RecoveredFile(self, self.context, file)) for file in recovered]
 
     async def unlink(self, name: str) -> None:
         await self.child(name)

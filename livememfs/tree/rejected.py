@@ -20,8 +20,8 @@ import structlog
 from livememfs import errors
 from livememfs.text.privacy.redaction import redact
 from livememfs.text.times import iso
-from livememfs.tree.computed import BytesHandle
-from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.computed import ComputedDirectory, ReadOnlyBytes
+from livememfs.tree.node import Attrs, Directory, Node
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,51 +177,34 @@ def _found(folder: Path) -> list[Reply]:
 # --- the view --------------------------------------------------------------------------------------------------------
 
 
-class RejectedFile(File):
+class RejectedFile(ReadOnlyBytes):
     """One refused reply."""
 
     __slots__ = ("context", "reply")
 
     def __init__(self, parent: Directory, context: Context, reply: Reply) -> None:
-        super().__init__(parent, reply.name)
+        super().__init__(parent, reply.name, WHY)
         self.context, self.reply = context, reply
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(WHY, path=self.path)
 
     async def attrs(self) -> Attrs:
         written = int(self.reply.at.timestamp()) * 1_000_000_000
         return Attrs(kind="file", mode=0o400, size=self.reply.size, mtime_ns=written)
 
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
+    async def data(self) -> bytes:
         data = self.context.rejected.read(self.name)
         if data is None:
             raise errors.NotFound(path=self.path)
-        return BytesHandle(data)
+        return data
 
 
-class RejectedDirectory(Directory):
+class RejectedDirectory(ComputedDirectory):
     """All that are kept."""
 
     __slots__ = ("context",)
 
     def __init__(self, parent: Directory, name: str, context: Context) -> None:
-        super().__init__(parent, name)
+        super().__init__(parent, name, WHY, mode=0o500)
         self.context = context
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(WHY, path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o500, size=0, mtime_ns=0, nlink=2)
-
-    async def child(self, name: str) -> Node:
-        for reply in self.context.rejected.kept():
-            if reply.name == name:
-                return RejectedFile(self, self.context, reply)
-        raise errors.NotFound(path=self.path_of(name))
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         return [(reply.name, RejectedFile(self, self.context, reply)) for reply in self.context.rejected.kept()]

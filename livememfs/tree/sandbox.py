@@ -9,26 +9,18 @@ them, and more than a few of them. Trio thread only.
 from __future__ import annotations
 
 from livememfs import errors
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, check_name
+from livememfs.tree.computed import ComputedDirectory
+from livememfs.tree.node import AttrChange, Caller, Directory, check_name
 
 MOST = 64
 """In one directory: sandboxes need a handful."""
+WHY = "it is there for a sandbox to mount on, and stays empty"
 
 
-class Place(Directory):
+class Place(ComputedDirectory):
     """An empty directory."""
 
-    __slots__ = ("_mtime_ns",)
-
-    def __init__(self, parent: Directory, name: str, mtime_ns: int) -> None:
-        super().__init__(parent, name)
-        self._mtime_ns = mtime_ns
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("it is there for a sandbox to mount on, and stays empty", path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self._mtime_ns, nlink=2)
+    __slots__ = ()
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times are accepted and not kept."""
@@ -55,7 +47,7 @@ class Places:
         try:
             await directory.child(name)
         except errors.NotFound:
-            made = self._made[name] = Place(directory, name, now_ns)
+            made = self._made[name] = Place(directory, name, WHY, mode=0o755, mtime_ns=now_ns)
             return made
         raise errors.AlreadyExists(path=path)
 

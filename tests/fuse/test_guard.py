@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyfuse3
@@ -11,7 +14,8 @@ import pytest
 import trio
 
 from livememfs import errors
-from livememfs.fuse.guard import REPORTED, handler
+from livememfs.fuse.adapter import Operations
+from livememfs.fuse.guard import REPORTED, Needs, Request, handler
 from livememfs.testing.clock import ManualClock
 from livememfs.tree.errorlog import ErrorLog
 
@@ -28,23 +32,23 @@ class Mount:
         self.limited = False
         self.refusal: errors.LiveMemError | None = None
 
-    def permit(self, operation: str, args: tuple[Any, ...]) -> None:
+    def permit(self, request: Request) -> None:
         if self.refusal is not None:
             raise self.refusal
 
-    def path_of(self, operation: str, args: tuple[Any, ...]) -> str:
-        return f"alpha/{args[0]}" if args else ""
+    def path_of(self, request: Request) -> str:
+        return f"alpha/{request.opened}" if request.opened else ""
 
-    @handler  # type: ignore[arg-type]  # it is no pyfuse3.Operations
-    async def write(self, name: str, outcome: object = None) -> object:
+    @handler(Needs.WRITING)  # type: ignore[arg-type]  # it is no pyfuse3.Operations
+    async def write(self, fh: str, data: object = None) -> object:
         """The docstring of the handler."""
-        if isinstance(outcome, BaseException):
-            raise outcome
-        if isinstance(outcome, float):
-            await trio.sleep(outcome)
-        return outcome
+        if isinstance(data, BaseException):
+            raise data
+        if isinstance(data, float):
+            await trio.sleep(data)
+        return data
 
-    @handler  # type: ignore[arg-type]  # as above
+    @handler(Needs.NOTHING)  # type: ignore[arg-type]  # as above
     async def statfs(self) -> None:
         await trio.sleep_forever()
 
@@ -223,3 +227,113 @@ async def test_a_mount_without_a_token_asks_nobody(mount: Mount) -> None:
     mount.refusal = errors.NotFound(path="x")
 
     assert await mount.write("x.md", "answer") == "answer"
+
+
+# --- what the token's check goes by --------------------------------------------------------------------------------
+
+OURS = {
+    "parent_inode": "parent",
+    "parent_inode_old": "parent",
+    "name_old": "name",
+    "parent_inode_new": "new_parent",
+    "name_new": "new_name",
+    "new_parent_inode": "parent",
+    "new_name": "name",
+    "inode": "ino",
+    "off": "offset",
+    "buf": "data",
+    "start_id": "start",
+}
+"""Our names of parameters, by those of pyfuse3, where they differ: it calls by position."""
+ASKED = {
+    name: function
+    for name, function in vars(pyfuse3.Operations).items()
+    if inspect.iscoroutinefunction(function) and vars(Operations).get(name) is not None
+}
+HANDLERS = {name: vars(Operations)[name] for name in ASKED if name != "forget"}  # which has no answer, hence no failure
+
+
+def test_every_request_that_is_answered_is_guarded() -> None:
+    assert {"lookup", "rename", "write", "readdir"} < {*HANDLERS}
+    assert [name for name, function in HANDLERS.items() if not hasattr(function, "__wrapped__")] == []
+    public = {name for name, value in vars(Operations).items() if inspect.iscoroutinefunction(value) and name[0] != "_"}
+    assert public - {*HANDLERS, "forget"} == set(), "it is none that pyfuse3 calls"
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_each_parameter_stands_where_pyfuse3_gives_it(name: str) -> None:
+    theirs = [*inspect.signature(ASKED[name]).parameters][1:]
+
+    assert [*inspect.signature(HANDLERS[name]).parameters][1:] == [OURS.get(one, one) for one in theirs]
+
+
+async def asked(needs: Needs, function: Callable[..., Any], *args: Any) -> Request:
+    """The request that the check of a limited mount is given."""
+    seen: list[Request] = []
+    mount: Any = SimpleNamespace(op_timeout=TIMEOUT, requests=0, limited=True, permit=seen.append)
+    await handler(needs)(function)(mount, *args)
+    return seen[0]
+
+
+CTX = SimpleNamespace(pid=7)
+
+
+async def test_the_check_goes_by_names_of_parameters_wherever_they_stand() -> None:
+    async def rename(
+        self: Any, parent: int, name: bytes, new_parent: int, new_name: bytes, flags: int, ctx: Any
+    ) -> None:
+        """As pyfuse3 gives them."""
+
+    async def reordered(
+        self: Any, ctx: Any, new_name: bytes, flags: int, new_parent: int, name: bytes, parent: int
+    ) -> None:
+        """As nobody would."""
+
+    reordered.__name__ = "rename"
+    expected = Request("rename", Needs.MAKING, ((2, b"a"), (3, b"b")), None, 1, 7)
+    assert await asked(Needs.MAKING, rename, 2, b"a", 3, b"b", 1, CTX) == expected
+    assert await asked(Needs.MAKING, reordered, CTX, b"b", 1, 3, b"a", 2) == expected
+
+
+async def test_what_comes_by_an_open_file_goes_by_that_unless_an_inode_is_named() -> None:
+    async def read(self: Any, fh: int, offset: int, size: int) -> None:
+        """One."""
+
+    async def setattr(self: Any, ino: int, attr: object, fields: object, fh: int | None, ctx: Any) -> None:
+        """The other."""
+
+    assert await asked(Needs.READING, read, 5, 0, 1) == Request("read", Needs.READING, (), 5)
+    assert await asked(Needs.WRITING, setattr, 2, None, None, 5, CTX) == Request(
+        "setattr", Needs.WRITING, ((2, b""),), pid=7
+    )
+
+
+async def _unknown(self: Any, inode: int, ctx: Any) -> None:
+    """Another name for an inode."""
+
+
+async def _nameless(self: Any, parent: int, ctx: Any) -> None:
+    """A directory, and no name in it."""
+
+
+async def _flagless(self: Any, ino: int, ctx: Any) -> None:
+    """An open that does not say what for."""
+
+
+async def _nowhere(self: Any, ctx: Any) -> None:
+    """It names nothing."""
+
+
+@pytest.mark.parametrize(
+    ("function", "needs"),
+    [
+        (_unknown, Needs.READING),
+        (_unknown, Needs.NOTHING),
+        (_nameless, Needs.MAKING),
+        (_flagless, Needs.BY_FLAGS),
+        (_nowhere, Needs.READING),
+    ],
+)
+def test_a_handler_that_the_check_cannot_read_is_none(function: Callable[..., Any], needs: Needs) -> None:
+    with pytest.raises(TypeError, match=function.__name__):
+        handler(needs)(function)

@@ -6,16 +6,24 @@ import pytest
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import AlreadyExists, BadRequest, NotFound, NotText, TooLarge, Unreachable
-from livememfs.memories.notes import MAX_ATTEMPTS, write_note
+from livememfs.memories import storing
+from livememfs.memories.notes import write_note
 from livememfs.records import keys
 from livememfs.records.keys import NoteName
-from livememfs.records.metadata import META_NAME
-from livememfs.records.note import MAX_NOTE_BYTES, Note, order_of, uid_ending, uid_of
+from livememfs.records.note import MAX_NOTE_BYTES, UID_ATTEMPTS, Note, order_of, uid_ending, uid_of
 from livememfs.spaces import making as spaces
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import START, ManualClock
 from livememfs.testing.store import Fault, FaultyStore
+
+CHANCE = "0123456789abcdef"
+ENDING = uid_ending("alpha", CHANCE)
+
+
+def named(order: int) -> str:
+    """The key of a note that says nothing of itself and is written at the start, the `order`th of that second."""
+    return f"alpha/live/20260220T140000_a_observation_{uid_of(order, ENDING)}.md"
 
 
 class House:
@@ -37,7 +45,8 @@ class House:
 
 
 @pytest.fixture
-async def house() -> House:
+async def house(monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.setattr(storing, "token_hex", lambda _: CHANCE)
     made = House()
     await spaces.create(made.replica, made.clock, "alpha")
     return made
@@ -52,10 +61,9 @@ async def test_a_note_is_completed_and_named(house: House) -> None:
         agent="cline dev",
         category="decision",
         tags=("a", "b"),
-        choose_uid=lambda attempt: "a1b2c3d4",
     )
 
-    assert key == "alpha/live/20260220T140000_cline-dev_decision_a1b2c3d4.md"
+    assert key == f"alpha/live/20260220T140000_cline-dev_decision_{uid_of(0, ENDING)}.md"
     assert await house.read(key) == Note(START, "cline dev", "decision", ("a", "b"), "alpha", "We use S3.\n")
     assert (await house.store.head(key)).meta == {}
 
@@ -68,9 +76,7 @@ async def test_a_text_alone_is_enough(house: House) -> None:
 
 async def test_front_matter_in_the_text_goes_first(house: House) -> None:
     text = "---\ntags: [mine]\nagent: me\nextra: 1\n---\nbody"
-    key = await write_note(
-        house.replica, house.clock, "alpha", text, agent="a", category="todo", tags=["theirs"], written_name="issue.md"
-    )
+    key = await write_note(house.replica, house.clock, "alpha", text, agent="a", category="todo", tags=["theirs"])
     note = await house.read(key)
 
     assert (note.agent, note.category, note.tags, dict(note.extra)) == ("me", "todo", ("mine",), {"extra": 1})
@@ -83,33 +89,13 @@ async def test_odd_front_matter_is_kept_as_body(house: House) -> None:
     assert (note.category, note.body) == ("todo", text)
 
 
-async def test_the_written_name_is_kept_and_gives_the_category(house: House) -> None:
-    key = await write_note(
-        house.replica,
-        house.clock,
-        "alpha",
-        "x",
-        agent="a",
-        written_name="todo-läuft.md",
-    )
-    name = NoteName.parse(keys.parse(key).name)
-
-    assert name is not None
-    assert (name.category, name.uid) == ("todo", uid_of(0, uid_ending("alpha", "todo-läuft.md")))
-    assert (await house.store.head(key)).meta == {META_NAME: "todo-läuft.md"}
-
-
 async def test_a_taken_name_is_passed_over(house: House) -> None:
-    asked: list[int] = []
+    for taken in (0, 1):
+        await house.store.put(named(taken), b"somebody else's")
+    first = await write_note(house.replica, house.clock, "alpha", "one", agent="a")
+    second = await write_note(house.replica, house.clock, "alpha", "two", agent="a")
 
-    def choose(attempt: int) -> str:
-        asked.append(attempt)
-        return ["11111111", "11111111", "22222222"][attempt]
-
-    first = await write_note(house.replica, house.clock, "alpha", "one", agent="a", choose_uid=lambda _: "11111111")
-    second = await write_note(house.replica, house.clock, "alpha", "two", agent="a", choose_uid=choose)
-
-    assert asked == [0, 1, 2]
+    assert (first, second) == (named(2), named(3))
     assert ((await house.read(first)).body, (await house.read(second)).body) == ("one", "two")
 
 
@@ -122,20 +108,14 @@ async def test_notes_of_one_second_are_numbered_in_their_order(house: House) -> 
 
 
 async def test_there_is_an_end_to_trying(house: House) -> None:
-    tried: list[int] = []
-    await write_note(house.replica, house.clock, "alpha", "one", agent="a", choose_uid=lambda _: "11111111")
-    with pytest.raises(AlreadyExists, match="11111111"):
-        await write_note(
-            house.replica,
-            house.clock,
-            "alpha",
-            "two",
-            agent="a",
-            choose_uid=lambda attempt: tried.append(attempt) or "11111111",
-        )
+    for taken in range(UID_ATTEMPTS):
+        await house.store.put(named(taken), b"somebody else's")
+    house.store.forget()
+    with pytest.raises(AlreadyExists, match=uid_of(UID_ATTEMPTS - 1, ENDING)):
+        await write_note(house.replica, house.clock, "alpha", "one", agent="a")
 
-    assert len(tried) == MAX_ATTEMPTS
-    assert len(await house.notes()) == 1
+    assert house.store.counts["put"] == UID_ATTEMPTS
+    assert len(await house.notes()) == UID_ATTEMPTS
 
 
 async def test_many_notes_of_one_second_are_many_objects(house: House) -> None:

@@ -12,8 +12,8 @@ from livememfs import errors
 from livememfs.memories import storing as memories
 from livememfs.records import keys
 from livememfs.records.memory import MAX_MEMORY_BYTES, Memory
+from livememfs.records.sealing import MemoryForm
 from livememfs.text import frontmatter
-from livememfs.tree.space.form import MemoryForm
 
 if TYPE_CHECKING:
     from hosts import Host, World

@@ -16,9 +16,9 @@ from weakref import WeakValueDictionary
 from livememfs import errors
 from livememfs.memories.storing import forget, id_of
 from livememfs.records import keys
+from livememfs.records.sealing import MemoryForm
 from livememfs.tree.node import Directory, Node
 from livememfs.tree.space.bank import ReadOnlyDirectory
-from livememfs.tree.space.form import MemoryForm
 from livememfs.tree.space.links import SUFFIX as LINKS
 from livememfs.tree.space.links import LinksDirectory
 from livememfs.tree.space.live import Live

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from livememfs import errors
 from livememfs.records import keys
 from livememfs.runs import outgoing_page
-from livememfs.tree.computed import BytesHandle
-from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
+from livememfs.tree.computed import ComputedDirectory, ReadOnlyBytes
+from livememfs.tree.node import Attrs, Caller, Directory, Handle, Node, OpenMode, check_name
 
 if TYPE_CHECKING:
     from livememfs.runs.history import History, PastBankFile
@@ -25,26 +25,9 @@ if TYPE_CHECKING:
 WINDOW = 100
 """How many runs are listed, and read by whoever reads everything: an indexer must not pay for years."""
 PAST = "it is what was; `livememfs undo` brings it back"
-COMPUTED = "livememfs computes it"
 
 
-class ReadOnlyView(Directory):
-    """A directory that shows what is nowhere in the bucket under these names."""
-
-    __slots__ = ("why",)
-
-    def __init__(self, parent: Directory, name: str, why: str) -> None:
-        super().__init__(parent, name)
-        self.why = why
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=0, nlink=2)
-
-
-class HistoryDirectory(ReadOnlyView):
+class HistoryDirectory(ComputedDirectory):
     """`.history`: one directory for each run, by its number."""
 
     __slots__ = ("history",)
@@ -69,19 +52,16 @@ class HistoryDirectory(ReadOnlyView):
         return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(found.items())]
 
 
-class PastBank(ReadOnlyView):
+class PastBank(ComputedDirectory):
     """The bank as it was after one run, or a folder of it: `folder` is its path in the bank, with the slash."""
 
-    __slots__ = ("folder", "history", "number", "when_ns")
+    __slots__ = ("folder", "history", "number")
 
     def __init__(
         self, parent: Directory, name: str, history: History, number: int, when_ns: int, folder: str = ""
     ) -> None:
-        super().__init__(parent, name, PAST)
-        self.history, self.number, self.when_ns, self.folder = history, number, when_ns, folder
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=self.when_ns, nlink=2)
+        super().__init__(parent, name, PAST, mtime_ns=when_ns)
+        self.history, self.number, self.folder = history, number, folder
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -93,7 +73,7 @@ class PastBank(ReadOnlyView):
         found = await self.history.bank_after(self.number)
         past = found.get(self.folder + name)
         if past is not None:
-            return PastFile(self, name, self.history, past, self.when_ns)
+            return PastFile(self, name, self.history, past, self.mtime_ns)
         if any(path.startswith(f"{self.folder}{name}/") for path in found):
             return self._below(name)
         raise errors.NotFound(path=self.path_of(name))
@@ -103,7 +83,7 @@ class PastBank(ReadOnlyView):
         for path, past in (await self.history.bank_after(self.number)).items():
             if path.startswith(self.folder):
                 name, slash, _ = path[len(self.folder) :].partition("/")
-                nodes[name] = self._below(name) if slash else PastFile(self, name, self.history, past, self.when_ns)
+                nodes[name] = self._below(name) if slash else PastFile(self, name, self.history, past, self.mtime_ns)
         return sorted(nodes.items())
 
     async def _page(self) -> OutgoingPage | None:
@@ -111,44 +91,36 @@ class PastBank(ReadOnlyView):
         entry = await self.history.outline(self.number)
         if entry is None or not entry.outgoing:
             return None
-        return OutgoingPage(self, outgoing_page.NAME, outgoing_page.render(entry).encode(), self.when_ns)
+        return OutgoingPage(self, outgoing_page.NAME, outgoing_page.render(entry).encode(), self.mtime_ns)
 
     def _below(self, name: str) -> PastBank:
-        return PastBank(self, name, self.history, self.number, self.when_ns, f"{self.folder}{name}/")
+        return PastBank(self, name, self.history, self.number, self.mtime_ns, f"{self.folder}{name}/")
 
 
-class OutgoingPage(File):
+class OutgoingPage(ReadOnlyBytes):
     """Which lines a run took out of the bank."""
 
-    __slots__ = ("data", "when_ns")
+    __slots__ = ("page", "when_ns")
 
-    def __init__(self, parent: Directory, name: str, data: bytes, when_ns: int) -> None:
-        super().__init__(parent, name)
-        self.data, self.when_ns = data, when_ns
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(PAST, path=self.path)
+    def __init__(self, parent: Directory, name: str, page: bytes, when_ns: int) -> None:
+        super().__init__(parent, name, PAST)
+        self.page, self.when_ns = page, when_ns
 
     async def attrs(self) -> Attrs:
-        return Attrs(kind="file", mode=0o444, size=len(self.data), mtime_ns=self.when_ns)
+        return Attrs(kind="file", mode=0o444, size=len(self.page), mtime_ns=self.when_ns)
 
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        return BytesHandle(self.data)
+    async def data(self) -> bytes:
+        return self.page
 
 
-class PastFile(File):
+class PastFile(ReadOnlyBytes):
     """A bank file as it was."""
 
     __slots__ = ("history", "past", "when_ns")
 
     def __init__(self, parent: Directory, name: str, history: History, past: PastBankFile, when_ns: int) -> None:
-        super().__init__(parent, name)
+        super().__init__(parent, name, PAST)
         self.history, self.past, self.when_ns = history, past, when_ns
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(PAST, path=self.path)
 
     async def attrs(self) -> Attrs:
         return self.listed_attrs()
@@ -156,15 +128,16 @@ class PastFile(File):
     def listed_attrs(self) -> Attrs:
         return Attrs(kind="file", mode=0o444, size=self.past.size, mtime_ns=self.when_ns)
 
+    async def data(self) -> bytes:
+        return await self.history.content(self.past)
+
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        handle = BytesHandle(await self.history.content(self.past))
+        handle = await super().open(mode, caller)
         handle.version = 0  # as its attributes say: it has no other
         return handle
 
 
-class WhyDirectory(ReadOnlyView):
+class WhyDirectory(ComputedDirectory):
     """`.why`, or a folder of it: a page for each file of the bank, under the same name."""
 
     __slots__ = ("context", "folder", "history", "space")
@@ -172,15 +145,8 @@ class WhyDirectory(ReadOnlyView):
     def __init__(
         self, parent: Directory, name: str, context: Context, space: str, history: History, folder: str = ""
     ) -> None:
-        super().__init__(parent, name, COMPUTED)
+        super().__init__(parent, name)
         self.context, self.space, self.history, self.folder = context, space, history, folder
-
-    async def child(self, name: str) -> Node:
-        check_name(name, self.path_of(name))
-        found = dict(await self.children())
-        if name not in found:
-            raise errors.NotFound(path=self.path_of(name))
-        return found[name]
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         prefix = f"{keys.bank_prefix(self.space)}{self.folder}"
@@ -198,7 +164,7 @@ class WhyDirectory(ReadOnlyView):
         return (await self.history.why(f"{self.folder}{name}")).encode()
 
 
-class WhyFile(File):
+class WhyFile(ReadOnlyBytes):
     """Where one file of the bank came from."""
 
     __slots__ = ("folder",)
@@ -206,9 +172,6 @@ class WhyFile(File):
     def __init__(self, parent: Directory, name: str, folder: WhyDirectory) -> None:
         super().__init__(parent, name)
         self.folder = folder
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(COMPUTED, path=self.path)
 
     async def attrs(self) -> Attrs:
         data = await self.folder.page(self.name)
@@ -218,7 +181,5 @@ class WhyFile(File):
         """Not for long: whoever wants the size asks for it, and whoever lists names does not pay for it."""
         return Attrs(kind="file", mode=0o444, size=0, mtime_ns=0, volatile=True)
 
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        return BytesHandle(await self.folder.page(self.name))
+    async def data(self) -> bytes:
+        return await self.folder.page(self.name)

@@ -16,8 +16,9 @@ from weakref import WeakValueDictionary
 from livememfs import errors
 from livememfs.records import attributes, keys
 from livememfs.records.memory import RELATIONS, Memory
+from livememfs.tree.computed import ComputedLink
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
-from livememfs.tree.space.views import MemoryLink
+from livememfs.tree.space.views import nanoseconds
 
 if TYPE_CHECKING:
     from livememfs.tree.space.collection import Collection, Found
@@ -28,7 +29,7 @@ ABOVE = "../../"
 """From a directory of links to the folder of the memory."""
 
 
-class RelationLink(MemoryLink):
+class RelationLink(ComputedLink):
     """A link that somebody made."""
 
     __slots__ = ()
@@ -166,5 +167,5 @@ class RelationDirectory(Directory):
         node = self._made.get(name)
         if node is None:
             node = self._made[name] = RelationLink(self, name)
-        node.point_to(target, found.created)
+        node.point_to(target, nanoseconds(found.created))
         return node

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from livememfs import errors
 from livememfs.records import keys, names
 from livememfs.records.metadata import META_NAME
+from livememfs.records.sealing import Form, says_nothing
 from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.sandbox import Places
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from livememfs.cache.replica import Listing
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
-    from livememfs.tree.space.form import Form
 
 
 class Live(Directory):
@@ -179,7 +179,7 @@ class Live(Directory):
         return [
             note
             for note in {*self._local.values(), *self._notes.values()}
-            if note.body.dirty and not names.is_litter(note.name) and note.body.size
+            if note.body.dirty and not names.is_litter(note.name) and not says_nothing(note.body.value())
         ]
 
     # --- creating and removing --------------------------------------------------------------------------------

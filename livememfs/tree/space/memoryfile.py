@@ -16,6 +16,7 @@ import trio
 from livememfs import errors
 from livememfs.records import attributes
 from livememfs.records.memory import Memory
+from livememfs.records.sealing import says_nothing
 from livememfs.text.frontmatter import FrontMatterError
 from livememfs.tree.node import NOBODY, AttrChange, OpenMode
 from livememfs.tree.objectfile import held
@@ -87,6 +88,8 @@ class MemoryFile(NoteFile):
             try:
                 before = Memory.parse(self.body.value(), path=self.path, collection=self.live.form.folder)
                 data = await self._amended(before, change)
+                if says_nothing(data):  # closing it would store nothing, and whoever set the field would not hear of it
+                    raise errors.Unusable("there is nothing in the memory; write its text first", path=self.path)
                 await handle.change(self, AttrChange(size=0), NOBODY)
                 await handle.write(0, data)
                 await handle.flush()

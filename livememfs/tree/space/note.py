@@ -1,29 +1,28 @@
 """One note of `live/`: a draft, a stored note, or a file that stays on this machine.
 
-Owns sealing: when a note is closed with content, its front matter is completed and it becomes one object under a
-canonical key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it
-wrote; whoever opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close, and to
-let what is private out of the memory of this process. Trio thread only.
+Owns when a file is sealed (how is for `records/sealing`): closed with content, it becomes one object under a canonical
+key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it wrote; whoever
+opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close, and to let what is
+private out of the memory of this process. Trio thread only.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-import trio
-
 from livememfs import errors
+from livememfs.concurrency import aside
 from livememfs.records import names
-from livememfs.records.metadata import META_NAME
+from livememfs.records.metadata import META_MODE, META_NAME
 from livememfs.records.note import order_of
+from livememfs.records.sealing import Former, Sealed, is_public, redacted_name, says_nothing
 from livememfs.spaces.objects import public_as_it_is
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
 from livememfs.tree.node import Caller, Handle, OpenMode
 from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
-from livememfs.tree.space.form import Former, Sealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
     from livememfs.tree.space.live import Live
+
+USUAL_MODE = (META_MODE, f"{ObjectFile.default_mode:o}")
 
 
 class NoteFile(ObjectFile):
@@ -75,20 +76,19 @@ class NoteFile(ObjectFile):
             body.saved = body.changes
             return
         changes, raw = body.changes, body.value()
-        if not raw:
-            return  # an empty note says nothing: it stays a draft, and a stored note keeps what it said
-        path, (public, found) = self.path, await _redacted(raw)
-        agent = _public(self.agent or self.context.agent_of(0))
-        found = tuple(sorted({*found, *agent.found, *_public(self.written).found}))
-        sealed = self.live.form.seal(
-            public,
-            path=path,
+        if says_nothing(raw):
+            return  # it stays a draft, and a stored note keeps what it said
+        seal = partial(
+            self.live.form.seal,
+            raw,
+            path=self.path,
             written_name=self.written or self.name,
             space=self.live.space,
-            agent=agent.text,
+            agent=self.agent or self.context.agent_of(0),
             now=self.context.clock.now(),
             former=await self._former(),
         )
+        sealed = await aside(len(raw), seal)
         if self.key is None:
             self.key = self._free_key(sealed)
         elif (name := self.live.form.renewed(self.key.rpartition("/")[2], sealed)) != self.key.rpartition("/")[2]:
@@ -96,7 +96,7 @@ class NoteFile(ObjectFile):
         with pending_attrs(self) as attrs:
             info = await self.store(body, sealed.data, self.meta(attrs))
         body.saved, body.info = changes, info
-        self._tell(found)
+        self._tell(sealed.replaced)
         self._settle(info, as_stored=body is self.body and raw == sealed.data)
 
     def _tell(self, found: tuple[str, ...]) -> None:
@@ -105,7 +105,8 @@ class NoteFile(ObjectFile):
             self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
 
     async def draft(self) -> bytes:
-        return (await _redacted(self.body.value()))[0]
+        data = self.body.value()
+        return (await aside(len(data), partial(privacy.redact_file, data)))[0]
 
     @property
     def draft_path(self) -> str:
@@ -141,7 +142,7 @@ class NoteFile(ObjectFile):
     def _free_key(self, sealed: Sealed) -> str:
         """A canonical key nobody has, as far as is known. What is written under a canonical name keeps that name."""
         form, prefix = self.live.form, self.live.prefix
-        if form.uid_of(self.name) and _is_public(self.name):
+        if form.uid_of(self.name) and is_public(self.name):
             return prefix + self.name
         order = 0
         if sealed.at is not None:
@@ -149,7 +150,7 @@ class NoteFile(ObjectFile):
         return self._first_free(lambda uid: prefix + sealed.named(uid), self.written, order)
 
     def _first_free(self, key_of: Callable[[str], str], written: str, order: int) -> str:
-        if not _is_public(written):
+        if not is_public(written):
             written = token_hex(8)  # digits that follow from a name would let it be guessed
         for uid in self.live.form.uids(self.live.space, written, order):
             key = key_of(uid)
@@ -168,11 +169,11 @@ class NoteFile(ObjectFile):
             self.written = written
             moved = self.context.replica.move(info, self._key_for(written), replaces=None)
             meta = {name: value for name, value in inherited(info).items() if name != META_NAME}
-            info = self.context.replica.restamp(moved, meta | self._name_meta())
+            info = self.context.replica.restamp(moved, meta | self.live.form.name_meta(self.written))
             if self.body.info is not None and self.body.info.etag == info.etag:
                 self.body.info = info
             self.key, self.name = info.key, info.key.rpartition("/")[2]
-        self._tell(_public(written).found)
+        self._tell(redacted_name(written).found)
 
     def _key_for(self, written: str) -> str:
         """The key of a stored note that is from now on called `written`."""
@@ -180,32 +181,12 @@ class NoteFile(ObjectFile):
         canonical = form.uid_of(self.name)
         if not canonical:
             public_as_it_is(written, self.path)
-        if not canonical or (form.uid_of(written) and _is_public(written)):
+        if not canonical or (form.uid_of(written) and is_public(written)):
             return prefix + written
         order = order_of(canonical)
         return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written, order)
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
-        return super().meta(attrs) | self._name_meta()
-
-    def _name_meta(self) -> dict[str, str]:
-        """The written name as the bucket keeps it. One with something private in it is known to this mount alone."""
-        kept = self.written and not self.live.form.uid_of(self.written) and _is_public(self.written)
-        return {META_NAME: self.written} if kept else {}
-
-
-@lru_cache(1_024)
-def _public(name: str) -> privacy.Redacted:
-    """What of a name may be kept. The same few are asked for again and again."""
-    return privacy.redact(name)
-
-
-def _is_public(name: str) -> bool:
-    return not _public(name).found
-
-
-async def _redacted(data: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """What of these bytes may be kept, and the kinds of what was replaced."""
-    if len(data) > privacy.LARGE:
-        return await trio.to_thread.run_sync(privacy.redact_file, data)
-    return privacy.redact_file(data)
+        """As of any file, with the written name; the mode that every note has is not said, since calls say none."""
+        kept = super().meta(attrs) | self.live.form.name_meta(self.written)
+        return {name: value for name, value in kept.items() if (name, value) != USUAL_MODE}

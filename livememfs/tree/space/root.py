@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.records import keys
+from livememfs.records.sealing import NoteForm
 from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
@@ -21,7 +22,6 @@ from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.space.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.space.collection import Collection
 from livememfs.tree.space.control import Control, Wait
-from livememfs.tree.space.form import NoteForm
 from livememfs.tree.space.guide import guide
 from livememfs.tree.space.history import WINDOW, HistoryDirectory, WhyDirectory
 from livememfs.tree.space.live import Live

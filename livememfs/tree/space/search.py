@@ -12,12 +12,11 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.text.own import fenced
-from livememfs.tree.computed import ComputedFile
-from livememfs.tree.node import Attrs, Directory, Node, Symlink, check_name
+from livememfs.tree.computed import ComputedDirectory, ComputedFile, ComputedLink
+from livememfs.tree.node import Directory, Node, check_name
 
 if TYPE_CHECKING:
     from livememfs.recall.search.ranking import Hit
@@ -32,28 +31,14 @@ AROUND = re.compile(r"around:#?([0-9A-Za-z_-]+)\.md")
 Spaces = Callable[[], Awaitable[Sequence[str]]]
 
 
-class _Computed(Directory):
-    """A directory in which nothing can be changed."""
+class _Answers(ComputedDirectory):
+    """A directory of answers to questions about the spaces that `spaces` gives."""
 
-    __slots__ = ("_known", "context", "space", "spaces")
+    __slots__ = ("context", "space", "spaces")
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str, spaces: Spaces) -> None:
         super().__init__(parent, name)
         self.context, self.space, self.spaces = context, space, spaces
-        self._known: WeakValueDictionary[str, Node] = WeakValueDictionary()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("livememfs computes it", path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=0, nlink=2)
-
-    def _kept(self, name: str, make: Callable[[], Node]) -> Node:
-        """The node of a name: the same one for as long as somebody holds it."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = make()
-        return known
 
     async def ask(self, question: str) -> Answer:
         """The answer to a question."""
@@ -65,7 +50,7 @@ class _Computed(Directory):
         return "../" * up + path
 
 
-class SearchDirectory(_Computed):
+class SearchDirectory(_Answers):
     """`search/` of a space, or of all of them at the root (`space` empty)."""
 
     __slots__ = ()
@@ -73,15 +58,15 @@ class SearchDirectory(_Computed):
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
         if name == EXPLAIN:
-            return self._kept(name, lambda: ExplainDirectory(self, name, self.context, self.space, self.spaces))
+            return self.held(name, lambda name: ExplainDirectory(self, name, self.context, self.space, self.spaces))
         if name.startswith("."):
             raise errors.NotFound(path=self.path_of(name))
         if name.endswith(PAGE):
             around = AROUND.fullmatch(name) if self.space else None
             if around is not None:
                 return await self._around(name, around[1])
-            return self._kept(name, lambda: ComputedFile(self, name, self.context, lambda: self._page(name)))
-        return self._kept(name, lambda: ResultsDirectory(self, name, self.context, self.space, self.spaces))
+            return self.held(name, lambda name: ComputedFile(self, name, self.context, lambda: self._page(name)))
+        return self.held(name, lambda name: ResultsDirectory(self, name, self.context, self.space, self.spaces))
 
     async def _around(self, name: str, observation: str) -> Node:
         """The page of what was observed around an observation. NotFound for one that is not there."""
@@ -92,7 +77,7 @@ class SearchDirectory(_Computed):
 
         if await pages.around(self.space, observation) is None:
             raise errors.NotFound(path=self.path_of(name))
-        return self._kept(name, lambda: ComputedFile(self, name, self.context, content))
+        return self.held(name, lambda name: ComputedFile(self, name, self.context, content))
 
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.search.page import page
@@ -102,7 +87,7 @@ class SearchDirectory(_Computed):
         return page(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
 
 
-class ExplainDirectory(_Computed):
+class ExplainDirectory(_Answers):
     """`search/.explain/`: for each question the page that says why the answer is in this order."""
 
     __slots__ = ()
@@ -111,7 +96,7 @@ class ExplainDirectory(_Computed):
         check_name(name, self.path_of(name))
         if name.startswith(".") or not name.endswith(PAGE):
             raise errors.NotFound(path=self.path_of(name))
-        return self._kept(name, lambda: ComputedFile(self, name, self.context, lambda: self._page(name)))
+        return self.held(name, lambda name: ComputedFile(self, name, self.context, lambda: self._page(name)))
 
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.search.page import explanation
@@ -121,7 +106,7 @@ class ExplainDirectory(_Computed):
         return explanation(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
 
 
-class ResultsDirectory(_Computed):
+class ResultsDirectory(_Answers):
     """`search/<question>/`: links to what was found, best first."""
 
     __slots__ = ()
@@ -134,42 +119,11 @@ class ResultsDirectory(_Computed):
         found: list[tuple[str, Node]] = []
         for rank, hit in enumerate(hits, 1):
             name = f"{rank:0{width}}-{slug(hit.record)}{PAGE}"
-            node = self._kept(name, partial(ResultLink, self, name))
-            assert isinstance(node, ResultLink)
-            node.point_to(self.path_to(hit, 2), hit.record.created)
-            found.append((name, node))
+            link = self.held(name, partial(ComputedLink, self))
+            link.point_to(self.path_to(hit, 2), hit.record.created * 1_000_000_000)
+            found.append((name, link))
         return found
 
     async def child(self, name: str) -> Node:
         # A name that was listed a moment ago still means what it meant, whatever the order is by now.
-        known = self._known.get(name)
-        if known is None:
-            known = dict(await self.children()).get(name)
-        if known is None:
-            raise errors.NotFound(path=self.path_of(name))
-        return known
-
-
-class ResultLink(Symlink):
-    """A link to one record."""
-
-    __slots__ = ("_created", "_target")
-
-    def __init__(self, parent: Directory, name: str) -> None:
-        super().__init__(parent, name)
-        self._target, self._created = "", 0
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("livememfs computes it", path=self.path)
-
-    def point_to(self, target: str, created: int) -> None:
-        """Stand for another record from now on."""
-        self._target, self._created = target, created
-
-    async def attrs(self) -> Attrs:
-        return Attrs(
-            kind="symlink", mode=0o777, size=len(self._target.encode()), mtime_ns=self._created * 1_000_000_000
-        )
-
-    async def target(self) -> str:
-        return self._target
+        return self.holding(name) or await super().child(name)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.memories.storing import id_of
 from livememfs.records.memory import TYPES, Memory, expiry
-from livememfs.tree.node import Attrs, Directory, Node, Symlink, check_name
+from livememfs.tree.computed import ComputedDirectory, ComputedLink
+from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.space.shelf import Contents, subject_name, subject_names
 
 if TYPE_CHECKING:
@@ -29,61 +28,20 @@ USUAL_RECENT = "6h"
 BANDS = {"high": 0.8, "medium": 0.5, "low": 0.0}
 """The folders of `.by/importance/`, and the least that a memory in each weighs now."""
 SUFFIX = ".md"
+WHY = "livememfs computes it from what the memories say"
 
 Candidates = Callable[[Contents], Iterable[str]]
 Holds = Callable[[str, Memory], bool]
 
 
-def refusal(node: Node) -> errors.LiveMemError:
-    """Why nothing can be changed here."""
-    return errors.ReadOnly("livememfs computes it from what the memories say", path=node.path)
-
-
-class MemoryLink(Symlink):
-    """A link to a memory's file."""
-
-    __slots__ = ("_created_ns", "_target")
-
-    def __init__(self, parent: Directory, name: str) -> None:
-        super().__init__(parent, name)
-        self._target, self._created_ns = "", 0
-
-    def point_to(self, target: str, created: datetime) -> None:
-        """Stand for this from now on: the memory's file may have another name by now."""
-        self._target, self._created_ns = target, int(created.timestamp() * 1_000_000) * 1_000
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return refusal(self)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="symlink", mode=0o777, size=len(self._target.encode()), mtime_ns=self._created_ns)
-
-    async def target(self) -> str:
-        return self._target
-
-
-class _View(Directory):
+class _View(ComputedDirectory):
     """A directory that is computed from the memories of one folder."""
 
-    __slots__ = ("_made", "collection")
+    __slots__ = ("collection",)
 
     def __init__(self, parent: Directory, name: str, collection: Collection) -> None:
-        super().__init__(parent, name)
+        super().__init__(parent, name, WHY)
         self.collection = collection
-        self._made: WeakValueDictionary[str, Node] = WeakValueDictionary()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return refusal(self)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o555, size=0, mtime_ns=0, nlink=2)
-
-    def kept(self, name: str, make: Callable[[], Node]) -> Node:
-        """The node of a name: the same one for as long as somebody holds it."""
-        known = self._made.get(name)
-        if known is None:
-            known = self._made[name] = make()
-        return known
 
 
 class Chosen(_View):
@@ -117,10 +75,9 @@ class Chosen(_View):
 
     def _link(self, shown: str, stored: str, memory: Memory) -> Node:
         target = "../" * self._up + stored
-        node = self.kept(shown, lambda: MemoryLink(self, shown))
-        assert isinstance(node, MemoryLink)  # nothing else is made here
-        node.point_to(target, memory.created_at)
-        return node
+        link = self.held(shown, lambda name: ComputedLink(self, name, WHY))
+        link.point_to(target, nanoseconds(memory.created_at))
+        return link
 
 
 class _Groups(_View):
@@ -137,13 +94,13 @@ class _Groups(_View):
         """The directory of that name, with or without memories in it; None when it can be none."""
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        return [(name, self.kept(name, partial(self._made_now, name))) for name in sorted(await self.names())]
+        return [(name, self.held(name, self._group)) for name in sorted(await self.names())]
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        return self.kept(name, partial(self._made_now, name))
+        return self.held(name, self._group)
 
-    def _made_now(self, name: str) -> Node:
+    def _group(self, name: str) -> Node:
         group = self.group(name)
         if group is None:
             raise errors.NotFound(path=self.path_of(name))
@@ -253,19 +210,14 @@ class Recent(_Groups):
 class By(_View):
     """`.by/`."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ()
 
     def __init__(self, collection: Collection) -> None:
         super().__init__(collection, BY, collection)
-        self._groups: dict[str, Node] = {
-            name: kind(self, name, collection)
-            for name, kind in (("importance", Weights), ("subject", Subjects), ("type", Types))
-        }
+        kinds: dict[str, type[_Groups]] = {"importance": Weights, "subject": Subjects, "type": Types}
+        self.nodes = {name: kind(self, name, collection) for name, kind in kinds.items()}
 
-    async def child(self, name: str) -> Node:
-        if name not in self._groups:
-            raise errors.NotFound(path=self.path_of(name))
-        return self._groups[name]
 
-    async def children(self) -> Sequence[tuple[str, Node]]:
-        return list(self._groups.items())
+def nanoseconds(moment: datetime) -> int:
+    """Since 1970, to the microsecond."""
+    return int(moment.timestamp() * 1_000_000) * 1_000

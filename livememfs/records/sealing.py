@@ -1,0 +1,196 @@
+"""How a text that somebody wrote becomes a note or a memory of the bucket, by a file or by a call.
+
+Owns what is stored of it: its bytes, redacted and with all fields; the names that its object may have; the metadata
+that tells its written name; and which texts say nothing, so that neither a file nor a call makes a note or a memory of
+them. No hash, mode or time is added here: what a mount uploads has a hash, by which the same mount knows it when an
+upload has to be repeated, and what is a file has a time. Refuses what is no text, or too large. Pure; any thread, and a
+large text is better not redacted on the trio thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+
+from livememfs.errors import NotText
+from livememfs.records import keys, memory, note
+from livememfs.records.metadata import META_NAME
+from livememfs.text import fields
+from livememfs.text.privacy import redaction as privacy
+
+
+@dataclass(frozen=True)
+class Former:
+    """The version that a text replaces: the name of its object, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A completed text.
+
+    :data:     the bytes to store
+    :named:    the canonical name that goes with eight digits
+    :at:       the time of a note; None for a memory
+    :replaced: the kinds of what was private in the text, in its name or in its author's name
+    """
+
+    data: bytes
+    named: Callable[[str], str]
+    at: datetime | None = None
+    replaced: tuple[str, ...] = ()
+
+
+class Form(ABC):
+    """What is made of the texts in one folder of a space. `folder` is its name, `noun` what people call one of them."""
+
+    folder: str
+    noun: str
+    _names: type[keys.NoteName] | type[keys.MemoryName]
+
+    def seal(
+        self,
+        raw: bytes,
+        *,
+        path: str,
+        written_name: str,
+        space: str,
+        agent: str,
+        now: datetime,
+        former: Former | None = None,
+    ) -> Sealed:
+        """What is stored of `raw`. `written_name` is empty for what has no name; `path` is for messages.
+
+        Raises NotText, TooLarge.
+        """
+        data, found = privacy.redact_file(raw)
+        author = redacted_name(agent)
+        sealed = self._completed(data, path, written_name, space, author.text, now, former)
+        return replace(sealed, replaced=tuple(sorted({*found, *author.found, *redacted_name(written_name).found})))
+
+    @abstractmethod
+    def _completed(
+        self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+    ) -> Sealed:
+        """See `seal`; nothing private is left in `data` and `agent`."""
+
+    @abstractmethod
+    def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
+        """The eight digits that go with a written name, the next choice when one is taken; `order` is of notes."""
+
+    @abstractmethod
+    def endings(self, space: str, written_name: str) -> list[str]:
+        """In what the eight digits end of what was written under a name."""
+
+    @abstractmethod
+    def renewed(self, name: str, sealed: Sealed) -> str:
+        """The name of the object after its next version."""
+
+    def uid_of(self, name: str) -> str:
+        """The eight digits in a canonical name; empty for any other."""
+        parsed = self._names.parse(name)
+        return parsed.uid if parsed is not None else ""
+
+    def with_uid(self, name: str, uid: str) -> str:
+        """A canonical name with other digits."""
+        parsed = self._names.parse(name)
+        assert parsed is not None  # `uid_of` gave digits
+        return str(replace(parsed, uid=uid))
+
+    def name_meta(self, written_name: str) -> dict[str, str]:
+        """The metadata that tells other mounts the written name. A private name is known to its own mount alone."""
+        kept = written_name and not self.uid_of(written_name) and is_public(written_name)
+        return {META_NAME: written_name} if kept else {}
+
+
+class NoteForm(Form):
+    """Notes, in `live/`."""
+
+    folder, noun, _names = keys.LIVE, "note", keys.NoteName
+
+    def _completed(
+        self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+    ) -> Sealed:
+        previous = note.Note.parse(former.data, path=path, name=former.name) if former is not None else None
+        completed, whole = note.complete(
+            data, path=path, written_name=written_name, space=space, agent=agent, now=now, previous=previous
+        )
+        return Sealed(whole, lambda uid: note.canonical_name(completed, uid), completed.timestamp)
+
+    def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
+        """See `Form.uids`."""
+        ending = note.uid_ending(space, written_name)
+        return (note.uid_of(order + attempt, ending) for attempt in range(note.UID_ATTEMPTS))
+
+    def endings(self, space: str, written_name: str) -> list[str]:
+        """See `Form.endings`. The first version of livememfs tried other digits where the first were taken."""
+        old = (note.uid8(space, written_name, attempt) for attempt in range(1, note.UID_ATTEMPTS))
+        return [note.uid_ending(space, written_name), *old]
+
+    def renewed(self, name: str, sealed: Sealed) -> str:
+        """See `Form.renewed`. A note keeps the name it was first given."""
+        return name
+
+
+class MemoryForm(Form):
+    """Memories. `collection` is one of keys.COLLECTIONS."""
+
+    noun, _names = "memory", keys.MemoryName
+
+    def __init__(self, collection: str) -> None:
+        self.folder = collection
+
+    def _completed(
+        self, data: bytes, path: str, written_name: str, space: str, agent: str, now: datetime, former: Former | None
+    ) -> Sealed:
+        previous = None
+        if former is not None:
+            previous = memory.Memory.parse(former.data, path=path, collection=self.folder, name=former.name)
+        completed = memory.complete(
+            data, path=path, written_name=written_name, collection=self.folder, space=space, now=now, previous=previous
+        )
+        if "agent" not in completed.extra:
+            completed = replace(completed, extra={"agent": agent, **completed.extra})
+        return Sealed(memory.sealed(completed, path), lambda uid: memory.canonical_name(completed, uid))
+
+    def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
+        """See `Form.uids`."""
+        return (note.uid8(f"{space}/{self.folder}", written_name, attempt) for attempt in range(note.UID_ATTEMPTS))
+
+    def endings(self, space: str, written_name: str) -> list[str]:
+        """See `Form.endings`."""
+        return list(self.uids(space, written_name))
+
+    def renewed(self, name: str, sealed: Sealed) -> str:
+        """See `Form.renewed`. A memory keeps its name, but for how long it lasts."""
+        parsed = keys.MemoryName.parse(name)
+        wanted = keys.MemoryName.parse(sealed.named(parsed.uid)) if parsed is not None else None
+        if parsed is None or wanted is None:
+            return name
+        return str(replace(parsed, expires_at=wanted.expires_at))
+
+
+def says_nothing(raw: bytes) -> bool:
+    """Whether there is not a word after the front matter: of such a text neither a note nor a memory is made."""
+    try:
+        text = fields.decode(raw, "").rstrip()
+    except NotText:
+        return False  # whoever seals it hears why it cannot be stored
+    # Front matter is read only where it may be all that there is: it takes long, and whoever seals the text reads it.
+    return not text or (text.endswith("---") and not fields.split(text)[1])
+
+
+@lru_cache(1_024)
+def redacted_name(name: str) -> privacy.Redacted:
+    """What of a name may be kept. The same few are asked for again and again."""
+    return privacy.redact(name)
+
+
+def is_public(name: str) -> bool:
+    """Whether a name may be kept as it is."""
+    return not redacted_name(name).found
