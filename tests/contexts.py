@@ -16,7 +16,7 @@ from livememfs.recall.index.engine import Engine
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.context import ContextPages
 from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.access import EVERYTHING
 from livememfs.runs.queue import Consolidations
 from livememfs.tree.context import Context
@@ -51,7 +51,7 @@ def context_of(replica: Replica, clock: Clock, consolidations: Consolidations, *
         "recall": recall,
         "expiry": Expiry(replica, clock),
         "uses": Uses(replica, clock, "here", lambda _: None),
-        "prehook": Prehook(recall, clock, Sessions(replica)),
+        "prehook": Prehook(recall, clock, ToldSessions(replica)),
         "pages": ContextPages(replica, clock),
         "capture": Capture(replica.inbox, clock, woken=observer.wake),
         "observer": observer,

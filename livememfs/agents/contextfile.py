@@ -100,7 +100,7 @@ def _written(file: ContextFile, text: bytes) -> bool:
     if not before.startswith(encoded(file.head)):
         raise CannotInstall(path=file.path, detail="it is not the file that was installed", advice="install it again")
     try:
-        disk.carry_out([disk.Change(path=path, before=before, after=text)])
+        disk.carry_out([disk.FileEdit(path=path, before=before, after=text)])
     except OSError as error:  # a disk that went away meanwhile
         raise CannotInstall(path=path, detail=f"it cannot be written: {error.strerror}") from None
     return True

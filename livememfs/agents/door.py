@@ -41,7 +41,7 @@ MOST = 1_024
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class ProjectSurroundings:
     """What does not change while a mount lives."""
 
     home: Path
@@ -58,7 +58,7 @@ class Projects:
         replica: Replica,
         clock: Clock,
         access: Callable[[], Access],
-        around: Surroundings,
+        around: ProjectSurroundings,
         failed: Callable[[str, LiveMemError], None],
     ) -> None:
         self._replica, self._clock, self._access, self._around, self._failed = replica, clock, access, around, failed

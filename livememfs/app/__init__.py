@@ -35,7 +35,7 @@ from livememfs.config import Settings, user_name
 from livememfs.errors import NoSpace, TaskFailed
 from livememfs.memories.expiry import Expiry
 from livememfs.memories.merging import Merging
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.runs.schedule.scheduler import Scheduler
 from livememfs.spaces.gate import Gate
 from livememfs.spaces.tokens import Tokens
@@ -72,7 +72,7 @@ class App(Context):
     models: Models
     background: Background
     index: Path
-    sessions: Sessions
+    sessions: ToldSessions
     merging: Merging
     tokens: Tokens
     gate: Gate
@@ -154,7 +154,7 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
     rejected = RejectedReplies(clock, basics.folder / REJECTED if basics.folder is not None else None)
     index = (basics.folder or local_state(settings, store.label)) / INDEX
     recall = open_recall(basics, replica=replica, index=index)
-    sessions, uses = Sessions(replica), open_uses(basics, replica=replica, recall=recall)
+    sessions, uses = ToldSessions(replica), open_uses(basics, replica=replica, recall=recall)
     prehook = open_prehook(basics, recall=recall, sessions=sessions, uses=uses)
     model = models.consolidating
     queue = open_consolidations(basics, replica=replica, model=model, nursery=nursery, rejected=rejected)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livememfs.agents.contextfile import ContextFiles
-from livememfs.agents.door import Door, Projects, Surroundings
+from livememfs.agents.door import Door, Projects, ProjectSurroundings
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
 from livememfs.errors import LiveMemError
@@ -46,7 +46,7 @@ def open_door(
     """Who answers the hooks of all of this machine's projects; None without a mount."""
     if basics.mountpoint is None:
         return None
-    around = Surroundings(home=Path.home().resolve(), host=basics.host, mountpoint=basics.mounted, owner=owner)
+    around = ProjectSurroundings(home=Path.home().resolve(), host=basics.host, mountpoint=basics.mounted, owner=owner)
     failed = partial(basics.errors.record, "hook")
     return Door(hooks, Projects(replica, basics.clock, access, around, failed))
 

@@ -26,7 +26,7 @@ from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import Limits
 from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.shown import without_login
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def vectors_name(settings: Settings) -> str:
     return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # others read it in the bucket
 
 
-def open_prehook(basics: Basics, *, recall: Recall, sessions: Sessions, uses: Uses) -> Prehook:
+def open_prehook(basics: Basics, *, recall: Recall, sessions: ToldSessions, uses: Uses) -> Prehook:
     """What is told to an agent before it answers; `sessions` know what they were told already."""
     return Prehook(recall, basics.clock, sessions, prehook_settings(basics.settings), used=uses.count)
 

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute
 from livememfs.app import App
 from livememfs.app.visitor import Visitor
 from livememfs.serve import local
-from livememfs.serve.http import Address, HttpServer, application, names_of, session_manager
+from livememfs.serve.http import HttpServer, ListenAddress, application, names_of, session_manager
 from livememfs.serve.mcp import McpServer
 from livememfs.serve.news import Still
 from livememfs.serve.toolbox import chosen
@@ -39,7 +39,7 @@ def mcp_server(
 
 
 def http_server(
-    app: App, address: Address, *, allow_hosts: Sequence[str] = (), tools: str = "core", pages: bool = True
+    app: App, address: ListenAddress, *, allow_hosts: Sequence[str] = (), tools: str = "core", pages: bool = True
 ) -> HttpServer:
     """Everything over HTTP. Each request has a token of its own. UsageError for an address without a name."""
     mcp = mcp_server(app, tools=tools)

@@ -30,7 +30,7 @@ OUTAGE_PAUSE = 10.0
 """Seconds for which a store that failed is not asked for names that are known: a reader pays for an outage once."""
 
 
-class Asking:
+class StoreQuestions:
     """The questions to one store that are on their way."""
 
     def __init__(self) -> None:

@@ -60,7 +60,7 @@ class TryAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedVersion:
     """Send `data` over `theirs`: it holds both sides."""
 
     theirs: StoredObject
@@ -77,7 +77,7 @@ class KeptBoth:
     note: bool
 
 
-Verdict = Adopted | Continued | TryAgain | Merged | KeptBoth
+Verdict = Adopted | Continued | TryAgain | MergedVersion | KeptBoth
 
 
 async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | None, host: str) -> Verdict:
@@ -105,7 +105,7 @@ async def settle_put(store: Store, op: Operation, data: bytes, base: bytes | Non
     # Both of two new notes are whole; of a file that both made, a merge without a base would be a guess.
     merged = merge(base, data, theirs.data, repeated=repeated) if base is not None else None
     if merged is not None:
-        return Merged(theirs, merged, content_etag(merged))
+        return MergedVersion(theirs, merged, content_etag(merged))
     return await _keep_both(store, op, data, theirs, host)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 import trio
 
 from livememfs import errors
-from livememfs.cache.asking import Asking
+from livememfs.cache.asking import StoreQuestions
 from livememfs.cache.changes import Change
 from livememfs.cache.levels import Level, Levels, split_key
 from livememfs.cache.listing import Heard, Named, list_level
@@ -99,7 +99,7 @@ class Names:
         forget: Callable[[str], None],
     ) -> None:
         self.store = store
-        self.asking = Asking()
+        self.asking = StoreQuestions()
         self.watch: Watch = Nobody()
         self.levels = Levels(journal)
         self.counts = {"listings": 0, "listing_hits": 0}

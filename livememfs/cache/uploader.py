@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, Merged, TryAgain, settle_copy, settle_put
+from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, MergedVersion, TryAgain, settle_copy, settle_put
 from livememfs.cache.operation import ANY, FREE, NEVER, Operation
 from livememfs.cache.removals import Removals, ids_of, makers_of, with_makers
 from livememfs.cache.unread import Unread
@@ -226,7 +226,7 @@ class Uploader:
             return self._replaced(op, verdict.theirs)
         if isinstance(verdict, KeptBoth):
             return self._kept_both(op, verdict)
-        if isinstance(verdict, Merged):
+        if isinstance(verdict, MergedVersion):
             self._journal.join(op, verdict.theirs, verdict.data, verdict.etag)
             self._outcomes.joined(op)
         else:

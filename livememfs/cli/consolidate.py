@@ -28,7 +28,7 @@ def consolidate(
 ) -> None:
     """Fold the notes of SPACE into its bank."""
     options = runs.options_of("consolidation", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
-    request = runs.Request(space, options, mountpoint, wait)
+    request = runs.RunRequest(space, options, mountpoint, wait)
     outcome, diff = runs.ask(choice.load(), request)
     if as_json and diff is not None:
         outcome = {**outcome, "diff": diff}

@@ -28,7 +28,7 @@ def digest(
 ) -> None:
     """Take what lasts from the new notes of SPACE into its memories."""
     options = runs.options_of("digest", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
-    request = runs.Request(space, options, mountpoint, wait)
+    request = runs.RunRequest(space, options, mountpoint, wait)
     outcome, diff = runs.ask(choice.load(), request)
     if not as_json:
         for memory in outcome.get("memories", ()):

@@ -20,7 +20,7 @@ from livememfs.agents import projects
 from livememfs.agents.install import plan, record, tools
 from livememfs.agents.install.command import MACHINE
 from livememfs.agents.install.plan import Plan
-from livememfs.agents.install.tools import Tool
+from livememfs.agents.install.tools import AgentName
 from livememfs.cli import completion, output
 from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
 from livememfs.cli.mounting import mounts
@@ -33,7 +33,8 @@ from livememfs.records.names import check_space_name
 CONTEXT = "context.md"
 
 ToolName = Annotated[
-    Tool, typer.Argument(metavar="TOOL", help=f"{', '.join(list(Tool)[:-1])} or {Tool.ZED}.", show_default=False)
+    AgentName,
+    typer.Argument(metavar="TOOL", help=f"{', '.join(list(AgentName)[:-1])} or {AgentName.ZED}.", show_default=False),
 ]
 User = Annotated[bool, typer.Option("--user", help="For all projects of this user; each has a space of its own.")]
 ProjectDirectory = Annotated[
@@ -77,7 +78,7 @@ def install(
     byte.
     """
     quiet_log(choice.load())
-    if shared and (user or tool is not Tool.CLAUDE_CODE):
+    if shared and (user or tool is not AgentName.CLAUDE_CODE):
         raise UsageError("--shared is for claude-code in one project; others have one file for hooks")
     if user and space:
         raise UsageError(f"with --user each project has a space of its own; `{projects.FILE}` in one names another")
@@ -88,7 +89,7 @@ def install(
     path = where / space
     _look_for(where, None if user else path)
     context = None if user or tools.AGENTS[tool].rule is None else _context(where, path)
-    wanted = tools.Wanted(space=str(path), shared=shared, server=program() if mcp else None, context=context)
+    wanted = tools.WantedFile(space=str(path), shared=shared, server=program() if mcp else None, context=context)
     found = plan.installation(tool, there, where, wanted)
     about = {"tool": tool, "project": there, "mount": where, "space": "" if user else space}
     done = _settle(found, about, yes=yes, dry_run=dry_run, as_json=as_json)
@@ -126,7 +127,7 @@ def uninstall(
 # --- what is meant -----------------------------------------------------------------------------------------------
 
 
-def _check_once(tool: Tool, *, user: bool) -> None:
+def _check_once(tool: AgentName, *, user: bool) -> None:
     """An agent runs the hooks of all projects and those of one: then it would be told everything twice. UsageError."""
     agent, home = tools.AGENTS[tool], Path.home().resolve()
     if agent.plugin is None and (agent.hooks is None or not agent.hooks.tells):

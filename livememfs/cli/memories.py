@@ -33,7 +33,7 @@ COLUMNS = ["ID", "TYPE", "WEIGHT", "UNTIL", "CONTENT"]
 SHOWN_CHARACTERS = 80
 
 
-class Collection(StrEnum):
+class CollectionName(StrEnum):
     """The folders of memories."""
 
     MEMORIES = "memories"
@@ -41,7 +41,7 @@ class Collection(StrEnum):
     GOALS = "goals"
 
 
-In = Annotated[Collection, typer.Option("--in", help="Which folder of the space.")]
+In = Annotated[CollectionName, typer.Option("--in", help="Which folder of the space.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Which memory, as `list` shows it.", show_default=False)]
 
 
@@ -50,7 +50,7 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="Which memory, as `list` s
 def list_memories(
     choice: Choice,
     space: SpaceName,
-    collection: In = Collection.MEMORIES,
+    collection: In = CollectionName.MEMORIES,
     forgotten: Annotated[bool, typer.Option("--forgotten", help="Those that were forgotten instead.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -76,7 +76,7 @@ def add(
     choice: Choice,
     space: SpaceName,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true.", show_default=False)],
-    collection: In = Collection.MEMORIES,
+    collection: In = CollectionName.MEMORIES,
     kind: Annotated[str | None, typer.Option("--type", metavar="NAME", help="fact, decision, ...")] = None,
     subject: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="What it is about; may be repeated.")
@@ -108,7 +108,7 @@ def forget(
     choice: Choice,
     space: SpaceName,
     memory_id: Id,
-    collection: In = Collection.MEMORIES,
+    collection: In = CollectionName.MEMORIES,
     purge: Annotated[bool, typer.Option("--purge", help="Remove it and all that it was, for good.")] = False,
 ) -> None:
     """Forget something; `restore` brings it back."""
@@ -128,7 +128,7 @@ def forget(
 
 @app.command()
 @command
-def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Collection.MEMORIES) -> None:
+def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = CollectionName.MEMORIES) -> None:
     """Bring back what was forgotten."""
 
     async def work(app: App) -> str:
@@ -137,7 +137,7 @@ def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Co
     output.say(_run(choice, space, work))
 
 
-def _check(collection: Collection, kind: str | None, ttl: str | None) -> None:
+def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> None:
     """Refuse what storing would keep aside, by the reader that storing has: what was to last an hour would last for
     ever, and nobody would know. UsageError.
     """

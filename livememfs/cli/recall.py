@@ -19,7 +19,7 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.search import INDEXED_WITHIN
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
-from livememfs.recall.turn.prehook import Answer
+from livememfs.recall.turn.prehook import TurnAnswer
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
 from livememfs.text.privacy import redaction as privacy
@@ -62,7 +62,7 @@ def recall(
         output.note(note)
 
 
-async def _tell(settings: Settings, space: str, turn: Turn) -> Answer:
+async def _tell(settings: Settings, space: str, turn: Turn) -> TurnAnswer:
     async with open_app(settings) as app:
         await spaces.require_space(app.replica, space)
         await app.recall.prepare([space], INDEXED_WITHIN)

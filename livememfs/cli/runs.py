@@ -47,7 +47,7 @@ Through = Annotated[
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What is asked of which space. `mountpoint` None: in this process."""
 
     space: str
@@ -69,7 +69,7 @@ def options_of(kind: RunKind, **given: Any) -> RunOptions:
         raise UsageError(f"--accept: {error.values['detail']}") from None
 
 
-def ask(settings: Settings, request: Request) -> tuple[dict[str, Any], str | None]:
+def ask(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
     """The outcome as the control file shows it, and the diff of a dry run that has one."""
     quiet_log(settings)
     if request.mountpoint is not None:
@@ -79,7 +79,7 @@ def ask(settings: Settings, request: Request) -> tuple[dict[str, Any], str | Non
 
 
 def end(
-    request: Request,
+    request: RunRequest,
     outcome: dict[str, Any],
     diff: str | None,
     figures: Callable[[dict[str, Any]], str],
@@ -95,7 +95,7 @@ def end(
         raise typer.Exit(1)
 
 
-async def _here(settings: Settings, request: Request) -> tuple[dict[str, Any], str | None]:
+async def _here(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
     """Run in this process."""
     async with open_app(settings) as app:
         await spaces.require_space(app.replica, request.space)
@@ -107,7 +107,7 @@ async def _here(settings: Settings, request: Request) -> tuple[dict[str, Any], s
 # --- through a mount ---------------------------------------------------------------------------------------------
 
 
-def _through_mount(path: Path, request: Request) -> tuple[dict[str, Any], str | None]:
+def _through_mount(path: Path, request: RunRequest) -> tuple[dict[str, Any], str | None]:
     """Ask the daemon. The wait file answers about every request made before it is opened, so ours is among them."""
     if str(path) not in mounts.kernel_mounts():
         raise MountError(f"no livememfs is mounted on {path}")
@@ -128,7 +128,7 @@ def _through_mount(path: Path, request: Request) -> tuple[dict[str, Any], str | 
         raise LiveMemError(f"{error.filename or folder}: {error.strerror}") from None
 
 
-def _follow(path: Path, request: Request) -> dict[str, Any]:
+def _follow(path: Path, request: RunRequest) -> dict[str, Any]:
     """Read progress until the result. A failed run ends the stream with an error, after its result was read."""
     last: dict[str, Any] = {}
     with output.busy(request.doing) as show, path.open("rb", buffering=0) as stream:
@@ -146,7 +146,7 @@ def _follow(path: Path, request: Request) -> dict[str, Any]:
 
 
 def _tell(
-    request: Request, outcome: dict[str, Any], diff: str | None, figures: Callable[[dict[str, Any]], str]
+    request: RunRequest, outcome: dict[str, Any], diff: str | None, figures: Callable[[dict[str, Any]], str]
 ) -> None:
     space, kind, state = request.space, request.options.kind, outcome["state"]
     if diff is not None:

@@ -18,7 +18,7 @@ from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
 from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.recall.search.page import DEFAULT_BUDGET, page
-from livememfs.recall.service import Answer
+from livememfs.recall.service import SearchAnswer
 from livememfs.records import keys
 from livememfs.spaces import making as spaces
 from livememfs.text.size import tokens
@@ -55,7 +55,7 @@ def search(
         raise typer.Exit(1)
 
 
-async def _ask(settings: Settings, question: str, wanted: list[str], limit: int | None) -> Answer:
+async def _ask(settings: Settings, question: str, wanted: list[str], limit: int | None) -> SearchAnswer:
     async with open_app(settings) as app:
         for name in wanted:
             with naming_the_space(name):
@@ -72,7 +72,7 @@ async def all_spaces(replica: Replica) -> list[str]:
     return [name for name in named if keys.META in (await replica.names.listing(f"{name}/")).objects]
 
 
-def _figures(answer: Answer) -> dict[str, Any]:
+def _figures(answer: SearchAnswer) -> dict[str, Any]:
     """The answer for programs."""
     return {
         "query": answer.query.typed or answer.query.describe(),

@@ -201,7 +201,7 @@ def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules and whole bank as one page."""
 
-    async def work(settings: Settings) -> spaces.Summary:
+    async def work(settings: Settings) -> spaces.SpaceSummary:
         async with open_app(settings) as app:
             return await spaces.summary(app.replica, name)
 

@@ -41,10 +41,10 @@ def listen(settings: Settings, address: str, names: list[str], tools: str, *, pa
 
 async def _listen(settings: Settings, address: str, names: list[str], tools: str, pages: bool) -> None:
     from livememfs.app.serving import http_server  # as in `mcp`
-    from livememfs.serve.http import Address
+    from livememfs.serve.http import ListenAddress
 
     async with open_app(settings, serving=True) as app, trio.open_nursery() as nursery:
-        server = http_server(app, Address.parse(address), allow_hosts=names, tools=tools, pages=pages)
+        server = http_server(app, ListenAddress.parse(address), allow_hosts=names, tools=tools, pages=pages)
         url = await nursery.start(server.run)
         await tell(app, url, pages=pages)
         await asked_to_end()

@@ -60,7 +60,7 @@ class _OpenDirectory:
     names: Sequence[Listed]
 
 
-class Operations(pyfuse3.Operations):
+class FuseOperations(pyfuse3.Operations):
     """One mount. `op_timeout` is the longest time one request may take, in seconds. `limited`: by a token."""
 
     supports_dot_lookup = False

@@ -24,7 +24,7 @@ from livememfs import errors
 from livememfs.concurrency import the_one
 
 if TYPE_CHECKING:
-    from livememfs.fuse.adapter import Operations
+    from livememfs.fuse.adapter import FuseOperations
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -135,18 +135,18 @@ class _Reader:
 def handler(
     needs: Needs,
 ) -> Callable[
-    [Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]]],
-    Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]],
+    [Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]]],
+    Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]],
 ]:
     """Make a method a handler of the kernel's requests that needs so much of a mount's token."""
 
     def decorate(
-        function: Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]],
-    ) -> Callable[Concatenate[Operations, P], Coroutine[Any, Any, T]]:
+        function: Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]],
+    ) -> Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]]:
         reader = _Reader(function, needs)
 
         @functools.wraps(function)
-        async def guarded(self: Operations, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def guarded(self: FuseOperations, /, *args: P.args, **kwargs: P.kwargs) -> T:
             self.requests += 1
             try:
                 # What `fail_after` does, without the two generators it is made of: this is the way of every request.
@@ -167,7 +167,7 @@ def handler(
     return decorate
 
 
-def _verdict(operations: Operations, request: Request, raised: Exception) -> int:
+def _verdict(operations: FuseOperations, request: Request, raised: Exception) -> int:
     """The errno of a failure; it is reported on the way."""
     error: BaseException = the_one(raised) if isinstance(raised, ExceptionGroup) else raised
     name, path = request.operation, operations.path_of(request)

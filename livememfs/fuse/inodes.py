@@ -33,7 +33,7 @@ class InodeStatistics:
     held: int
 
 
-class Held:
+class HeldNode:
     """A node with a number, or the promise of one: what a listing showed and nobody has asked for.
 
     `lookups` is how often the kernel was told of it, `told` the version whose attributes it may have cached, `pages`
@@ -69,7 +69,7 @@ class Inodes:
 
     def __init__(self, root: Directory) -> None:
         root.ino = ROOT
-        self._held: dict[int, Held] = {ROOT: Held(ROOT, root, 1)}
+        self._held: dict[int, HeldNode] = {ROOT: HeldNode(ROOT, root, 1)}
 
     def node(self, ino: int) -> Node:
         """The node behind a number. Stale when the kernel asks for one that we let go."""
@@ -91,7 +91,7 @@ class Inodes:
         self.hold(node)
         return node.ino
 
-    def hold(self, node: Node) -> Held:
+    def hold(self, node: Node) -> HeldNode:
         """The node's record, without counting a lookup."""
         held = self._held.get(node.ino)
         if held is None or held.node is not node:
@@ -101,23 +101,23 @@ class Inodes:
                 promised.fulfil(node)
                 return promised
             node.ino = self._free(ino)
-            held = self._held[node.ino] = Held(node.ino, node)
+            held = self._held[node.ino] = HeldNode(node.ino, node)
         return held
 
-    def promise(self, directory: Directory, shown: Iterable[tuple[str, ObjectInfo]]) -> Iterator[Held]:
+    def promise(self, directory: Directory, shown: Iterable[tuple[str, ObjectInfo]]) -> Iterator[HeldNode]:
         """The records of names that a listing shows, whose nodes are made when somebody asks for them."""
         above = _hash(directory.ino or _natural(directory))
         for name, info in shown:
             ino = _below(above, name)
             held = self._held.get(ino)
             if held is None or held.directory is not directory or held.name != name:
-                held = Held(self._free(ino), None)
+                held = HeldNode(self._free(ino), None)
                 held.directory, held.name = directory, name
                 self._held[held.ino] = held
             held.info = info
             yield held
 
-    def revive(self, held: Held) -> int:
+    def revive(self, held: HeldNode) -> int:
         """Have a record found again that was given back; its number."""
         current = self._held.get(held.ino)
         if current is not None and current is not held:
@@ -148,7 +148,7 @@ class Inodes:
         if held is not None and held.node is node:
             self.let_go(held)
 
-    def let_go(self, held: Held) -> None:
+    def let_go(self, held: HeldNode) -> None:
         """Drop a record that the kernel was not told of after all."""
         if held.live and not held.lookups:
             held.live = False

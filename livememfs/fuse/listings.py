@@ -16,7 +16,7 @@ import pyfuse3
 
 from livememfs import errors
 from livememfs.fuse import translate
-from livememfs.fuse.inodes import OUTDATED, Held
+from livememfs.fuse.inodes import OUTDATED, HeldNode
 from livememfs.store.base import ObjectInfo
 from livememfs.tree.objectfile import shown_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from livememfs.fuse.inodes import Inodes
     from livememfs.tree.node import Directory, Node
 
-Listed = tuple[bytes, Held, pyfuse3.EntryAttributes]
+Listed = tuple[bytes, HeldNode, pyfuse3.EntryAttributes]
 """One name of a listing, ready for the kernel."""
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyfuse3
 
 from livememfs.errors import MountError
-from livememfs.fuse.adapter import Operations
+from livememfs.fuse.adapter import FuseOperations
 
 if TYPE_CHECKING:
     from livememfs.tree.root import Root
@@ -45,7 +45,7 @@ async def serve(
         options.add("noexec")
     if allow_other:
         options.add("allow_other")
-    operations = Operations(root, root.context.errors, op_timeout, limited=limited)
+    operations = FuseOperations(root, root.context.errors, op_timeout, limited=limited)
     notifier = operations.notify_with(mountpoint)
     try:
         pyfuse3.init(operations, str(mountpoint), options)

@@ -45,14 +45,14 @@ def _unescape(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class MountAnswer:
     """What came of it: 0 or an errno, and what a file held."""
 
     errno: int
     data: bytes = b""
 
 
-def ask(mountpoint: Path, file: Path | None = None, *, seconds: float = ANSWER_SECONDS) -> Answer | None:
+def ask(mountpoint: Path, file: Path | None = None, *, seconds: float = ANSWER_SECONDS) -> MountAnswer | None:
     """Ask whoever serves a mount point, and for what a file on it holds. None when nobody answers in time."""
     paths = [str(path) for path in (mountpoint, file) if path is not None]
     child = subprocess.Popen(
@@ -71,4 +71,4 @@ def ask(mountpoint: Path, file: Path | None = None, *, seconds: float = ANSWER_S
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.05)
         return None
-    return Answer(child.returncode, data)
+    return MountAnswer(child.returncode, data)

@@ -19,7 +19,7 @@ from livememfs.memories import storing as memories
 from livememfs.memories.parameters import QUESTION, Parameter, checked, schema
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.query import Query, parse
-from livememfs.recall.service import Answer, Recall
+from livememfs.recall.service import Recall, SearchAnswer
 from livememfs.records import keys
 from livememfs.records.memory import CATEGORIES, MAX_MEMORY_BYTES, TYPES, expiry
 from livememfs.spaces.describe import require_space
@@ -102,7 +102,7 @@ def _shown(record: Record) -> Answered:
     }
 
 
-def _notes(answer: Answer) -> list[str]:
+def _notes(answer: SearchAnswer) -> list[str]:
     return [*answer.query.doubts, *answer.notes, *answer.found.remarks]
 
 
@@ -166,7 +166,7 @@ def _refused(desk: Desk, collection: str, detail: str) -> BadRequest:
 
 
 @dataclass(frozen=True)
-class Tool:
+class MemoryTool:
     """One of the seven: its name, one sentence for a model, what it takes, and the work."""
 
     name: str
@@ -199,7 +199,7 @@ _CONTENT = Parameter(
 )
 
 TOOLS = (
-    Tool(
+    MemoryTool(
         "search_memories",
         "Search what is known about people, decisions and projects, by meaning; the ten best come with their scores.",
         (
@@ -208,13 +208,13 @@ TOOLS = (
         ),
         search_memories,
     ),
-    Tool(
+    MemoryTool(
         "get_recent_memories",
         "List what was remembered last, the newest first.",
         (Parameter("limit", "how many; 10 when nothing is said", "integer", least=1, most=MOST_RECENT),),
         get_recent_memories,
     ),
-    Tool(
+    MemoryTool(
         "store_memory",
         "Remember a fact about the user or the people and things around them that will matter later; no small talk,"
         " and nothing that anybody knows.",
@@ -227,25 +227,25 @@ TOOLS = (
         ),
         store_memory,
     ),
-    Tool(
+    MemoryTool(
         "search_self",
         "Search what you know about yourself: where you are, what you can and cannot do, what you like.",
         (_query("what to look for, in any words"),),
         search_self,
     ),
-    Tool(
+    MemoryTool(
         "store_self",
         "Remember something you have found out about yourself.",
         (_CONTENT, _category(keys.SELF)),
         store_self,
     ),
-    Tool(
+    MemoryTool(
         "search_goals",
         "Search what you would like to be able to do, to understand or to be closer to.",
         (_query("what to look for, in any words"),),
         search_goals,
     ),
-    Tool(
+    MemoryTool(
         "store_goal",
         "Remember something you would like.",
         (_CONTENT, _category(keys.GOALS)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from livememfs import errors
 from livememfs.cache.inbox import Inbox, Spent
 from livememfs.observing.prompt import FIELD_CHARACTERS, LEAST_CHARACTERS, Known, request
-from livememfs.observing.reply import Reply, Verdict, read
+from livememfs.observing.reply import ObserverReply, Verdict, read
 from livememfs.records.session import Meter
 from livememfs.text.size import tokens
 
@@ -58,7 +58,7 @@ class ObserveSettings:
     temperature: float = 0.2
 
 
-class Asking:
+class ObserverRequest:
     """Questions to one model. `model` None: nobody is asked."""
 
     def __init__(self, inbox: Inbox, clock: Clock, model: ChatModel | None, settings: ObserveSettings) -> None:
@@ -67,7 +67,7 @@ class Asking:
 
     async def ask(
         self, events: Sequence[Event], known: Known, *, with_summary: bool, tries: int, wrong: str
-    ) -> tuple[Reply, Meter]:
+    ) -> tuple[ObserverReply, Meter]:
         """What a model says of some events, and what that cost. After failed `tries` fields are shorter.
 
         Raises BudgetSpent before anything is sent, ModelError when no model answered.
@@ -76,7 +76,7 @@ class Asking:
         field = max(LEAST_CHARACTERS, FIELD_CHARACTERS >> tries)
         messages = request(events, known, with_summary=with_summary, field_characters=field, wrong=wrong)
         if len(events) > 1 and self._settings.budget > 0 and _size(messages) > self._settings.budget:
-            return Reply("overflow"), Meter()  # no day would have room for it, so it is asked in smaller parts
+            return ObserverReply("overflow"), Meter()  # no day would have room for it, so it is asked in smaller parts
         self._expect_budget(messages)
         self.calls += 1
         try:
@@ -87,9 +87,9 @@ class Asking:
                 json_object=False,
             )
         except errors.ContextOverflow:
-            return Reply("overflow"), self._spend(messages, None)
+            return ObserverReply("overflow"), self._spend(messages, None)
         except errors.ReplyRefused:  # an answer without a text
-            return Reply("refusal"), self._spend(messages, None)
+            return ObserverReply("refusal"), self._spend(messages, None)
         return read(answer.text, answer.finish_reason, len(events)), self._spend(messages, answer)
 
     def _expect_budget(self, messages: Sequence[ChatMessage]) -> None:

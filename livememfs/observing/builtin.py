@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from livememfs.observing.reply import Draft, Reply
+from livememfs.observing.reply import Draft, ObserverReply
 from livememfs.records.event import EDITS, Event, as_text
 from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_TITLE
 from livememfs.text.own import basic
@@ -68,7 +68,7 @@ _STATUS = re.compile(r"(?i)(?:process |command )?(?:exited|failed|exit)? ?(?:wit
 _MESSAGE = re.compile(r"""\s-[a-z]*m\s*(?:"([^"]+)"|'([^']+)')""")
 
 
-def observed(events: Sequence[Event]) -> Reply:
+def observed(events: Sequence[Event]) -> ObserverReply:
     """What is to be said of a batch."""
     drafts: list[Draft] = []
     skipped: dict[int, str] = {}
@@ -79,7 +79,7 @@ def observed(events: Sequence[Event]) -> Reply:
         else:
             by = ("A subagent did it",) if event.subagent and event.kind == "tool" else ()
             drafts.append(replace(draft, facts=(*draft.facts, *by)))
-    return Reply("ok", tuple(drafts), skipped)
+    return ObserverReply("ok", tuple(drafts), skipped)
 
 
 def summary(prompts: Sequence[str], titles: Sequence[str], words: str = "") -> dict[str, str]:

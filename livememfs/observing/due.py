@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from livememfs.cache.inbox import Standing
-from livememfs.observing.known import Place
+from livememfs.observing.known import SessionPlace
 from livememfs.records.event import OBSERVED_KINDS
 
 if TYPE_CHECKING:
@@ -45,31 +45,31 @@ class Due:
 
     def __init__(self, clock: Clock, settings: ObserveSettings, *, free: bool) -> None:
         self._clock, self._settings, self._free = clock, settings, free
-        self._heard: dict[Place, float] = {}
-        self._held: dict[Place, float] = {}
-        self._asked: dict[Place, int] = {}  # the last event that was a prompt: no stop before it is one any more
+        self._heard: dict[SessionPlace, float] = {}
+        self._held: dict[SessionPlace, float] = {}
+        self._asked: dict[SessionPlace, int] = {}  # the last event that was a prompt: no stop before it is one any more
         # The last event that waited when another session began, and when that was.
-        self._hurried: dict[Place, tuple[int, float]] = {}
-        self._small: dict[Place, int] = {}  # batches after a stop that were not full
+        self._hurried: dict[SessionPlace, tuple[int, float]] = {}
+        self._small: dict[SessionPlace, int] = {}  # batches after a stop that were not full
         self._outages = 0
         self._closed_until = -math.inf
         self.paused_until: datetime | None = None
         """When the budget of another day lets it go on; None while it does."""
         self._spent_on: date | None = None
 
-    def heard(self, place: Place) -> None:
+    def heard(self, place: SessionPlace) -> None:
         """Something new came."""
         self._heard[place] = trio.current_time()
 
-    def small(self, place: Place) -> None:
+    def small(self, place: SessionPlace) -> None:
         """A batch after a stop was observed that was not full."""
         self._small[place] = self._small.get(place, 0) + 1
 
-    def hold(self, place: Place, seconds: float) -> None:
+    def hold(self, place: SessionPlace, seconds: float) -> None:
         """A session waits so long."""
         self._held[place] = trio.current_time() + seconds
 
-    def let_go(self, place: Place) -> None:
+    def let_go(self, place: SessionPlace) -> None:
         """A session waits no more for what went wrong."""
         self._held.pop(place, None)
 
@@ -105,23 +105,23 @@ class Due:
 
     def first(
         self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]
-    ) -> tuple[float, Place | None]:
+    ) -> tuple[float, SessionPlace | None]:
         """The session that is due first, and when; `tries(event)` is how many calls an event was part of."""
-        places = {Place(*one): waiting for one, waiting in waits.items()}
+        places = {SessionPlace(*one): waiting for one, waiting in waits.items()}
         for place, waiting in places.items():
             if "start" in waiting:
                 self._begins(place, places)
         found = [(self._of(place, waiting, tries), place) for place, waiting in places.items()]
         return min(found, key=lambda one: one[0], default=(math.inf, None))
 
-    def _begins(self, place: Place, places: Mapping[Place, Mapping[str, Standing]]) -> None:
+    def _begins(self, place: SessionPlace, places: Mapping[SessionPlace, Mapping[str, Standing]]) -> None:
         """A session begins, or goes on: what others of its space left is of use to it now."""
         self._small.pop(place, None)
         for other, waiting in places.items():
             if other.space == place.space and other != place:
                 self._hurried[other] = max(one.last for one in waiting.values()), self._heard.get(place, -math.inf)
 
-    def _of(self, place: Place, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
+    def _of(self, place: SessionPlace, waiting: Mapping[str, Standing], tries: Callable[[int], int]) -> float:
         heard, held = self._heard.get(place, -math.inf), self._held.get(place, -math.inf)
         if "prompt" in waiting:
             self._asked[place] = waiting["prompt"].last
@@ -141,7 +141,7 @@ class Due:
             due = heard + self._patience(place, sum(one.number for one in events), stopped=stopped)
         return max(due, held, self._closed_until, self._pause_ends())
 
-    def _patience(self, place: Place, events: int, *, stopped: bool) -> float:
+    def _patience(self, place: SessionPlace, events: int, *, stopped: bool) -> float:
         """How long a batch that is not full waits for more."""
         settings = self._settings
         if stopped:

@@ -22,7 +22,7 @@ from livememfs.text.foreign import read_object
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
-    from livememfs.observing.reply import Draft, Reply
+    from livememfs.observing.reply import Draft, ObserverReply
 
 REMINDED = 8
 """Observations that the observer is reminded of."""
@@ -30,7 +30,7 @@ PROMPTS_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Place:
+class SessionPlace:
     """Which session: `session` is the agent's id of it."""
 
     space: str
@@ -63,7 +63,7 @@ async def data_of(replica: Replica, key: str) -> bytes:
         return b""
 
 
-async def session_of(replica: Replica, place: Place, now: datetime) -> Session:
+async def session_of(replica: Replica, place: SessionPlace, now: datetime) -> Session:
     """What `session.json` says; a new session where there is none. Raises what the store fails with."""
     try:
         found = await replica.read(place.key(keys.SESSION))
@@ -73,7 +73,9 @@ async def session_of(replica: Replica, place: Place, now: datetime) -> Session:
     return Session.parse(found.data, space=place.space, session=place.session, now=now)
 
 
-async def known_of(replica: Replica, place: Place, session: Session, *, with_summary: bool, answers: int = 0) -> Known:
+async def known_of(
+    replica: Replica, place: SessionPlace, session: Session, *, with_summary: bool, answers: int = 0
+) -> Known:
     """What a request needs of a session; `answers` is how often the agent spoke in the batch, as each answers a prompt.
     Raises what the store fails with.
     """
@@ -102,7 +104,9 @@ async def observations_of(replica: Replica, space: str, names: Sequence[str]) ->
     return parsed
 
 
-async def recorded(replica: Replica, place: Place, events: Sequence[tuple[Queued, Event]], now: datetime) -> Outcome:
+async def recorded(
+    replica: Replica, place: SessionPlace, events: Sequence[tuple[Queued, Event]], now: datetime
+) -> Outcome:
     """The objects of a session after it began or somebody asked something."""
     session = await session_of(replica, place, now)
     starts = [(queued, event) for queued, event in events if event.kind == "start"]
@@ -132,7 +136,7 @@ async def recorded(replica: Replica, place: Place, events: Sequence[tuple[Queued
 class Batch:
     """Events that are observed together: tools, what the agent said, and the stops that end with them."""
 
-    place: Place
+    place: SessionPlace
     tools: Sequence[tuple[Queued, Event]]
     stops: Sequence[Queued]
 
@@ -148,7 +152,7 @@ class Batch:
 
 
 def came_of(
-    batch: Batch, reply: Reply, session: Session, *, model: str, meter: Meter, now: datetime
+    batch: Batch, reply: ObserverReply, session: Session, *, model: str, meter: Meter, now: datetime
 ) -> tuple[Outcome, list[Queued]]:
     """The objects that a reply leads to; with the events that it says nothing of."""
     found, names = Outcome(), list[str]()
@@ -195,7 +199,7 @@ def _end(
     found.stored[batch.place.key(keys.SUMMARY)] = list(batch.stops)
 
 
-def _observation(place: Place, number: int, draft: Draft, events: Sequence[Event], model: str) -> Observation:
+def _observation(place: SessionPlace, number: int, draft: Draft, events: Sequence[Event], model: str) -> Observation:
     ids = tuple(event.id for event in events)
     files = [event.files() for event in events]
     return Observation(

@@ -21,11 +21,11 @@ from livememfs import errors
 from livememfs.cache.inbox import InboxStatistics, Queued, Spent
 from livememfs.concurrency import Background
 from livememfs.observing import builtin as observe_builtin
-from livememfs.observing.ask import WRONG, Asking, ObserveSettings
+from livememfs.observing.ask import WRONG, ObserverRequest, ObserveSettings
 from livememfs.observing.due import Due
-from livememfs.observing.known import Batch, Place, came_of, data_of, known_of, recorded, session_of
+from livememfs.observing.known import Batch, SessionPlace, came_of, data_of, known_of, recorded, session_of
 from livememfs.observing.prompt import SHOWN_CHARACTERS, Known
-from livememfs.observing.reply import Reply
+from livememfs.observing.reply import ObserverReply
 from livememfs.records import keys
 from livememfs.records.event import OBSERVED_KINDS, Event
 from livememfs.records.session import Meter, Session, last_prompts
@@ -88,11 +88,11 @@ class Observer:
         self._replica, self._inbox, self._clock = replica, replica.inbox, clock
         self.settings, self._failed = settings or ObserveSettings(), failed
         self._parking = parking
-        self._asking = Asking(replica.inbox, clock, model, self.settings)
+        self._asking = ObserverRequest(replica.inbox, clock, model, self.settings)
         self._wake = trio.Event()
         self._due = Due(clock, self.settings, free=model is None)
-        self._wrong: dict[Place, str] = {}
-        self._unbilled: dict[Place, Meter] = {}
+        self._wrong: dict[SessionPlace, str] = {}
+        self._unbilled: dict[SessionPlace, Meter] = {}
         self._expected: set[str] = set()
         self._busy = False
         self._scope, self._ended = trio.CancelScope(), trio.Event()
@@ -108,13 +108,13 @@ class Observer:
 
     def wake(self, space: str, session: str) -> None:
         """There is something new."""
-        self._due.heard(Place(space, session))
+        self._due.heard(SessionPlace(space, session))
         self._wake.set()
 
     def again(self, space: str, session: str) -> None:
         """Somebody asks for what was given up of a session."""
         self._inbox.revive(space, session)
-        self._due.let_go(Place(space, session))
+        self._due.let_go(SessionPlace(space, session))
         self.wake(space, session)
 
     def uploaded(self, key: str, _new: bool) -> None:
@@ -179,7 +179,7 @@ class Observer:
             else:
                 self._expected.add(key)
 
-    async def _work(self, place: Place) -> None:
+    async def _work(self, place: SessionPlace) -> None:
         """One step for one session. Whatever goes wrong must not cost the mount."""
         self._busy = True
         try:
@@ -196,7 +196,7 @@ class Observer:
         finally:
             self._busy = False
 
-    async def _record(self, place: Place) -> bool:
+    async def _record(self, place: SessionPlace) -> bool:
         """Write down how a session began and what was asked; whether there was any of it."""
         waiting = self._parsed(self._inbox.waiting(place.space, place.session, "start", "prompt"))
         if not waiting:
@@ -220,7 +220,7 @@ class Observer:
 
     # --- one batch ----------------------------------------------------------------------------------------------
 
-    async def _observe(self, place: Place) -> None:
+    async def _observe(self, place: SessionPlace) -> None:
         events = self._parsed(
             self._inbox.waiting(place.space, place.session, *OBSERVED_KINDS, most=self.settings.batch)
         )
@@ -245,7 +245,7 @@ class Observer:
             self._inbox.unclaim(batch.queued)
             raise
 
-    async def _nothing_new(self, place: Place, session: Session, stops: Sequence[Queued]) -> None:
+    async def _nothing_new(self, place: SessionPlace, session: Session, stops: Sequence[Queued]) -> None:
         """There is nothing to sum up; a session that has ended is done all the same."""
         ended = any(one.kind == "end" for one in stops) and session.status == "active"
         if not ended or not await data_of(self._replica, place.key(keys.SESSION)):
@@ -303,7 +303,7 @@ class Observer:
         if left:
             self._wrong[batch.place] = "it left events out that stand in neither an observation nor a skip"
 
-    async def _without_model(self, batch: Batch, known: Known) -> Reply:
+    async def _without_model(self, batch: Batch, known: Known) -> ObserverReply:
         reply = observe_builtin.observed(batch.events)
         if not batch.stops:
             return reply
@@ -313,7 +313,7 @@ class Observer:
         said = observe_builtin.summary(prompts, titles, words[-1] if words else "")
         return replace(reply, summary=said if any(said.values()) else None, no_summary=not any(said.values()))
 
-    async def _ask(self, batch: Batch, known: Known) -> Reply | None:
+    async def _ask(self, batch: Batch, known: Known) -> ObserverReply | None:
         """The reply to a batch; None when there is none that can be used, and then the batch was given back."""
         try:
             reply, meter = await self._asking.ask(
@@ -385,7 +385,7 @@ class Observer:
 
     # --- how it is ----------------------------------------------------------------------------------------------
 
-    def _went_wrong(self, place: Place, error: errors.LiveMemError) -> None:
+    def _went_wrong(self, place: SessionPlace, error: errors.LiveMemError) -> None:
         self._locally = False
         self._failing_since = self._failing_since or self._clock.now()
         self._last_error = str(error)

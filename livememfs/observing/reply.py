@@ -64,7 +64,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ObserverReply:
     """A reply that was read.
 
     :verdict:    `ok` when something in it can be used; else what it is in place of an answer
@@ -85,27 +85,27 @@ class Reply:
         return frozenset({*self.skipped, *(number for one in self.observations for number in one.events)})
 
 
-def read(text: str, finish_reason: str, events: int) -> Reply:
+def read(text: str, finish_reason: str, events: int) -> ObserverReply:
     """What a reply to a batch of so many events says. Never raises."""
     text = _without_thinking(text)
     if not text:
-        return Reply("empty")
+        return ObserverReply("empty")
     if _OPEN_THINKING.match(text) or finish_reason == "length":
-        return Reply("truncated")
+        return ObserverReply("truncated")
     drafts = tuple(_drafts(text, events))
     beside = _OBSERVATION.sub("", text)  # what an observation quotes is no word of the reply
     skipped = _skips(beside, events, alone=beside == text)
     summary, no_summary = _summary(beside), bool(_NO_SUMMARY.search(beside))
     if not (drafts or skipped or summary or no_summary):
-        return Reply(_instead(text))
+        return ObserverReply(_instead(text))
     if _is_half(text, beside):
-        return Reply("truncated")
+        return ObserverReply("truncated")
     observed = {number for one in drafts for number in one.events}
     skipped = {number: reason for number, reason in skipped.items() if number not in observed}
     drafts = tuple(one for one in drafts if one.events)
     if events and not (drafts or skipped):
-        return Reply("unaccounted", summary=summary, no_summary=no_summary)
-    return Reply("ok", drafts, skipped, summary, no_summary)
+        return ObserverReply("unaccounted", summary=summary, no_summary=no_summary)
+    return ObserverReply("ok", drafts, skipped, summary, no_summary)
 
 
 def _without_thinking(text: str) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from livememfs.recall.index.feeder import Feeder
     from livememfs.recall.index.sharing import Sharing, SharingStatistics
     from livememfs.recall.index.vectors import Floats
-    from livememfs.recall.search.ranking import Found, Ranking
+    from livememfs.recall.search.ranking import RankedHit, Ranking
 
 log = structlog.get_logger("livememfs.recall")
 
@@ -62,11 +62,11 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchAnswer:
     """What was asked, what was found, and remarks on what is still missing; `failed`: nobody could look at all."""
 
     query: Query
-    found: Found
+    found: RankedHit
     notes: tuple[str, ...] = ()
     failed: bool = False
 
@@ -125,7 +125,7 @@ class Recall:
         self._nursery: trio.Nursery | None = None
         self._opening = trio.Lock()
         self._loaded = trio.Event()
-        self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, Answer]] = {}
+        self._answers: dict[tuple[str, tuple[str, ...]], tuple[float, SearchAnswer]] = {}
         self._ensuring: dict[str, _Ensuring] = {}
         self._opened: list[Callable[[str], Awaitable[None]]] = []
         self._counts = {"questions": 0, "repeated": 0}
@@ -205,7 +205,7 @@ class Recall:
         limit: int | None = None,
         ranking: Ranking | None = None,
         anew: bool = False,
-    ) -> Answer:
+    ) -> SearchAnswer:
         """The answer to a question about some spaces. Raises nothing of the index's, the model's or the store's.
 
         `limit` counts where the question does not say one; `anew`: also where it was answered a moment ago.
@@ -236,8 +236,8 @@ class Recall:
         remark = f"only the last {self._recent_days} days were searched, as LIVEMEMFS_SEARCH_RECENT_DAYS says"
         return replace(query, after=today - timedelta(days=self._recent_days), doubts=(*query.doubts, remark))
 
-    async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> Answer:
-        from livememfs.recall.search.ranking import Found, search
+    async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> SearchAnswer:
+        from livememfs.recall.search.ranking import RankedHit, search
 
         notes: list[str] = []
         try:
@@ -249,11 +249,11 @@ class Recall:
             now = self._clock.now()
             hits = [hit for hit in found.hits if hit.record.key not in gone and not self.has_gone(hit.record.key)]
             there = tuple(hit for hit in hits if not keys.has_ended(hit.record.key, now))
-            return Answer(query, replace(found, hits=there), tuple(notes))
+            return SearchAnswer(query, replace(found, hits=there), tuple(notes))
         except Exception as error:  # whatever an index can suffer must not cost more than the answer
             self._last_error = await self._failed("a search failed", error)
             told = (*notes, f"the search failed: {self._last_error}")
-            return Answer(query, Found((), "strict"), told, failed=True)
+            return SearchAnswer(query, RankedHit((), "strict"), told, failed=True)
 
     async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float, fresh: float | None) -> Engine:
         """The index, with these spaces in it as far as that can be waited for; `fresh` None: where the names of

@@ -43,7 +43,7 @@ Prompt = Callable[[InputsT], list[ChatMessage]]
 
 
 @dataclass(frozen=True)
-class Room:
+class RequestRoom:
     """Tokens of one request for notes, for files of the bank, and for the outline of the others; `bank` None: the
     bank is shown whole.
     """
@@ -59,12 +59,12 @@ class Joined(ABC, Generic[InputsT, PlanT]):
     def __init__(self, inputs: InputsT) -> None:
         self._inputs = inputs
 
-    def room(self, window: int, reply: int, prompt: Prompt[InputsT]) -> Room:
+    def room(self, window: int, reply: int, prompt: Prompt[InputsT]) -> RequestRoom:
         """What the next request has room for. Raises ContextTooSmall."""
-        return Room(free(window, reply, prompt(replace(self._inputs, notes=()))))
+        return RequestRoom(free(window, reply, prompt(replace(self._inputs, notes=()))))
 
     @abstractmethod
-    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[InputsT, int]:
+    def part(self, batch: Sequence[NotePiece], room: RequestRoom) -> tuple[InputsT, int]:
         """The inputs of one request, and for how many of these notes, the first ones."""
 
     @abstractmethod

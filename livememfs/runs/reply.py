@@ -16,7 +16,7 @@ from livememfs.llm.reply import extract_json
 from livememfs.runs.inputs import Inputs
 from livememfs.text import frontmatter
 from livememfs.text.facts.finding import notes_keys, run_keys
-from livememfs.text.facts.sources import Said, Sources, is_hard
+from livememfs.text.facts.sources import DatedText, Sources, is_hard
 from livememfs.text.times import iso
 
 _LISTED_FAULTS = 40
@@ -69,14 +69,14 @@ def sources_of(inputs: Inputs, also: Iterable[str], runs: Iterable[int] = ()) ->
     :also: further texts that the model was shown
     :runs: further numbers of runs
     """
-    texts: list[str | Said] = [inputs.space, _OF_THE_SPACE, *also]
+    texts: list[str | DatedText] = [inputs.space, _OF_THE_SPACE, *also]
     if inputs.now is not None:
         texts.append(iso(inputs.now))
     numbers = {*runs, *(count - less for count in (inputs.consolidation, inputs.number) for less in (0, 1))}
     for live in inputs.notes:
         note = live.note
         said = [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
-        texts.append(Said("\n".join([*said, *map(str, note.extra.values())]), note.timestamp))
+        texts.append(DatedText("\n".join([*said, *map(str, note.extra.values())]), note.timestamp))
     return Sources(texts, [*notes_keys(len(inputs.notes)), *(key for number in numbers for key in run_keys(number))])
 
 

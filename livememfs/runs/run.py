@@ -47,7 +47,7 @@ from livememfs.runs.result import (
 )
 from livememfs.runs.work import Work
 from livememfs.spaces import backups
-from livememfs.spaces.lease import Held, Leases
+from livememfs.spaces.lease import HeldLease, Leases
 from livememfs.text.size import at_most, tokens
 
 log = structlog.get_logger("livememfs.runs")
@@ -156,7 +156,7 @@ class _Run(Generic[InputsT, PlanT]):
     asked_before: int = 0
     inputs: InputsT | None = None
     answered_by: str = ""
-    held: Held | None = None
+    held: HeldLease | None = None
     backup: str = ""
     calls: int = 0
     committed: int = 0

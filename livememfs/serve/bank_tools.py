@@ -17,7 +17,7 @@ from livememfs.errors import BadRequest, NotFound, ObjectMissing
 from livememfs.memories.parameters import Parameter
 from livememfs.records import keys
 from livememfs.runs.options import RunOptions
-from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, McpTool, ToolCall, check_path
 from livememfs.spaces import making as spaces
 from livememfs.spaces.objects import content, decode_text
 from livememfs.store.base import ObjectInfo
@@ -25,7 +25,7 @@ from livememfs.text.size import Budget, first_lines, lines_of
 from livememfs.text.times import iso
 
 
-async def bank_list(call: Call, space_id: str) -> Answered:
+async def bank_list(call: ToolCall, space_id: str) -> Answered:
     """The bank's files without their text."""
     files = [
         {"filename": keys.parse(item.key).name, "size": item.size, "updated_at": _modified(item)}
@@ -34,7 +34,7 @@ async def bank_list(call: Call, space_id: str) -> Answered:
     return {"files": files}
 
 
-async def bank_read(call: Call, space_id: str, filename: str, from_line: int = 1) -> Answered:
+async def bank_read(call: ToolCall, space_id: str, filename: str, from_line: int = 1) -> Answered:
     """One file of the bank, or as much of it as there is room for: `next_line` is where the rest begins."""
     found, text = await bank_file(call, space_id, filename)
     content, further = await aside(len(text), partial(_part, text, from_line, found.key))
@@ -51,7 +51,7 @@ def _part(text: str, from_line: int, key: str) -> tuple[str, dict[str, int]]:
     return "".join(rest[:count]), {"next_line": from_line + count} if count < len(rest) else {}
 
 
-async def bank_file(call: Call, space: str, filename: str) -> tuple[ObjectInfo, str]:
+async def bank_file(call: ToolCall, space: str, filename: str) -> tuple[ObjectInfo, str]:
     """A file of the bank and all of its text. NotFound, NotText."""
     await spaces.require_space(call.replica, space)
     key = keys.bank_key(space, check_path(filename.removeprefix("bank/"), f"{space}/bank"))
@@ -62,7 +62,7 @@ async def bank_file(call: Call, space: str, filename: str) -> tuple[ObjectInfo, 
     return found.info, decode_text(found.data, key)
 
 
-async def bank_read_all(call: Call, space_id: str) -> Answered:
+async def bank_read_all(call: ToolCall, space_id: str) -> Answered:
     """All files of the bank that there is room for."""
     items = await _bank(call, space_id)
     texts: dict[str, str] = {}
@@ -88,7 +88,7 @@ def _fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
     return {field: shown} | ({"left_out": left} if left else {})
 
 
-async def _bank(call: Call, space: str) -> list[ObjectInfo]:
+async def _bank(call: ToolCall, space: str) -> list[ObjectInfo]:
     await spaces.require_space(call.replica, space)
     return await files_of(call.replica, space)
 
@@ -103,7 +103,7 @@ def _modified(item: ObjectInfo) -> str:
 
 
 async def bank_consolidate(
-    call: Call, space_id: str, agent: str = "", dry_run: bool = False, max_notes: int | None = None
+    call: ToolCall, space_id: str, agent: str = "", dry_run: bool = False, max_notes: int | None = None
 ) -> Answered:
     """Fold the notes into the bank; a run that is at work already is waited for."""
     await spaces.require_space(call.replica, space_id)
@@ -120,8 +120,8 @@ async def bank_consolidate(
 
 
 TOOLS = (
-    Tool("bank_list", "List bank files.", (SPACE,), {"files": "array"}, bank_list, core=True),
-    Tool(
+    McpTool("bank_list", "List bank files.", (SPACE,), {"files": "array"}, bank_list, core=True),
+    McpTool(
         "bank_read",
         "Read one bank file: what is settled.",
         (
@@ -133,8 +133,8 @@ TOOLS = (
         bank_read,
         core=True,
     ),
-    Tool("bank_read_all", "Read all bank files.", (SPACE,), {"files": "array", "left_out": "array"}, bank_read_all),
-    Tool(
+    McpTool("bank_read_all", "Read all bank files.", (SPACE,), {"files": "array", "left_out": "array"}, bank_read_all),
+    McpTool(
         "bank_consolidate",
         "Fold the notes into the bank with the LLM.",
         (

@@ -19,7 +19,7 @@ from livememfs.records.access import PERMISSIONS, Permission
 from livememfs.records.token import Token
 from livememfs.runs.undo.restore import restore_backup
 from livememfs.serve.space_tools import archive
-from livememfs.serve.toolbox import LONGEST_PATH, Answered, Call, Tool, check_path, check_space
+from livememfs.serve.toolbox import LONGEST_PATH, Answered, McpTool, ToolCall, check_path, check_space
 from livememfs.spaces import backups
 from livememfs.text.times import iso
 
@@ -30,13 +30,13 @@ MOST_DAYS = 36_500
 # --- backups -------------------------------------------------------------------------------------------------------
 
 
-async def backup_create(call: Call, space_id: str) -> Answered:
+async def backup_create(call: ToolCall, space_id: str) -> Answered:
     """Copy a space aside."""
     made = await backups.create(call.replica, call.clock, space_id, automatic=False)
     return {"backup_id": f"{space_id}/{made.stamp}", "objects": made.objects, "bytes": made.bytes}
 
 
-async def backup_list(call: Call, space_id: str = "") -> Answered:
+async def backup_list(call: ToolCall, space_id: str = "") -> Answered:
     """The backups of one space or of all that the caller sees, the oldest first."""
     found = await backups.list_backups(call.replica, space_id or None)
     return {"backups": [_shown(one) for one in found if call.access.sees(one.space)]}
@@ -47,7 +47,7 @@ def _shown(one: backups.Backup) -> dict[str, Any]:
     return {"backup_id": f"{one.space}/{one.stamp}", **about}
 
 
-def _space_of(call: Call, backup_id: str, needs: Permission) -> tuple[str, str]:
+def _space_of(call: ToolCall, backup_id: str, needs: Permission) -> tuple[str, str]:
     """The space and the stamp that a backup's id names. The caller may do it in that space. BadRequest, NotFound."""
     space, slash, stamp = backup_id.partition("/")
     if not slash or "/" in stamp:
@@ -57,7 +57,7 @@ def _space_of(call: Call, backup_id: str, needs: Permission) -> tuple[str, str]:
 
 
 async def backup_restore(
-    call: Call, backup_id: str, confirm: bool = False, to: str = "", replace: bool = False
+    call: ToolCall, backup_id: str, confirm: bool = False, to: str = "", replace: bool = False
 ) -> Answered:
     """Make a space as a backup was."""
     space, stamp = _space_of(call, backup_id, "admin")
@@ -70,14 +70,14 @@ async def backup_restore(
     return {"space_id": done.target, "objects": done.objects, **saved}
 
 
-async def backup_download(call: Call, backup_id: str) -> Answered:
+async def backup_download(call: ToolCall, backup_id: str) -> Answered:
     """A backup as an archive in base64."""
     space, stamp = _space_of(call, backup_id, "read")
     found = await backups.find(call.replica, space, stamp, whole=True)
     return await archive(call, found.prefix, "_backups/", f"livememfs backup download {space} {stamp}")
 
 
-async def backup_delete(call: Call, backup_id: str, confirm: bool = False) -> Answered:
+async def backup_delete(call: ToolCall, backup_id: str, confirm: bool = False) -> Answered:
     """Remove a backup."""
     space, stamp = _space_of(call, backup_id, "admin")
     _confirmed(confirm, backup_id)
@@ -92,7 +92,7 @@ def _confirmed(confirm: bool, path: str) -> None:
 # --- the service ---------------------------------------------------------------------------------------------------
 
 
-async def system_health(call: Call) -> Answered:
+async def system_health(call: ToolCall) -> Answered:
     """Whether the bucket answers, and what waits for it."""
     begun = trio.current_time()
     reason = ""
@@ -108,10 +108,10 @@ async def system_health(call: Call) -> Answered:
     return {"status": "degraded" if reason else "ok", "store": store, "pending": pending}
 
 
-def about_of(names: Callable[[], Sequence[str]]) -> Tool:
+def about_of(names: Callable[[], Sequence[str]]) -> McpTool:
     """`system_about`, which knows the other tools."""
 
-    async def system_about(call: Call) -> Answered:
+    async def system_about(call: ToolCall) -> Answered:
         return {
             "name": "livememfs",
             "version": __version__,
@@ -122,14 +122,14 @@ def about_of(names: Callable[[], Sequence[str]]) -> Tool:
         }
 
     returns: dict[str, Any] = {"version": "string", "permissions": "array", "tools": "array"}
-    return Tool("system_about", "Tell version, permissions, tools.", (), returns, system_about, about="")
+    return McpTool("system_about", "Tell version, permissions, tools.", (), returns, system_about, about="")
 
 
 # --- tokens --------------------------------------------------------------------------------------------------------
 
 
 async def admin_create_token(
-    call: Call, name: str, permissions: Sequence[str], space_ids: Sequence[str] = (), expires_in_days: float = 0
+    call: ToolCall, name: str, permissions: Sequence[str], space_ids: Sequence[str] = (), expires_in_days: float = 0
 ) -> Answered:
     """Make a token."""
     lasts = timedelta(days=expires_in_days) if expires_in_days else None
@@ -137,31 +137,31 @@ async def admin_create_token(
     return {"token": secret, **token_shown(token, call.clock.now())}
 
 
-async def admin_list_tokens(call: Call) -> Answered:
+async def admin_list_tokens(call: ToolCall) -> Answered:
     """All tokens, without what they are."""
     now = call.clock.now()
     return {"tokens": [token_shown(one, now) for one in await call.tokens.list()]}
 
 
 async def admin_update_token(
-    call: Call, token: str, permissions: Sequence[str] | None = None, space_ids: Sequence[str] | None = None
+    call: ToolCall, token: str, permissions: Sequence[str] | None = None, space_ids: Sequence[str] | None = None
 ) -> Answered:
     """Change what a token may do."""
     changed = await call.tokens.update(token, permissions=permissions, spaces=space_ids)
     return token_shown(changed, call.clock.now())
 
 
-async def admin_revoke_token(call: Call, token: str) -> Answered:
+async def admin_revoke_token(call: ToolCall, token: str) -> Answered:
     """Make a token worth nothing."""
     return token_shown(await call.tokens.revoke(token), call.clock.now())
 
 
-async def admin_delete_token(call: Call, token: str) -> Answered:
+async def admin_delete_token(call: ToolCall, token: str) -> Answered:
     """Take a token out of the list."""
     return token_shown(await call.tokens.delete(token), call.clock.now())
 
 
-async def admin_purge_tokens(call: Call, revoked: bool = False) -> Answered:
+async def admin_purge_tokens(call: ToolCall, revoked: bool = False) -> Answered:
     """Take out those that have expired."""
     return {"removed": [one.name for one in await call.tokens.purge(revoked=revoked)]}
 
@@ -191,7 +191,7 @@ _RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS, required=Tr
 _NEW_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS)
 
 TOOLS = (
-    Tool(
+    McpTool(
         "backup_create",
         "Back a space up.",
         (Parameter("space_id", required=True),),
@@ -200,8 +200,8 @@ TOOLS = (
         needs="write",
         effect="adds",
     ),
-    Tool("backup_list", "List backups.", (_SPACE,), {"backups": "array"}, backup_list),
-    Tool(
+    McpTool("backup_list", "List backups.", (_SPACE,), {"backups": "array"}, backup_list),
+    McpTool(
         "backup_restore",
         "Make a space as a backup was; replace one that is there.",
         (_BACKUP, _CONFIRM, Parameter("to", "another space"), Parameter("replace", kind="boolean")),
@@ -210,7 +210,7 @@ TOOLS = (
         about="",
         effect="destroys",
     ),
-    Tool(
+    McpTool(
         "backup_download",
         "Get a backup as .tar.gz.",
         (_BACKUP,),
@@ -218,7 +218,7 @@ TOOLS = (
         backup_download,
         about="",
     ),
-    Tool(
+    McpTool(
         "backup_delete",
         "Remove a backup.",
         (_BACKUP, _CONFIRM),
@@ -227,8 +227,8 @@ TOOLS = (
         about="",
         effect="destroys",
     ),
-    Tool("system_health", "Tell whether the store answers.", (), {"status": "string"}, system_health, about=""),
-    Tool(
+    McpTool("system_health", "Tell whether the store answers.", (), {"status": "string"}, system_health, about=""),
+    McpTool(
         "admin_create_token",
         "Make a token; it is shown this once.",
         (
@@ -243,8 +243,8 @@ TOOLS = (
         about="",
         effect="adds",
     ),
-    Tool("admin_list_tokens", "List tokens.", (), {"tokens": "array"}, admin_list_tokens, needs="admin", about=""),
-    Tool(
+    McpTool("admin_list_tokens", "List tokens.", (), {"tokens": "array"}, admin_list_tokens, needs="admin", about=""),
+    McpTool(
         "admin_update_token",
         "Change a token's rights.",
         (_WHICH, _NEW_RIGHTS, _SPACES),
@@ -254,7 +254,7 @@ TOOLS = (
         about="",
         effect="changes",
     ),
-    Tool(
+    McpTool(
         "admin_revoke_token",
         "Make a token worthless for good.",
         (_WHICH,),
@@ -264,7 +264,7 @@ TOOLS = (
         about="",
         effect="destroys",
     ),
-    Tool(
+    McpTool(
         "admin_delete_token",
         "Remove a token.",
         (_WHICH,),
@@ -274,7 +274,7 @@ TOOLS = (
         about="",
         effect="destroys",
     ),
-    Tool(
+    McpTool(
         "admin_purge_tokens",
         "Remove expired tokens.",
         (Parameter("revoked", "revoked ones too", "boolean"),),

@@ -42,7 +42,7 @@ SEND_SECONDS = 60.0
 class Connection:
     """One connection, as the guard sees it."""
 
-    def __init__(self, stream: trio.SocketStream, all_: Connections) -> None:
+    def __init__(self, stream: trio.SocketStream, all_: ClientConnections) -> None:
         self.owner, self.known, self.busy = _address(stream), False, 0
         self.scope = trio.CancelScope()
         self._stream, self._all = stream, all_
@@ -68,7 +68,7 @@ class Connection:
         self._stream.socket.close()
 
 
-class Connections:
+class ClientConnections:
     """All connections of a server."""
 
     def __init__(self, app: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from mcp import types
 
 from livememfs.serve.news import SCHEME, uri_of
-from livememfs.serve.toolbox import Effect, Tool
+from livememfs.serve.toolbox import Effect, McpTool
 from livememfs.store.base import ObjectInfo
 
 
@@ -35,7 +35,7 @@ BANK_FILE = types.ResourceTemplate(
 )
 
 
-def tool(one: Tool, space: str = "") -> types.Tool:
+def tool(one: McpTool, space: str = "") -> types.Tool:
     """A tool as the protocol has it."""
     return types.Tool(
         name=one.name,
@@ -47,7 +47,7 @@ def tool(one: Tool, space: str = "") -> types.Tool:
     )
 
 
-def prompt(one: Tool, space: str = "") -> types.Prompt:
+def prompt(one: McpTool, space: str = "") -> types.Prompt:
     """A prompt as the protocol has it."""
     arguments = [
         types.PromptArgument(name=given.name, description=given.says, required=given.required)
@@ -56,7 +56,7 @@ def prompt(one: Tool, space: str = "") -> types.Prompt:
     return types.Prompt(name=one.name, title=_title(one), description=one.purpose, arguments=arguments)
 
 
-def _title(one: Tool) -> str:
+def _title(one: McpTool) -> str:
     return one.name.replace("_", " ").capitalize()
 
 

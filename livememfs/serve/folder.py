@@ -25,7 +25,7 @@ from livememfs.errors import (
 )
 from livememfs.memories.parameters import Parameter
 from livememfs.records import keys
-from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, Call, Tool, check_path
+from livememfs.serve.toolbox import LONGEST_PATH, MOST_TOKENS, SPACE, Answered, McpTool, ToolCall, check_path
 from livememfs.text import frontmatter
 from livememfs.text.size import Budget, first_lines, lines_of
 from livememfs.tree.node import Caller, Directory, File, Node, OpenMode
@@ -321,7 +321,7 @@ _NEEDED = {
 _OPTIONAL = {"view": ("view_range",), "str_replace": ("new_str",)}
 
 
-async def memory(call: Call, space_id: str, command: str, **given: Any) -> Answered:
+async def memory(call: ToolCall, space_id: str, command: str, **given: Any) -> Answered:
     """One of the six commands."""
     wanted = (*_NEEDED[command], *_OPTIONAL.get(command, ()))
     missing = [name for name in _NEEDED[command] if name not in given]
@@ -333,7 +333,7 @@ async def memory(call: Call, space_id: str, command: str, **given: Any) -> Answe
     return {"text": await said(**given)}
 
 
-TOOL = Tool(
+TOOL = McpTool(
     "memory",
     f"Use a space as a folder {ROOT}; notes go to live/.",
     (

@@ -21,11 +21,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from livememfs.errors import Forbidden, UsageError
-from livememfs.serve.connections import Connections
+from livememfs.serve.connections import ClientConnections
 from livememfs.serve.guard import LOOPBACK, Guard, GuardStatistics
 from livememfs.serve.sessions import IDLE_SECONDS as SESSION_SECONDS
 from livememfs.serve.sessions import MOST as SESSIONS
-from livememfs.serve.sessions import Sessions
+from livememfs.serve.sessions import McpEndpoint
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -46,14 +46,14 @@ Status = Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Address:
+class ListenAddress:
     """Where to listen. Port 0: any that is free."""
 
     host: str
     port: int
 
     @classmethod
-    def parse(cls, text: str, port: int = DEFAULT_PORT) -> Address:
+    def parse(cls, text: str, port: int = DEFAULT_PORT) -> ListenAddress:
         """`HOST:PORT`, `HOST`, `PORT` or `[IPv6]:PORT`. UsageError."""
         host, colon, digits = text.rpartition(":")
         if not colon and text.isdecimal():
@@ -77,7 +77,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def names_of(address: Address, others: Sequence[str]) -> tuple[str, ...]:
+def names_of(address: ListenAddress, others: Sequence[str]) -> tuple[str, ...]:
     """The names a server goes by. UsageError for one that the world can reach and that has none."""
     if address.here_only:
         return (*LOOPBACK, address.host, *others)
@@ -99,7 +99,7 @@ def application(
     routes: list[BaseRoute] = [
         Route(METRICS, partial(_metrics, status), methods=["GET"]),
         Route(HEALTH, partial(_healthz, status), methods=["GET"]),
-        Route(MCP, Sessions(mcp), methods=["GET", "POST", "DELETE"]),
+        Route(MCP, McpEndpoint(mcp), methods=["GET", "POST", "DELETE"]),
         *pages,
     ]
     return Guard(
@@ -138,13 +138,13 @@ class HttpServer:
     def __init__(
         self,
         app: Guard,
-        address: Address,
+        address: ListenAddress,
         mcp: McpServer,
         manager: StreamableHTTPSessionManager,
         closing: Callable[[], None] = lambda: None,
     ) -> None:
         self._app, self._address, self._mcp, self._manager = app, address, mcp, manager
-        self._connections = Connections(app)
+        self._connections = ClientConnections(app)
         self._closing = closing
         self._stopping = trio.Event()
         self.url = ""
@@ -153,7 +153,7 @@ class HttpServer:
         """Serve; says where when it listens. UsageError when it cannot."""
         listening = self._bind()
         host, port = listening.getsockname()[:2]
-        self.url = f"http://{Address(host, port)}"
+        self.url = f"http://{ListenAddress(host, port)}"
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._manager.run())
             nursery = await stack.enter_async_context(trio.open_nursery())

@@ -32,7 +32,7 @@ from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.serve import bank_tools, described
 from livememfs.serve.news import SECONDS, News, Still, named
 from livememfs.serve.prompts import PROMPTS
-from livememfs.serve.toolbox import Call, Tool, chosen
+from livememfs.serve.toolbox import McpTool, ToolCall, chosen
 from livememfs.serve.tools import TOOLS
 from livememfs.spaces import making as spaces
 from livememfs.text.own import HEAD, RECORDED, fenced
@@ -123,7 +123,7 @@ class McpServer:
         root: Root,
         tokens: Tokens,
         *,
-        tools: Sequence[Tool] = TOOLS,
+        tools: Sequence[McpTool] = TOOLS,
         local: Still = _always,
         agent: str = "",
         space: str = "",
@@ -180,14 +180,14 @@ class McpServer:
         _, still = await self._who(context)
         return self._news.hears(context.session._connection, still)  # it has no public name
 
-    async def _call(self, context: Context) -> Call:
+    async def _call(self, context: Context) -> ToolCall:
         """What a tool is told of who calls it: a note is by the token's holder, who the server was started for, or what
         the client calls itself.
         """
         access, _ = await self._who(context)
         about = context.session.client_params
         name = access.name or self._agent or (agentnames.of_client(about.client_info.name) if about else "") or "mcp"
-        return Call(self._root, self._tokens, access, name, self._space, self._timeout, self._progress(context))
+        return ToolCall(self._root, self._tokens, access, name, self._space, self._timeout, self._progress(context))
 
     def _progress(self, context: Context) -> Callable[[str], Awaitable[None]]:
         """How a long call says how far it is, to a client that wants to hear it."""
@@ -203,7 +203,7 @@ class McpServer:
 
     # --- tools ------------------------------------------------------------------------------------------------
 
-    def _offered(self, context: Context) -> Mapping[str, Tool]:
+    def _offered(self, context: Context) -> Mapping[str, McpTool]:
         """The tools of this request: who comes over HTTP may choose, as by `/mcp?tools=all`. BadRequest."""
         wanted = context.request.query_params.get("tools", "") if context.request is not None else ""
         return {one.name: one for one in chosen(TOOLS, wanted)} if wanted else self._tools
@@ -230,7 +230,7 @@ class McpServer:
         return types.CallToolResult(content=[_text(_json(answer))], structured_content=answer)
 
     async def _answer(
-        self, context: Context, known: Mapping[str, Tool], name: str, arguments: Mapping[str, Any]
+        self, context: Context, known: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What one of the tools, or of the prompts, answers. LiveMemError."""
         tool = known.get(name)
@@ -303,7 +303,7 @@ class McpServer:
         try:
             space, filename = named(params.uri)
             access.require(space)
-            call = Call(self._root, self._tokens, access, timeout=self._timeout)
+            call = ToolCall(self._root, self._tokens, access, timeout=self._timeout)
             with trio.fail_after(CALL_SECONDS):
                 _, text = await bank_tools.bank_file(call, space, filename)
         except (LiveMemError, trio.TooSlowError) as error:

@@ -16,7 +16,7 @@ from livememfs.memories.notes import write_note
 from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.records import keys
 from livememfs.records.note import CATEGORIES, Note
-from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.serve.toolbox import LONGEST_TEXT, MOST_TOKENS, SPACE, Answered, McpTool, ToolCall
 from livememfs.spaces import making as spaces
 from livememfs.store.base import ObjectInfo, StoredObject
 from livememfs.text.size import Budget
@@ -30,7 +30,7 @@ _LIMIT = Parameter("limit", kind="integer", least=1, most=MOST_NOTES)
 
 
 async def live_note(
-    call: Call, space_id: str, content: str, category: str = "", agent: str = "", tags: Sequence[str] = ()
+    call: ToolCall, space_id: str, content: str, category: str = "", agent: str = "", tags: Sequence[str] = ()
 ) -> Answered:
     """Write a note."""
     key = await write_note(
@@ -47,7 +47,13 @@ async def live_note(
 
 
 async def live_read(
-    call: Call, space_id: str, limit: int = 50, category: str = "", agent: str = "", since: str = "", before: str = ""
+    call: ToolCall,
+    space_id: str,
+    limit: int = 50,
+    category: str = "",
+    agent: str = "",
+    since: str = "",
+    before: str = "",
 ) -> Answered:
     """The newest notes, newest first; those older than the one that `before` names."""
     after = _moment(since)
@@ -60,7 +66,7 @@ async def live_read(
     return {"notes": notes, "more": more}
 
 
-async def live_search(call: Call, space_id: str, query: str, limit: int = 20) -> Answered:
+async def live_search(call: ToolCall, space_id: str, query: str, limit: int = 20) -> Answered:
     """The notes that have all words of a question, newest first."""
     words = tuple(dict.fromkeys(query.casefold().split()))
     if not 0 < len(words) <= MOST_WORDS:
@@ -75,7 +81,7 @@ async def live_search(call: Call, space_id: str, query: str, limit: int = 20) ->
 
 
 async def newest(
-    call: Call,
+    call: ToolCall,
     space: str,
     fits: Callable[[Note], bool],
     limit: int,
@@ -163,7 +169,7 @@ def _moment(text: str) -> datetime | None:
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         "live_note",
         "Write a note: what happened, was decided, is to do.",
         (
@@ -179,7 +185,7 @@ TOOLS = (
         effect="adds",
         core=True,
     ),
-    Tool(
+    McpTool(
         "live_read",
         "Read the newest notes not consolidated yet.",
         (
@@ -194,7 +200,7 @@ TOOLS = (
         live_read,
         core=True,
     ),
-    Tool(
+    McpTool(
         "live_search",
         "Find notes that have all these words.",
         (SPACE, Parameter("query", required=True, longest=QUESTION), _LIMIT),

@@ -13,7 +13,7 @@ from functools import partial
 from livememfs.concurrency import in_thread
 from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.serve import recall_tools
-from livememfs.serve.toolbox import Answered, Call, JsonKind, Tool
+from livememfs.serve.toolbox import Answered, JsonKind, McpTool, ToolCall
 
 LONGEST = 8_000
 """Characters of what is to be remembered; more is a file."""
@@ -21,7 +21,7 @@ _SPACE = Parameter("space_id", "the space")
 _TEXT: Mapping[str, JsonKind] = {"text": "string"}
 
 
-async def recall(call: Call, question: str, space_id: str = "") -> Answered:
+async def recall(call: ToolCall, question: str, space_id: str = "") -> Answered:
     """What is known that fits a question, and the question."""
     from livememfs.recall.search.page import page  # with the index, which needs numpy
 
@@ -35,7 +35,7 @@ async def recall(call: Call, question: str, space_id: str = "") -> Answered:
     return {"text": f"{told}\n{rules}\n\nQuestion: {question}\n"}
 
 
-async def remember(call: Call, what: str, space_id: str = "") -> Answered:
+async def remember(call: ToolCall, what: str, space_id: str = "") -> Answered:
     """How to keep something."""
     rules = (
         f"Keep what follows in the shared memory{_of(call, space_id)}. One lasting fact about people, projects or"
@@ -46,7 +46,7 @@ async def remember(call: Call, what: str, space_id: str = "") -> Answered:
     return {"text": f"{rules}\n\n{what}\n"}
 
 
-async def handover(call: Call, space_id: str) -> Answered:
+async def handover(call: ToolCall, space_id: str) -> Answered:
     """What the next agent would be shown, and how to complete it."""
     context = (await recall_tools.get_project_context(call, space_id))["context"]
     rules = (
@@ -58,26 +58,26 @@ async def handover(call: Call, space_id: str) -> Answered:
     return {"text": f"{context}\n{rules}\n"}
 
 
-def _of(call: Call, space: str) -> str:
+def _of(call: ToolCall, space: str) -> str:
     return f" (space {space})" if space and not call.space else ""
 
 
-PROMPTS: tuple[Tool, ...] = (
-    Tool(
+PROMPTS: tuple[McpTool, ...] = (
+    McpTool(
         "recall",
         "Answer a question from what is remembered.",
         (Parameter("question", "in any words", required=True, longest=QUESTION), _SPACE),
         _TEXT,
         recall,
     ),
-    Tool(
+    McpTool(
         "remember",
         "Keep something for later sessions and other agents.",
         (Parameter("what", "in any words", required=True, longest=LONGEST), _SPACE),
         _TEXT,
         remember,
     ),
-    Tool(
+    McpTool(
         "handover",
         "Leave the next agent what was done, what is open and what comes next.",
         (Parameter("space_id", "the space", required=True),),

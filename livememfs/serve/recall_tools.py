@@ -19,11 +19,11 @@ from livememfs.memories import tools
 from livememfs.memories.parameters import QUESTION, Parameter
 from livememfs.memories.tools import Desk
 from livememfs.recall.search.query import parse
-from livememfs.recall.service import Answer
+from livememfs.recall.service import SearchAnswer
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.session import SUMMARY_FIELDS, Summary
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool, Work
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, McpTool, ToolCall, Work
 from livememfs.spaces import making as spaces
 from livememfs.text.size import Budget
 from livememfs.text.times import iso
@@ -39,7 +39,7 @@ _ID = re.compile(r"#?[0-9A-Za-z_-]{1,100}")
 
 
 async def search_memory(
-    call: Call,
+    call: ToolCall,
     query: str,
     project: str = "",
     type: str = "",
@@ -71,8 +71,12 @@ async def search_memory(
 
 
 async def ask(
-    call: Call, question: str, project: str = "", narrowed: Mapping[str, Sequence[str]] | None = None, limit: int = 10
-) -> Answer:
+    call: ToolCall,
+    question: str,
+    project: str = "",
+    narrowed: Mapping[str, Sequence[str]] | None = None,
+    limit: int = 10,
+) -> SearchAnswer:
     """What is found in a project, or in all that the caller sees."""
     asked = parse(question, now=call.clock.now())
     for key, values in (narrowed or {}).items():
@@ -86,7 +90,7 @@ async def ask(
     return await call.context.recall.ask(asked, tuple(seen), anew=True)
 
 
-async def timeline(call: Call, project: str, anchor: str = "") -> Answered:
+async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
     """What was observed around an observation, or last."""
     await spaces.require_space(call.replica, project)
     pages = call.context.pages
@@ -98,7 +102,7 @@ async def timeline(call: Call, project: str, anchor: str = "") -> Answered:
     return {"timeline": text}
 
 
-async def get_observations(call: Call, ids: Sequence[str], project: str) -> Answered:
+async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> Answered:
     """Observations in full, in the order asked for."""
     await spaces.require_space(call.replica, project)
     wanted = [_one_id(one) for one in ids]
@@ -149,7 +153,7 @@ def _observation(one: Observation) -> dict[str, Any]:
     }
 
 
-async def get_session_summary(call: Call, session_id: str, project: str) -> Answered:
+async def get_session_summary(call: ToolCall, session_id: str, project: str) -> Answered:
     """What a session came to."""
     await spaces.require_space(call.replica, project)
     key = keys.session_key(project, keys.session_slug(session_id), keys.SUMMARY)
@@ -161,7 +165,7 @@ async def get_session_summary(call: Call, session_id: str, project: str) -> Answ
     return {"session_id": session_id, "created_at": iso(found.created_at), **said}
 
 
-async def get_project_context(call: Call, project: str) -> Answered:
+async def get_project_context(call: ToolCall, project: str) -> Answered:
     """What to know of a project before working in it."""
     await spaces.require_space(call.replica, project)
     return {"context": await call.context.pages.page(project)}
@@ -170,15 +174,15 @@ async def get_project_context(call: Call, project: str) -> Answered:
 # --- memories ------------------------------------------------------------------------------------------------------
 
 
-def _at_a_desk(tool: tools.Tool) -> Work:
-    async def work(call: Call, space_id: str, **given: Any) -> Answered:
+def _at_a_desk(tool: tools.MemoryTool) -> Work:
+    async def work(call: ToolCall, space_id: str, **given: Any) -> Answered:
         desk = Desk(call.replica, call.clock, call.context.recall, space_id, call.agent, call.warn)
         return await tool.work(desk, **given)
 
     return work
 
 
-def _short(tool: tools.Tool) -> tuple[Parameter, ...]:
+def _short(tool: tools.MemoryTool) -> tuple[Parameter, ...]:
     """A tool's parameters without what their names say: the list of all tools is read with every request."""
     return (SPACE, *(replace(one, says=_SAID.get(one.name, "")) for one in tool.parameters))
 
@@ -196,9 +200,9 @@ _PURPOSES = {
 _CORE = frozenset({"search_memories", "store_memory"})
 
 
-def _memory_tool(tool: tools.Tool) -> Tool:
+def _memory_tool(tool: tools.MemoryTool) -> McpTool:
     stores = tool.name.startswith("store_")
-    return Tool(
+    return McpTool(
         tool.name,
         _PURPOSES[tool.name],
         _short(tool),
@@ -213,7 +217,7 @@ def _memory_tool(tool: tools.Tool) -> Tool:
 _PROJECT = Parameter("project", required=True)
 
 TOOLS = (
-    Tool(
+    McpTool(
         "search_memory",
         "Search notes, bank, memories and observations by meaning.",
         (
@@ -229,7 +233,7 @@ TOOLS = (
         about="project",
         core=True,
     ),
-    Tool(
+    McpTool(
         "timeline",
         "Show what was observed last, or around an id.",
         (_PROJECT, Parameter("anchor")),
@@ -237,7 +241,7 @@ TOOLS = (
         timeline,
         about="project",
     ),
-    Tool(
+    McpTool(
         "get_observations",
         "Read observations in full.",
         (Parameter("ids", kind="array", required=True, items=MOST_IDS), _PROJECT),
@@ -246,7 +250,7 @@ TOOLS = (
         about="project",
         core=True,
     ),
-    Tool(
+    McpTool(
         "get_session_summary",
         "Read what a session came to.",
         (Parameter("session_id", required=True), _PROJECT),
@@ -254,7 +258,7 @@ TOOLS = (
         get_session_summary,
         about="project",
     ),
-    Tool(
+    McpTool(
         "get_project_context",
         "Load what to know before working.",
         (_PROJECT,),

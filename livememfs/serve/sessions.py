@@ -39,7 +39,7 @@ class _Session:
     busy: int = 0
 
 
-class Sessions:
+class McpEndpoint:
     """The SDK's endpoint at `/mcp`."""
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:

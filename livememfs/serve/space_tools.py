@@ -19,7 +19,7 @@ from livememfs.records.space import Meta
 from livememfs.runs.options import CONTROLS
 from livememfs.serve import note_tools
 from livememfs.serve.bank_tools import fitting
-from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, Call, Tool
+from livememfs.serve.toolbox import MOST_TOKENS, SPACE, Answered, McpTool, ToolCall
 from livememfs.spaces import making as spaces
 from livememfs.spaces.archive import unpackable
 from livememfs.spaces.objects import content
@@ -34,7 +34,9 @@ SUMMARY_NOTES, NOTES_TOKENS = 10, 5_000
 _CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
 
 
-async def space_create(call: Call, space_id: str, description: str = "", rules: str = "", owner: str = "") -> Answered:
+async def space_create(
+    call: ToolCall, space_id: str, description: str = "", rules: str = "", owner: str = ""
+) -> Answered:
     """Make a space."""
     meta = await spaces.create(
         call.replica,
@@ -48,7 +50,7 @@ async def space_create(call: Call, space_id: str, description: str = "", rules: 
     return {"space_id": space_id, "created_at": iso(meta.created_at)}
 
 
-async def space_list(call: Call) -> Answered:
+async def space_list(call: ToolCall) -> Answered:
     """The spaces that the caller sees."""
     found = [one for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
     return {"spaces": [{"space_id": one.name, **_record(one.meta, one.problem)} for one in found]}
@@ -69,7 +71,7 @@ def _record(meta: Meta | None, problem: str) -> dict[str, Any]:
     }
 
 
-async def space_info(call: Call, space_id: str) -> Answered:
+async def space_info(call: ToolCall, space_id: str) -> Answered:
     """What a space is and how much it holds."""
     found = await spaces.info(call.replica, space_id)
     return {
@@ -82,12 +84,12 @@ async def space_info(call: Call, space_id: str) -> Answered:
     }
 
 
-async def space_rules(call: Call, space_id: str) -> Answered:
+async def space_rules(call: ToolCall, space_id: str) -> Answered:
     """The rules, as they were sealed."""
     return {"rules": await spaces.rules(call.replica, space_id)}
 
 
-async def space_summary(call: Call, space_id: str) -> Answered:
+async def space_summary(call: ToolCall, space_id: str) -> Answered:
     """Everything that is settled, and the last notes: what an agent loads first."""
     found = await spaces.summary(call.replica, space_id)
     rules = found.rules or ""
@@ -103,13 +105,13 @@ async def space_summary(call: Call, space_id: str) -> Answered:
     }
 
 
-async def space_export(call: Call, space_id: str) -> Answered:
+async def space_export(call: ToolCall, space_id: str) -> Answered:
     """All objects of a space as an archive in base64."""
     await spaces.require_space(call.replica, space_id)
     return await archive(call, f"{space_id}/", "", f"livememfs space export {space_id}")
 
 
-async def archive(call: Call, prefix: str, below: str, otherwise: str) -> Answered:
+async def archive(call: ToolCall, prefix: str, below: str, otherwise: str) -> Answered:
     """What is below a prefix as a `.tar.gz`. TooLarge; `otherwise` is the command for what is."""
     objects = [item for item in await call.replica.names.walk(prefix) if not item.key.endswith("/")]
     if sum(item.size for item in objects) > LARGEST_ARCHIVE:
@@ -134,7 +136,7 @@ def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:
     return base64.b64encode(packed.getvalue()).decode()
 
 
-async def space_delete(call: Call, space_id: str, confirm: bool = False) -> Answered:
+async def space_delete(call: ToolCall, space_id: str, confirm: bool = False) -> Answered:
     """Remove a space with all it holds; its backups stay."""
     if not confirm:
         raise BadRequest(path=space_id, detail="nothing was removed: confirm is not true")
@@ -146,7 +148,7 @@ async def space_delete(call: Call, space_id: str, confirm: bool = False) -> Answ
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         "space_create",
         "Make a memory space; rules say which files its bank has.",
         (
@@ -160,18 +162,18 @@ TOOLS = (
         needs="write",
         effect="adds",
     ),
-    Tool("space_list", "List spaces.", (), {"spaces": "array"}, space_list, about="", core=True),
-    Tool("space_info", "Tell what a space holds.", (SPACE,), {"live": "object", "bank": "object"}, space_info),
-    Tool("space_rules", "Read a space's rules.", (SPACE,), {"rules": "string"}, space_rules),
-    Tool(
+    McpTool("space_list", "List spaces.", (), {"spaces": "array"}, space_list, about="", core=True),
+    McpTool("space_info", "Tell what a space holds.", (SPACE,), {"live": "object", "bank": "object"}, space_info),
+    McpTool("space_rules", "Read a space's rules.", (SPACE,), {"rules": "string"}, space_rules),
+    McpTool(
         "space_summary",
         "Load a space at once: rules, bank, last notes.",
         (SPACE,),
         {"rules": "string", "bank": "array", "left_out": "array", "notes": "array"},
         space_summary,
     ),
-    Tool("space_export", "Get a space as .tar.gz.", (SPACE,), {"archive_base64": "string"}, space_export),
-    Tool(
+    McpTool("space_export", "Get a space as .tar.gz.", (SPACE,), {"archive_base64": "string"}, space_export),
+    McpTool(
         "space_delete",
         "Remove a space and all it holds.",
         (SPACE, _CONFIRM),

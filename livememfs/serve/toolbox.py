@@ -42,7 +42,7 @@ async def unheard(_: str) -> None:
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     """One call: of what bucket, by whom.
 
     :agent:    the name it writes under, where it gives none
@@ -83,7 +83,7 @@ Work = Callable[..., Awaitable[Answered]]
 
 
 @dataclass(frozen=True)
-class Tool:
+class McpTool:
     """One tool.
 
     :purpose: one sentence for a model
@@ -117,7 +117,7 @@ class Tool:
         """The JSON schema of its answer."""
         return {"type": "object", "properties": {name: {"type": kind} for name, kind in self.returns.items()}}
 
-    async def call(self, call: Call, arguments: Mapping[str, Any]) -> Answered:
+    async def call(self, call: ToolCall, arguments: Mapping[str, Any]) -> Answered:
         """Do it. BadRequest, NotFound for a space that is not there for the caller, Forbidden, and what the work
         raises.
         """
@@ -150,7 +150,7 @@ def check_path(text: str, what: str) -> str:
     return text
 
 
-def chosen(tools: Sequence[Tool], wanted: str) -> tuple[Tool, ...]:
+def chosen(tools: Sequence[McpTool], wanted: str) -> tuple[McpTool, ...]:
     """The tools of a set: `core` (also where none is said), `all`, or names with commas. BadRequest for a name that is
     none.
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from livememfs.serve import bank_tools, bucket_tools, folder, note_tools, recall_tools, space_tools
 from livememfs.serve.bucket_tools import about_of
-from livememfs.serve.toolbox import Tool
+from livememfs.serve.toolbox import McpTool
 
-TOOLS: tuple[Tool, ...] = (
+TOOLS: tuple[McpTool, ...] = (
     *space_tools.TOOLS,
     *note_tools.TOOLS,
     *bank_tools.TOOLS,

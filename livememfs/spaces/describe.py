@@ -44,7 +44,7 @@ class SpaceInfo(SpaceEntry):
 
 
 @dataclass(frozen=True)
-class Summary:
+class SpaceSummary:
     """What a reader new to a space wants first.
 
     :name:        the space
@@ -130,7 +130,7 @@ async def rules(replica: Replica, space: str) -> str:
         raise NotFound(path=key) from None
 
 
-async def summary(replica: Replica, space: str) -> Summary:
+async def summary(replica: Replica, space: str) -> SpaceSummary:
     """Rules and the whole bank. Raises NotFound, NotText."""
     entry = await _entry(replica, space)
     if entry is None:
@@ -149,7 +149,7 @@ async def summary(replica: Replica, space: str) -> Summary:
     objects = await replica.names.walk(keys.bank_prefix(space))
     await for_each([item for item in objects if keys.parse(item.key).kind == "bank"], read)
     description = entry.meta.description if entry.meta else ""
-    return Summary(space, description, sealed, dict(sorted(texts.items())))
+    return SpaceSummary(space, description, sealed, dict(sorted(texts.items())))
 
 
 async def _entry(replica: Replica, name: str) -> SpaceEntry | None:

@@ -68,7 +68,7 @@ _UNKNOWN = _Record("", 0)
 """What cannot be read may be somebody's: it is taken over like a dead host's, when nothing has changed for a while."""
 
 
-class Held:
+class HeldLease:
     """A lease that we hold."""
 
     def __init__(self, leases: Leases, space: str, fence: int, etag: str, renewed: float) -> None:
@@ -147,7 +147,7 @@ class Leases:
         self._turns: defaultdict[str, trio.Lock] = defaultdict(trio.Lock)
 
     @asynccontextmanager
-    async def hold(self, space: str) -> AsyncIterator[Held]:
+    async def hold(self, space: str) -> AsyncIterator[HeldLease]:
         """Hold the lease of a space; waits until it can be had. What the store fails with is raised."""
         async with self._turns[space]:
             held = await self.acquire(space)
@@ -167,7 +167,7 @@ class Leases:
                 with trio.move_on_after(RELEASE_SECONDS, shield=True):
                     await held.release()
 
-    async def acquire(self, space: str) -> Held:
+    async def acquire(self, space: str) -> HeldLease:
         """Wait until the lease can be had, and take it."""
         seen, since = "", trio.current_time()
         while True:
@@ -185,7 +185,7 @@ class Leases:
     def _is_free(self, record: _Record) -> bool:
         return record.released or record.holder == self._holder
 
-    async def _take(self, space: str, record: _Record | None, etag: str) -> Held | None:
+    async def _take(self, space: str, record: _Record | None, etag: str) -> HeldLease | None:
         """Ours, or None when somebody else was faster."""
         fence = (record.fence if record else 0) + 1
         asked = trio.current_time()
@@ -196,7 +196,7 @@ class Leases:
         if record is not None and not self._is_free(record):
             self._takeovers += 1
             log.info("the lease of a dead host is taken over", space=space, holder=record.holder)
-        return Held(self, space, fence, info.etag, asked)
+        return HeldLease(self, space, fence, info.etag, asked)
 
     async def _read(self, space: str) -> tuple[_Record | None, str]:
         replica, key = self._replica, keys.lease_key(space)

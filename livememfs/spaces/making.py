@@ -23,7 +23,7 @@ from livememfs.records.space import Meta
 from livememfs.spaces.describe import (
     SpaceEntry,
     SpaceInfo,
-    Summary,
+    SpaceSummary,
     info,
     is_space,
     list_spaces,
@@ -50,7 +50,7 @@ __all__ = [
     "Progress",
     "SpaceEntry",
     "SpaceInfo",
-    "Summary",
+    "SpaceSummary",
     "create",
     "delete",
     "export",

@@ -28,7 +28,7 @@ from livememfs.store.base import (
 )
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.files import Files
-from livememfs.store.listing import Request
+from livememfs.store.listing import ListingRequest
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class DirectoryStore:
         limit: int = MAX_PAGE,
     ) -> Page:
         """See Store.list_page."""
-        request = Request(prefix, delimiter, start_after, token, limit)
+        request = ListingRequest(prefix, delimiter, start_after, token, limit)
         with self._tally.request("list"):
             return await self._read(lambda: self._files.list_page(request))
 

@@ -30,7 +30,7 @@ class KeySource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ListingRequest:
     """One `list_page` call in plain values."""
 
     prefix: str = ""
@@ -67,7 +67,7 @@ class KeyPage:
     next_token: str | None = None
 
 
-def page_of(source: KeySource, request: Request) -> KeyPage:
+def page_of(source: KeySource, request: ListingRequest) -> KeyPage:
     """Cut one page from a source. Raises StoreError for a token that no page gave."""
     page = KeyPage()
     limit = min(max(request.limit, 1), MAX_PAGE)

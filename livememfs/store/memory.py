@@ -29,7 +29,7 @@ from livememfs.store.base import (
     get_each,
     nanoseconds,
 )
-from livememfs.store.listing import Request, SortedKeys, page_of
+from livememfs.store.listing import ListingRequest, SortedKeys, page_of
 
 
 class MemoryStore:
@@ -108,7 +108,7 @@ class MemoryStore:
         """See Store.list_page."""
         await trio.lowlevel.checkpoint()
         with self._tally.request("list"):
-            request = Request(prefix, delimiter, start_after, token, limit)
+            request = ListingRequest(prefix, delimiter, start_after, token, limit)
             page = page_of(SortedKeys(sorted(self._objects)), request)
             objects = tuple(replace(self._objects[key].info, meta=None) for key in page.keys)
             return Page(objects, tuple(page.prefixes), page.next_token)

@@ -31,12 +31,12 @@ from livememfs.store.base import (
     check_meta,
 )
 from livememfs.store.s3_client import Client, S3Options, condition_headers, copy_headers
-from livememfs.store.s3_http import Reply
+from livememfs.store.s3_http import HttpReply
 from livememfs.store.s3_rare import strangers
 from livememfs.store.s3_reader import WORTH, Reader, Reading, getter
 from livememfs.store.s3_replies import (
     TRANSLATED,
-    Asked,
+    S3Request,
     described,
     document,
     etag_in,
@@ -196,17 +196,17 @@ class S3Store:
         """See Store.statistics."""
         return self._tally.snapshot()
 
-    def _head(self, asked: Asked) -> ObjectInfo:
+    def _head(self, asked: S3Request) -> ObjectInfo:
         return described(asked.key, self._exchange(asked, "HEAD"))
 
-    def _etag_now(self, asked: Asked) -> str | None:
+    def _etag_now(self, asked: S3Request) -> str | None:
         try:
             return self._head(asked).etag
         except ObjectMissing:
             return None
 
     def _copy(
-        self, asked: Asked, origin: ObjectInfo, meta: dict[str, str] | None, condition: Condition | None
+        self, asked: S3Request, origin: ObjectInfo, meta: dict[str, str] | None, condition: Condition | None
     ) -> ObjectInfo:
         headers = copy_headers(self.options.bucket, origin.key) | self._when(condition)
         if meta is not None:
@@ -222,18 +222,18 @@ class S3Store:
     def _when(self, condition: Condition | None) -> dict[str, str]:
         return condition_headers(condition, quoted=self.options.quoted_etags)
 
-    def _asked(self, verb: str, key: str, condition: Condition | None = None) -> Asked:
-        return Asked(verb, key, self.options.bucket, self.options.endpoint, condition is not None)
+    def _asked(self, verb: str, key: str, condition: Condition | None = None) -> S3Request:
+        return S3Request(verb, key, self.options.bucket, self.options.endpoint, condition is not None)
 
     def _exchange(
         self,
-        asked: Asked,
+        asked: S3Request,
         method: str,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         *,
         query: Mapping[str, str] | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """The reply to one request, on the object unless there is a query. Raises what a refusal means."""
         key = asked.key if query is None else None
         reply = self._client.send(method, key, query=query, headers=headers, body=body)
@@ -242,7 +242,7 @@ class S3Store:
             raise refused
         return reply
 
-    async def _ask(self, asked: Asked, work: Callable[[], T]) -> T:
+    async def _ask(self, asked: S3Request, work: Callable[[], T]) -> T:
         """Run one request in a thread, counted, its errors in our terms."""
 
         def translated() -> T:

@@ -25,7 +25,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class BucketAddress:
     """Where a bucket is.
 
     `origin` is `http://host:port`, `host` the Host header, `root` the path of the bucket, empty where the host stands
@@ -47,7 +47,7 @@ class Address:
         return f"{self.signed_root}/{_path(key or '')}"
 
 
-class Surroundings:
+class AwsSurroundings:
     """What boto3's session finds in the environment, the user's AWS configuration and on Amazon's machines.
 
     Asking may raise botocore's BotoCoreError. Nothing is loaded before it is asked for: a store with an endpoint and
@@ -88,7 +88,7 @@ class Surroundings:
         return str(get_cert_path(True))
 
 
-def locate(bucket: str, endpoint_url: str, *, path_style: bool) -> Address:
+def locate(bucket: str, endpoint_url: str, *, path_style: bool) -> BucketAddress:
     """The address of a bucket at an endpoint.
 
     Without `path_style` the bucket goes before the host's name, unless it cannot: a name with dots would not match a
@@ -103,9 +103,9 @@ def locate(bucket: str, endpoint_url: str, *, path_style: bool) -> Address:
     above = url.path.rstrip("/")
     if path_style or not check_dns_name(bucket):
         root = f"{above}/{quote(bucket, safe='')}"
-        return Address(f"{url.scheme}://{host}", host, root, root)
+        return BucketAddress(f"{url.scheme}://{host}", host, root, root)
     host = f"{bucket}.{host}"
-    return Address(f"{url.scheme}://{host}", host, above, f"/{bucket}")
+    return BucketAddress(f"{url.scheme}://{host}", host, above, f"/{bucket}")
 
 
 def _path(key: str) -> str:

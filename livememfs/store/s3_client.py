@@ -21,8 +21,8 @@ from botocore.exceptions import BotoCoreError, NoCredentialsError
 from livememfs.errors import SettingsError
 from livememfs.shown import without_login
 from livememfs.store.base import Condition, IfAbsent
-from livememfs.store.s3_address import Surroundings, locate
-from livememfs.store.s3_http import Connections, Reply
+from livememfs.store.s3_address import AwsSurroundings, locate
+from livememfs.store.s3_http import HttpConnections, HttpReply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +68,12 @@ class Client:
 
     def __init__(self, options: S3Options) -> None:
         self._options = options
-        around = Surroundings()
+        around = AwsSurroundings()
         try:
             endpoint = options.endpoint_url or around.amazon(options.region)
             self._address = locate(options.bucket, endpoint, path_style=options.is_in_path)
             self._credentials = _credentials(options, around)
-            self._connections = Connections(
+            self._connections = HttpConnections(
                 self._address.origin,
                 connect_timeout=options.connect_timeout,
                 read_timeout=options.read_timeout,
@@ -90,7 +90,7 @@ class Client:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """One request for an object, or for the bucket without a key; the reply, whatever it says.
 
         Raises what `Connections.exchange` raises, and BotoCoreError or ClientError when the keys cannot be had.
@@ -134,7 +134,7 @@ def copy_headers(bucket: str, source: str) -> dict[str, str]:
     return {"x-amz-copy-source": quote(f"{bucket}/{source}", safe="/~")}
 
 
-def _credentials(options: S3Options, around: Surroundings) -> Credentials | None:
+def _credentials(options: S3Options, around: AwsSurroundings) -> Credentials | None:
     if options.access_key_id is None and options.secret_access_key is None:
         return around.credentials()
     if not options.access_key_id or not options.secret_access_key:

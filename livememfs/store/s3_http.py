@@ -26,7 +26,7 @@ _Library = http.client.HTTPConnection
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """A whole reply; the names of its headers are in lower case."""
 
     status: int
@@ -35,7 +35,7 @@ class Reply:
     body: bytes = b""
 
 
-class Connections:
+class HttpConnections:
     """Connections to one origin (`https://host:port`), as many as there are exchanges at once.
 
     Opening makes no request. Raises ValueError for a proxy that is no URL and OSError for a bundle that is no file.
@@ -50,7 +50,7 @@ class Connections:
         self._is_closed = False
         self._route = _route(origin, connect_timeout, certificates)
 
-    def exchange(self, verb: str, target: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
+    def exchange(self, verb: str, target: str, headers: Mapping[str, str], body: bytes | None = None) -> HttpReply:
         """Send one request and read the whole reply.
 
         `target` goes out as it is: nothing normalises it. Raises OSError, http.client.HTTPException and
@@ -105,7 +105,7 @@ class Connections:
 
 def _exchanged(
     connection: HTTPConnection, verb: str, target: str, headers: Mapping[str, str], body: bytes | None
-) -> tuple[Reply, bool]:
+) -> tuple[HttpReply, bool]:
     """The reply, and whether the connection is good for another exchange."""
     is_whole = True
     try:
@@ -115,7 +115,7 @@ def _exchanged(
     response = _Library.getresponse(connection)
     data = response.read()
     named = {name.lower(): value for name, value in response.headers.items()}
-    return Reply(response.status, response.reason, named, data), is_whole and not response.will_close
+    return HttpReply(response.status, response.reason, named, data), is_whole and not response.will_close
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.parsers import ResponseParserError
 
-from livememfs.store.s3_address import Surroundings
+from livememfs.store.s3_address import AwsSurroundings
 from livememfs.store.s3_client import S3Options
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _strangers(client: S3Client, bucket: str) -> Iterator[str]:
 
 
 def _client(options: S3Options) -> S3Client:
-    around = Surroundings()
+    around = AwsSurroundings()
     how: dict[str, Any] = {
         "endpoint_url": options.endpoint_url,
         "aws_access_key_id": options.access_key_id,

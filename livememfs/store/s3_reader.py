@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from livememfs.errors import LiveMemError, ObjectMissing
 from livememfs.store.base import StoredObject
 from livememfs.store.s3_client import Client, S3Options
-from livememfs.store.s3_replies import TRANSLATED, Asked, refusal, stored
+from livememfs.store.s3_replies import TRANSLATED, S3Request, refusal, stored
 
 WORTH = 64
 """Objects of one reading from which on another process is worth its start."""
@@ -70,7 +70,7 @@ def getter(client: Client, options: S3Options) -> Callable[[str], StoredObject]:
     """What reads one object. It raises what a refusal means, and whatever keeps a server from answering."""
 
     def get(key: str) -> StoredObject:
-        asked = Asked("get", key, options.bucket, options.endpoint)
+        asked = S3Request("get", key, options.bucket, options.endpoint)
         reply = client.send("GET", key)
         refused = refusal(reply, asked)
         if refused is not None:

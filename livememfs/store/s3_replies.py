@@ -40,8 +40,8 @@ from livememfs.errors import (
     Unreachable,
 )
 from livememfs.store.base import ObjectInfo, Page, StoredObject, nanoseconds
-from livememfs.store.s3_http import Reply
-from livememfs.store.s3_xml import Document, Malformed, parse
+from livememfs.store.s3_http import HttpReply
+from livememfs.store.s3_xml import Malformed, XmlDocument, parse
 
 # What stays readable in a header: printable ASCII without the escape sign and without spaces, which servers trim.
 _PLAIN_IN_HEADER = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
@@ -98,7 +98,7 @@ _FAILED_LATER = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class S3Request:
     """What was asked, as far as an error needs it."""
 
     verb: str
@@ -108,7 +108,7 @@ class Asked:
     conditional: bool = False
 
 
-def translate(error: Exception, asked: Asked) -> LiveMemError:
+def translate(error: Exception, asked: S3Request) -> LiveMemError:
     """Any exception of TRANSLATED as the error that livememfs knows."""
     said = str(error) or type(error).__name__
     if isinstance(error, ClientError):
@@ -119,7 +119,7 @@ def translate(error: Exception, asked: Asked) -> LiveMemError:
     return _make(Unreachable if isinstance(error, _NO_ANSWER) else StoreError, said, asked)
 
 
-def refusal(reply: Reply, asked: Asked) -> LiveMemError | None:
+def refusal(reply: HttpReply, asked: S3Request) -> LiveMemError | None:
     """What a reply that is no success means, None for a success."""
     if 200 <= reply.status < 300:
         return None
@@ -130,7 +130,7 @@ def refusal(reply: Reply, asked: Asked) -> LiveMemError | None:
     return _refused(reply.status, values, reply, asked)
 
 
-def document(reply: Reply, root: str, asked: Asked) -> Document:
+def document(reply: HttpReply, root: str, asked: S3Request) -> XmlDocument:
     """The XML of a success. Raises Malformed when it is something else, and what an error within it means."""
     found = parse(reply.body)
     if found.root == "Error":
@@ -140,7 +140,7 @@ def document(reply: Reply, root: str, asked: Asked) -> Document:
     return found
 
 
-def _refused(status: int, values: Mapping[str, str], reply: Reply, asked: Asked) -> LiveMemError:
+def _refused(status: int, values: Mapping[str, str], reply: HttpReply, asked: S3Request) -> LiveMemError:
     code = values.get("Code", "")
     said = f"{code} {values.get('Message', '')}".strip() or f"{reply.status} {reply.reason}"
     if 300 <= status < 400:
@@ -150,7 +150,7 @@ def _refused(status: int, values: Mapping[str, str], reply: Reply, asked: Asked)
     return _make(_in_context(kind, asked), said, asked, _retry_after(reply.headers))
 
 
-def _in_context(kind: type[LiveMemError], asked: Asked) -> type[LiveMemError]:
+def _in_context(kind: type[LiveMemError], asked: S3Request) -> type[LiveMemError]:
     """The same reply means different things to different requests."""
     if kind is ObjectMissing and asked.verb == "put":
         return PreconditionFailed if asked.conditional else BucketMissing
@@ -161,7 +161,7 @@ def _in_context(kind: type[LiveMemError], asked: Asked) -> type[LiveMemError]:
     return kind
 
 
-def _make(kind: type[LiveMemError], said: str, asked: Asked, retry_after: float | None = None) -> LiveMemError:
+def _make(kind: type[LiveMemError], said: str, asked: S3Request, retry_after: float | None = None) -> LiveMemError:
     return kind(
         said,
         key=asked.key,
@@ -199,7 +199,7 @@ def decode_meta(meta: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): unquote(value, errors="surrogateescape") for name, value in meta.items()}
 
 
-def described(key: str, reply: Reply) -> ObjectInfo:
+def described(key: str, reply: HttpReply) -> ObjectInfo:
     """A GET or HEAD reply. Raises Malformed where it does not tell etag and size."""
     headers = reply.headers
     meta = {name.removeprefix(_META): value for name, value in headers.items() if name.startswith(_META)}
@@ -210,7 +210,7 @@ def described(key: str, reply: Reply) -> ObjectInfo:
     return ObjectInfo(key, etag_in(headers), size, moment_of(headers.get("last-modified")), decode_meta(meta))
 
 
-def stored(key: str, reply: Reply) -> StoredObject:
+def stored(key: str, reply: HttpReply) -> StoredObject:
     """A GET reply. Raises Malformed when the body is not as long as was said, so that short data passes for nothing."""
     info = described(key, reply)
     if info.size != len(reply.body):
@@ -218,7 +218,7 @@ def stored(key: str, reply: Reply) -> StoredObject:
     return StoredObject(info, reply.body)
 
 
-def page_of(found: Document) -> Page:
+def page_of(found: XmlDocument) -> Page:
     """A ListBucketResult. Raises Malformed for an entry without a key or size, StoreError for a page without a next.
 
     Keys are escaped only where the reply says so: servers are free to ignore that it was asked for.

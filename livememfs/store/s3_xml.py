@@ -19,7 +19,7 @@ class Malformed(Exception):
 
 
 @dataclass(slots=True)
-class Document:
+class XmlDocument:
     """`values` are the texts of the root's children without children of their own, `rows` those of its other children.
 
     Whatever lies deeper is left out, and so are namespaces.
@@ -30,7 +30,7 @@ class Document:
     rows: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
 
-def parse(body: bytes) -> Document:
+def parse(body: bytes) -> XmlDocument:
     """The whole document. Raises Malformed for anything that is not well-formed to its end."""
     if _DOCTYPE in body or b"\0" in body:  # the second: UTF-16, in which a document type would not be seen
         raise Malformed("the reply is not the XML of S3: it has a document type, or zeros")
@@ -39,7 +39,7 @@ def parse(body: bytes) -> Document:
         root = ElementTree.fromstring(body.lstrip())
     except (ElementTree.ParseError, LookupError, ValueError) as error:  # the last two: encodings Python does not know
         raise Malformed(f"the reply is not the XML of S3: {error}") from error
-    found = Document(_local(root.tag))
+    found = XmlDocument(_local(root.tag))
     for child in root:
         if len(child):
             row = {_local(cell.tag): "" if len(cell) else cell.text or "" for cell in child}

@@ -50,7 +50,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StoreRequest:
     """One request as it came in.
 
     `verb` is one of get, head, put, delete, copy, list; `key` is the target of a copy and the prefix of a list.
@@ -60,7 +60,7 @@ class Asked:
     key: str
 
 
-Plan = Callable[[Asked, int], Fault | None]
+Plan = Callable[[StoreRequest, int], Fault | None]
 """Decides on each request, given how many of its verb came before it."""
 
 
@@ -76,7 +76,7 @@ class FaultyStore:
         self.inner = store
         self.plan = plan
         self.fail_all: Exception | None = None
-        self.requests: list[Asked] = []
+        self.requests: list[StoreRequest] = []
         self.counts: Counter[str] = Counter()
         self._scripts: defaultdict[str, deque[Fault | None]] = defaultdict(deque)
         self._latency: dict[str, float] = {}
@@ -178,7 +178,7 @@ class FaultyStore:
         return self.inner.statistics()
 
     async def _through(self, verb: str, key: str, call: Callable[[], Awaitable[T]]) -> T:
-        asked = Asked(verb, key)
+        asked = StoreRequest(verb, key)
         fault = self._next_fault(asked)
         self.requests.append(asked)
         self.counts[verb] += 1
@@ -195,7 +195,7 @@ class FaultyStore:
             raise _fresh(fault.after)
         return answer
 
-    def _next_fault(self, asked: Asked) -> Fault:
+    def _next_fault(self, asked: StoreRequest) -> Fault:
         script = self._scripts[asked.verb]
         if script:
             return script.popleft() or Fault()

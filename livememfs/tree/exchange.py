@@ -84,7 +84,7 @@ class Exchange(File):
         raise errors.BadRequest(path=self.path, detail=f"a request has at most {self.most:,} bytes")
 
 
-class Recall(Exchange):
+class RecallExchange(Exchange):
     """`.recall`: what to know before answering a message."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ class Recall(Exchange):
         return found.block.encode()
 
 
-class Hook(Exchange):
+class HookExchange(Exchange):
     """`.hooks/<Event>`: an event of an agent. It is never refused anything: an agent must go on."""
 
     __slots__ = ()
@@ -132,7 +132,7 @@ class Hook(Exchange):
         return b"{}"
 
 
-class MachineHook(Hook):
+class MachineHook(HookExchange):
     """`.livememfs/hooks/<agent>.<Event>`: an event without a space; that of the project it happened in is meant."""
 
     __slots__ = ()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """A name in a directory. `node` is None when nobody has met it; `whole` when it stands for the key itself."""
 
     directory: Directory
@@ -27,7 +27,7 @@ class Place:
     whole: bool
 
 
-def places(root: Root, key: str) -> Iterator[Place]:
+def places(root: Root, key: str) -> Iterator[NodePlace]:
     """Every place where a change of `key` shows: the name itself, or the first folder on the way that was not met."""
     directory: Directory = root
     parts = key.rstrip("/").split("/")  # a folder's marker stands for the folder
@@ -35,8 +35,8 @@ def places(root: Root, key: str) -> Iterator[Place]:
         last = depth == len(parts) - 1
         node = directory.met(part)
         if last or not isinstance(node, Directory):
-            yield Place(directory, part, node, last)
+            yield NodePlace(directory, part, node, last)
             if last and isinstance(directory, Live):
-                yield from (Place(directory, name, node, whole=True) for name in directory.written_names(part))
+                yield from (NodePlace(directory, name, node, whole=True) for name in directory.written_names(part))
             return
         directory = node

@@ -48,7 +48,7 @@ _PLACEHOLDERS = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class PathEntry:
     """One kind of path.
 
     :pattern: relative to the mount point; empty for the mount point itself. `<space>` is a directory that has a
@@ -92,7 +92,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 REGISTRY = (
-    Entry(
+    PathEntry(
         "",
         "directory",
         0o755,
@@ -100,10 +100,10 @@ REGISTRY = (
         "the mount point",
         "nothing",
     ),
-    Entry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing", "nothing"),
-    Entry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object", "nothing"),
-    Entry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus", "nothing"),
-    Entry(
+    PathEntry(".livememfs", "directory", 0o555, "EROFS", "how the mount is doing", "nothing"),
+    PathEntry(".livememfs/status.json", "file", 0o444, "EROFS", "the mount's figures, one JSON object", "nothing"),
+    PathEntry(".livememfs/metrics", "file", 0o444, "EROFS", "the figures again, for Prometheus", "nothing"),
+    PathEntry(
         ".livememfs/errors.ndjson",
         "file",
         0o444,
@@ -111,7 +111,7 @@ REGISTRY = (
         "the last 1,000 refusals and failures, and what to do",
         "nothing",
     ),
-    Entry(
+    PathEntry(
         ".livememfs/conflicts.ndjson",
         "file",
         0o444,
@@ -119,7 +119,7 @@ REGISTRY = (
         "the last 1,000 times both sides of a conflict were kept",
         "nothing",
     ),
-    Entry(
+    PathEntry(
         ".livememfs/changes.ndjson",
         "file",
         0o444,
@@ -127,7 +127,7 @@ REGISTRY = (
         "the last 1,000 changes of objects this mount knows of",
         "nothing",
     ),
-    Entry(
+    PathEntry(
         ".livememfs/journal.wait",
         "file",
         0o444,
@@ -135,10 +135,10 @@ REGISTRY = (
         "a JSON line a second until all that was closed is uploaded",
         "nothing",
     ),
-    Entry(
+    PathEntry(
         ".livememfs/hooks", "directory", 0o555, "EROFS", "the hooks of agents, whichever project they are in", "nothing"
     ),
-    Entry(
+    PathEntry(
         ".livememfs/hooks/<event>",
         "file",
         0o644,
@@ -146,7 +146,7 @@ REGISTRY = (
         "one event of an agent, for the space of the project it is in",
         "nothing",
     ),
-    Entry(
+    PathEntry(
         ".livememfs/recovered",
         "directory",
         0o700,
@@ -154,13 +154,13 @@ REGISTRY = (
         "what a crash left open",
         "nothing",
     ),
-    Entry(
+    PathEntry(
         ".livememfs/recovered/<file>", "file", 0o400, "EROFS", "the bytes of one file, as of the last second", "nothing"
     ),
-    Entry(
+    PathEntry(
         ".livememfs/rejected", "directory", 0o500, "EROFS", "replies of a model that were refused, for a day", "bucket"
     ),
-    Entry(
+    PathEntry(
         ".livememfs/rejected/<file>",
         "file",
         0o400,
@@ -168,14 +168,14 @@ REGISTRY = (
         "one of them: when, which space, why; then the reply",
         "bucket",
     ),
-    Entry("search", "directory", 0o555, "EROFS", "the search in all spaces; as that of a space", "nothing"),
-    Entry("search/<question>", "directory", 0o555, "EROFS", "what was found in any space, best first", "nothing"),
-    Entry("search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them", "nothing"),
-    Entry("search/<question>.md", "file", 0o444, "EROFS", "the same as one page", "nothing"),
-    Entry("search/.explain", "directory", 0o555, "EROFS", "as that of a space", "nothing"),
-    Entry("search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order", "nothing"),
-    Entry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one", "admin"),
-    Entry(
+    PathEntry("search", "directory", 0o555, "EROFS", "the search in all spaces; as that of a space", "nothing"),
+    PathEntry("search/<question>", "directory", 0o555, "EROFS", "what was found in any space, best first", "nothing"),
+    PathEntry("search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them", "nothing"),
+    PathEntry("search/<question>.md", "file", 0o444, "EROFS", "the same as one page", "nothing"),
+    PathEntry("search/.explain", "directory", 0o555, "EROFS", "as that of a space", "nothing"),
+    PathEntry("search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order", "nothing"),
+    PathEntry("_backups", "directory", 0o755, "EROFS", "the backups, once there is one", "admin"),
+    PathEntry(
         "_backups/<backup path>",
         "directory",
         0o755,
@@ -183,24 +183,28 @@ REGISTRY = (
         "a space, one of its backups, or a folder in that",
         "admin",
     ),
-    Entry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made", "admin"),
-    Entry(PLACE, "directory", 0o755, "EROFS", "made by a sandbox to mount on; found, and not listed", "nothing"),
-    Entry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
-    Entry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
-    Entry(
+    PathEntry("_backups/<backup path>", "file", 0o644, "EROFS", "a file as it was when the backup was made", "admin"),
+    PathEntry(PLACE, "directory", 0o755, "EROFS", "made by a sandbox to mount on; found, and not listed", "nothing"),
+    PathEntry("<space>", "directory", 0o755, "ordinary files and directories, but for the names below", "a space"),
+    PathEntry("<space>/README.md", "file", 0o444, "EROFS", "how an agent uses this space"),
+    PathEntry(
         "<space>/context.md", "file", 0o444, "EROFS", "what to put before a model: CLAUDE.md and rule files import it"
     ),
-    Entry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
-    Entry("<space>/_rules.md", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
-    Entry("<space>/_synthesis.md", "file", 0o644, "EROFS", "what the last consolidation took in"),
-    Entry(
+    PathEntry("<space>/_meta.json", "file", 0o644, "EROFS", "who made the space, when, and how much it has taken in"),
+    PathEntry("<space>/_rules.md", "file", 0o644, "seals them, once; then EROFS", "which files the bank has"),
+    PathEntry("<space>/_synthesis.md", "file", 0o644, "EROFS", "what the last consolidation took in"),
+    PathEntry(
         "<space>/live", "directory", 0o755, "files only; directories, but for `<.name>`, and links: EPERM", "the notes"
     ),
-    Entry(f"<space>/live/{PLACE}", "directory", 0o755, "EROFS", "made by a sandbox to mount on; found, and not listed"),
-    Entry("<space>/live/<note>", "file", 0o644, "a note, sealed at close", "a note, a draft, or an editor's own file"),
-    Entry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
-    Entry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
-    Entry("<space>/bank/<bank path>", "directory", 0o755, "EROFS", "a folder of the bank"),
+    PathEntry(
+        f"<space>/live/{PLACE}", "directory", 0o755, "EROFS", "made by a sandbox to mount on; found, and not listed"
+    ),
+    PathEntry(
+        "<space>/live/<note>", "file", 0o644, "a note, sealed at close", "a note, a draft, or an editor's own file"
+    ),
+    PathEntry("<space>/bank", "directory", 0o755, "EROFS", "what is known"),
+    PathEntry("<space>/bank/<bank path>", "file", 0o644, "EROFS", "a bank file, kept by consolidation"),
+    PathEntry("<space>/bank/<bank path>", "directory", 0o755, "EROFS", "a folder of the bank"),
     *(
         entry
         for folder, meaning in (
@@ -209,42 +213,56 @@ REGISTRY = (
             ("goals", "what the agent would like"),
         )
         for entry in (
-            Entry(
+            PathEntry(
                 f"<space>/{folder}",
                 "directory",
                 0o755,
                 "files only; directories, but for `<.name>`, and links: EPERM",
                 meaning,
             ),
-            Entry(f"<space>/{folder}/{PLACE}", "directory", 0o755, "EROFS", "made by a sandbox, as in `live/`"),
-            Entry(f"<space>/{folder}/<note>", "file", 0o644, "a memory, sealed at close; `rm` forgets it", "a memory"),
-            Entry(f"<space>/{folder}/<note>.links", "directory", 0o755, "EPERM", "its links; found, and not listed"),
-            Entry(
+            PathEntry(f"<space>/{folder}/{PLACE}", "directory", 0o755, "EROFS", "made by a sandbox, as in `live/`"),
+            PathEntry(
+                f"<space>/{folder}/<note>", "file", 0o644, "a memory, sealed at close; `rm` forgets it", "a memory"
+            ),
+            PathEntry(
+                f"<space>/{folder}/<note>.links", "directory", 0o755, "EPERM", "its links; found, and not listed"
+            ),
+            PathEntry(
                 f"<space>/{folder}/<note>.links/<relation>",
                 "directory",
                 0o755,
                 "`ln -s` makes a link; else EPERM",
                 "what it is so related to",
             ),
-            Entry(f"<space>/{folder}/<note>.links/<relation>/<link>", "symlink", 0o777, "`rm` unlinks", "a memory"),
-            Entry(f"<space>/{folder}/.by", "directory", 0o555, "EROFS", "the same memories, sorted"),
-            Entry(f"<space>/{folder}/.by/<view>", "directory", 0o555, "EROFS", "by type, subject or importance"),
-            Entry(f"<space>/{folder}/.by/<view>/<group>", "directory", 0o555, "EROFS", "those of one type, and so on"),
-            Entry(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", 0o777, "EROFS", "one of them"),
-            Entry(f"<space>/{folder}/.recent", "directory", 0o555, "EROFS", "the same memories, by age"),
-            Entry(f"<space>/{folder}/.recent/<age>", "directory", 0o555, "EROFS", "those not older; `6h` is listed"),
-            Entry(f"<space>/{folder}/.recent/<age>/<link>", "symlink", 0o777, "EROFS", "one of them"),
-            Entry(f"<space>/{folder}/.history", "directory", 0o755, "EROFS", "what was forgotten or replaced"),
-            Entry(f"<space>/{folder}/.history/<bank path>", "directory", 0o755, "EROFS", "one memory, by its id"),
-            Entry(f"<space>/{folder}/.history/<bank path>", "file", 0o644, "EROFS", "what it was, by when it ended"),
+            PathEntry(f"<space>/{folder}/<note>.links/<relation>/<link>", "symlink", 0o777, "`rm` unlinks", "a memory"),
+            PathEntry(f"<space>/{folder}/.by", "directory", 0o555, "EROFS", "the same memories, sorted"),
+            PathEntry(f"<space>/{folder}/.by/<view>", "directory", 0o555, "EROFS", "by type, subject or importance"),
+            PathEntry(
+                f"<space>/{folder}/.by/<view>/<group>", "directory", 0o555, "EROFS", "those of one type, and so on"
+            ),
+            PathEntry(f"<space>/{folder}/.by/<view>/<group>/<link>", "symlink", 0o777, "EROFS", "one of them"),
+            PathEntry(f"<space>/{folder}/.recent", "directory", 0o555, "EROFS", "the same memories, by age"),
+            PathEntry(
+                f"<space>/{folder}/.recent/<age>", "directory", 0o555, "EROFS", "those not older; `6h` is listed"
+            ),
+            PathEntry(f"<space>/{folder}/.recent/<age>/<link>", "symlink", 0o777, "EROFS", "one of them"),
+            PathEntry(f"<space>/{folder}/.history", "directory", 0o755, "EROFS", "what was forgotten or replaced"),
+            PathEntry(f"<space>/{folder}/.history/<bank path>", "directory", 0o755, "EROFS", "one memory, by its id"),
+            PathEntry(
+                f"<space>/{folder}/.history/<bank path>", "file", 0o644, "EROFS", "what it was, by when it ended"
+            ),
         )
     ),
-    Entry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
-    Entry("<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"),
-    Entry("<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"),
-    Entry("<space>/.digest", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
-    Entry("<space>/.digest.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"),
-    Entry(
+    PathEntry("<space>/.consolidate", "file", 0o644, "asks for a run", "the state of consolidation, one JSON object"),
+    PathEntry(
+        "<space>/.consolidate.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the run ends"
+    ),
+    PathEntry(
+        "<space>/.consolidate.diff", "file", 0o444, "EROFS", "what the last dry run would have changed; else absent"
+    ),
+    PathEntry("<space>/.digest", "file", 0o644, "asks for a digest", "the state of digests, one JSON object"),
+    PathEntry("<space>/.digest.wait", "file", 0o444, "EROFS", "a JSON line about once a second until the digest ends"),
+    PathEntry(
         "<space>/.recall",
         "file",
         0o644,
@@ -252,60 +270,68 @@ REGISTRY = (
         "what to know before answering",
         asks=True,
     ),
-    Entry("<space>/.hooks", "directory", 0o555, "EROFS", "the hooks of coding agents"),
-    Entry(
+    PathEntry("<space>/.hooks", "directory", 0o555, "EROFS", "the hooks of coding agents"),
+    PathEntry(
         "<space>/.hooks/<event>", "file", 0o644, "an event; what is read next is the answer", "one event of an agent"
     ),
-    Entry("<space>/observations", "directory", 0o755, "EROFS", "what was observed of agents at work"),
-    Entry(
+    PathEntry("<space>/observations", "directory", 0o755, "EROFS", "what was observed of agents at work"),
+    PathEntry(
         "<space>/observations/<note>",
         "file",
         0o644,
         "`rm` forgets it; else EROFS",
         "an observation; `<id>.md` finds it too",
     ),
-    Entry("<space>/sessions", "directory", 0o755, "`mkdir` begins a session; else EPERM", "the sessions of agents"),
-    Entry("<space>/sessions/<session>", "directory", 0o755, "EROFS", "a session"),
-    Entry(
+    PathEntry("<space>/sessions", "directory", 0o755, "`mkdir` begins a session; else EPERM", "the sessions of agents"),
+    PathEntry("<space>/sessions/<session>", "directory", 0o755, "EROFS", "a session"),
+    PathEntry(
         "<space>/sessions/<session>/session.json", "file", 0o644, "EROFS", "whose it is, how far, and what it has cost"
     ),
-    Entry("<space>/sessions/<session>/prompts.ndjson", "file", 0o644, "each line is a prompt", "what was asked"),
-    Entry("<space>/sessions/<session>/summary.md", "file", 0o644, "`rm` forgets it; else EROFS", "what it came to"),
-    Entry("<space>/sessions/<session>/told.json", "file", 0o644, "EROFS", "ids of what it was told, and at which turn"),
-    Entry("<space>/sessions/<session>/events", "directory", 0o755, "files only, directly: else EPERM", "the way in"),
-    Entry(
+    PathEntry("<space>/sessions/<session>/prompts.ndjson", "file", 0o644, "each line is a prompt", "what was asked"),
+    PathEntry("<space>/sessions/<session>/summary.md", "file", 0o644, "`rm` forgets it; else EROFS", "what it came to"),
+    PathEntry(
+        "<space>/sessions/<session>/told.json", "file", 0o644, "EROFS", "ids of what it was told, and at which turn"
+    ),
+    PathEntry(
+        "<space>/sessions/<session>/events", "directory", 0o755, "files only, directly: else EPERM", "the way in"
+    ),
+    PathEntry(
         "<space>/sessions/<session>/events/<file>",
         "file",
         0o644,
         "an event, taken at close",
         "what was dropped, for a while",
     ),
-    Entry(
+    PathEntry(
         "<space>/sessions/<session>/.stop", "file", 0o644, "asks for a summary", "how many events are in which state"
     ),
-    Entry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
-    Entry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
-    Entry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),
-    Entry("<space>/.history/<run>/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank as it was"),
-    Entry("<space>/.why", "directory", 0o555, "EROFS", "where the bank came from"),
-    Entry("<space>/.why/<bank path>", "file", 0o444, "EROFS", "which notes each part of this bank file came from"),
-    Entry("<space>/.why/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank"),
-    Entry("<space>/search", "directory", 0o555, "EROFS", "the search; empty until a question is asked by its name"),
-    Entry("<space>/search/<question>", "directory", 0o555, "EROFS", "what was found, best first"),
-    Entry("<space>/search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them"),
-    Entry("<space>/search/<question>.md", "file", 0o444, "EROFS", "the same as one page of at most 2,000 tokens"),
-    Entry("<space>/search/around:<id>.md", "file", 0o444, "EROFS", "what was observed before and after an observation"),
-    Entry("<space>/search/.explain", "directory", 0o555, "EROFS", "empty until a question is asked by its name"),
-    Entry("<space>/search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order"),
-    Entry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
-    Entry(ANY, "directory", 0o755, "ordinary files and directories", "an ordinary directory, one prefix", kept=True),
-    Entry(ANY, "symlink", 0o777, "", "a symbolic link, one small object"),
+    PathEntry("<space>/.history", "directory", 0o555, "EROFS", "the runs, by number"),
+    PathEntry("<space>/.history/<run>", "directory", 0o555, "EROFS", "the bank as it was after one run"),
+    PathEntry("<space>/.history/<run>/<bank path>", "file", 0o444, "EROFS", "a bank file as it was after that run"),
+    PathEntry("<space>/.history/<run>/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank as it was"),
+    PathEntry("<space>/.why", "directory", 0o555, "EROFS", "where the bank came from"),
+    PathEntry("<space>/.why/<bank path>", "file", 0o444, "EROFS", "which notes each part of this bank file came from"),
+    PathEntry("<space>/.why/<bank path>", "directory", 0o555, "EROFS", "a folder of the bank"),
+    PathEntry("<space>/search", "directory", 0o555, "EROFS", "the search; empty until a question is asked by its name"),
+    PathEntry("<space>/search/<question>", "directory", 0o555, "EROFS", "what was found, best first"),
+    PathEntry("<space>/search/<question>/<result>", "symlink", 0o777, "EROFS", "one of them"),
+    PathEntry("<space>/search/<question>.md", "file", 0o444, "EROFS", "the same as one page of at most 2,000 tokens"),
+    PathEntry(
+        "<space>/search/around:<id>.md", "file", 0o444, "EROFS", "what was observed before and after an observation"
+    ),
+    PathEntry("<space>/search/.explain", "directory", 0o555, "EROFS", "empty until a question is asked by its name"),
+    PathEntry("<space>/search/.explain/<question>.md", "file", 0o444, "EROFS", "why the answer is in this order"),
+    PathEntry(ANY, "file", 0o644, "stored at close", "an ordinary file, one object", kept=True),
+    PathEntry(
+        ANY, "directory", 0o755, "ordinary files and directories", "an ordinary directory, one prefix", kept=True
+    ),
+    PathEntry(ANY, "symlink", 0o777, "", "a symbolic link, one small object"),
 )
 """The entries, in the order in which they are documented."""
 
 _ORDINARY = [entry for entry in REGISTRY if entry.pattern == ANY]
 _QUESTIONS = [entry for entry in REGISTRY if entry.asks]
-_APART: dict[str, list[Entry]] = {keys.SYSTEM: []}
+_APART: dict[str, list[PathEntry]] = {keys.SYSTEM: []}
 """The entries of what stands beside the spaces, by the first part of its path."""
 for _entry in REGISTRY:
     if not _entry.pattern.startswith("<"):
@@ -330,7 +356,7 @@ def asks(path: str, spaces: Collection[str]) -> bool:
     return any(entry.matches(path, spaces) for entry in _QUESTIONS)
 
 
-def find(path: str, kind: Kind, spaces: Collection[str]) -> list[Entry]:
+def find(path: str, kind: Kind, spaces: Collection[str]) -> list[PathEntry]:
     """The entries for a path of this kind; one, unless the registry has a gap or describes something twice.
 
     :spaces: the names of the directories at the root that are spaces

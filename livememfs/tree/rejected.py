@@ -43,7 +43,7 @@ _UNFINISHED = ".part"
 
 
 @dataclass(frozen=True)
-class Reply:
+class RejectedReply:
     """A refused reply that is kept. `name` is its file, `size` is in bytes, the head above the reply included."""
 
     name: str
@@ -70,7 +70,7 @@ class RejectedReplies:
         self._folder = folder
         self._contents: dict[str, bytes] = {}
         self._refused = self._lost = 0
-        self._replies: list[Reply] = _found(folder) if folder is not None else []
+        self._replies: list[RejectedReply] = _found(folder) if folder is not None else []
         self.forget()
 
     def keep(self, space: str, reason: str, text: str) -> None:
@@ -84,15 +84,15 @@ class RejectedReplies:
             self._lost += 1
             log.info("a refused reply is not kept", space=space, size=len(data))
             return
-        self._replies.append(Reply(name, space, now, len(data)))
+        self._replies.append(RejectedReply(name, space, now, len(data)))
         self.forget()
 
-    def kept(self) -> list[Reply]:
+    def kept(self) -> list[RejectedReply]:
         """Those that are kept, the oldest first."""
         self.forget()
         return list(self._replies)
 
-    def since(self, space: str, moment: datetime) -> list[Reply]:
+    def since(self, space: str, moment: datetime) -> list[RejectedReply]:
         """Those of one space that were refused at that moment or later."""
         return [reply for reply in self.kept() if reply.space == space and reply.at >= moment]
 
@@ -154,9 +154,9 @@ class RejectedReplies:
         return True
 
 
-def _found(folder: Path) -> list[Reply]:
+def _found(folder: Path) -> list[RejectedReply]:
     """What a former process left in the folder, the oldest first."""
-    found: list[tuple[tuple[datetime, int], Reply]] = []
+    found: list[tuple[tuple[datetime, int], RejectedReply]] = []
     try:
         paths = list(folder.iterdir())
     except OSError:
@@ -170,7 +170,7 @@ def _found(folder: Path) -> list[Reply]:
         with suppress(OSError, ValueError):
             if match is not None and path.is_file():
                 at = datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)
-                found.append(((at, int(match[3] or 1)), Reply(path.name, match[2], at, path.stat().st_size)))
+                found.append(((at, int(match[3] or 1)), RejectedReply(path.name, match[2], at, path.stat().st_size)))
     return [reply for _, reply in sorted(found, key=lambda one: one[0])]
 
 
@@ -182,7 +182,7 @@ class RejectedFile(ReadOnlyBytes):
 
     __slots__ = ("context", "reply")
 
-    def __init__(self, parent: Directory, context: Context, reply: Reply) -> None:
+    def __init__(self, parent: Directory, context: Context, reply: RejectedReply) -> None:
         super().__init__(parent, reply.name, WHY)
         self.context, self.reply = context, reply
 

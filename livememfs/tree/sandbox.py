@@ -17,7 +17,7 @@ MOST = 64
 WHY = "it is there for a sandbox to mount on, and stays empty"
 
 
-class Place(ComputedDirectory):
+class EmptyDirectory(ComputedDirectory):
     """An empty directory."""
 
     __slots__ = ()
@@ -31,13 +31,13 @@ class Places:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._made: dict[str, Place] = {}
+        self._made: dict[str, EmptyDirectory] = {}
 
-    def get(self, name: str) -> Place | None:
+    def get(self, name: str) -> EmptyDirectory | None:
         """The one of that name."""
         return self._made.get(name)
 
-    async def make(self, name: str, now_ns: int) -> Place:
+    async def make(self, name: str, now_ns: int) -> EmptyDirectory:
         """A new one. AlreadyExists; and what the directory says of a name without a dot, or of one more."""
         directory = self._directory
         path = directory.path_of(name)
@@ -47,7 +47,7 @@ class Places:
         try:
             await directory.child(name)
         except errors.NotFound:
-            made = self._made[name] = Place(directory, name, WHY, mode=0o755, mtime_ns=now_ns)
+            made = self._made[name] = EmptyDirectory(directory, name, WHY, mode=0o755, mtime_ns=now_ns)
             return made
         raise errors.AlreadyExists(path=path)
 

@@ -20,7 +20,7 @@ from typing import Any
 from benchlib.recalling import TURNS, fill, put, ready
 from benchlib.search import SPACE, Made
 from benchlib.table import aligned, percentile
-from livememfs.agents.install.command import Hook
+from livememfs.agents.install.command import HookCommand
 from livememfs.config import Settings
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.records import keys
@@ -75,7 +75,7 @@ def hooks(space: Path, made: Made) -> list[Timed]:
             common = {"session_id": f"s{number // TURNS}", "cwd": "/p", "hook_event_name": event}
             return json.dumps({**common, **{name: value(number) for name, value in fields.items()}})
 
-        return Hook(str(space), event).command, request
+        return HookCommand(str(space), event).command, request
 
     def used(size: int) -> tuple[str, Callable[[int], str]]:
         return of(

@@ -28,7 +28,7 @@ from livememfs.cli.mounting.daemon import GC_THRESHOLD
 from livememfs.recall.embed.builtin import Builtin
 from livememfs.recall.embed.weights import Weights
 from livememfs.recall.index.engine import Engine, Read
-from livememfs.recall.index.exchanged import Asked, Restriction
+from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.search.query import parse
@@ -198,7 +198,7 @@ def questions(index: Engine, made: Made, model: Builtin) -> dict[str, list[float
         near = made.vectors(1)[0]
         search(index, query, near if vector is not None else None, (SPACE,))
         parts["all"].append((time.perf_counter() - whole) * 1e3)
-        timed(parts["words"], lambda text=text: index.text(Asked(text), where, CANDIDATES))  # type: ignore[misc]
+        timed(parts["words"], lambda text=text: index.text(TextQuery(text), where, CANDIDATES))  # type: ignore[misc]
         timed(parts["meaning"], lambda near=near: index.near(near, where, CANDIDATES))  # type: ignore[misc]
     return parts
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from livememfs.agents.install import plan
-from livememfs.agents.install.command import Hook
+from livememfs.agents.install.command import HookCommand
 from livememfs.agents.install.jsontext import scan
 from livememfs.agents.install.plan import Plan
-from livememfs.agents.install.tools import AGENTS, Tool, Wanted
+from livememfs.agents.install.tools import AGENTS, AgentName, WantedFile
 
 MOUNT = Path("/mnt/mem")
 SERVER = ("/opt/bin/livememfs",)
@@ -32,24 +32,24 @@ STRICT = {tool for tool, agent in AGENTS.items() if agent.strict}
 IMPORT = b"@/mnt/mem/project/context.md"
 TOLD = b"What is known about this project: read /mnt/mem/project/context.md before you start."
 FORMER = {
-    Tool.CLAUDE_CODE: {
+    AgentName.CLAUDE_CODE: {
         "SessionStart": None,
         "UserPromptSubmit": None,
         "PreToolUse": "Read",
         "PostToolUse": "*",
         "Stop": None,
     },
-    Tool.CODEX: {"SessionStart": None, "UserPromptSubmit": None, "PostToolUse": None, "Stop": None},
+    AgentName.CODEX: {"SessionStart": None, "UserPromptSubmit": None, "PostToolUse": None, "Stop": None},
 }
 
 
-def former(tool: Tool) -> dict[str, bytes]:
+def former(tool: AgentName) -> dict[str, bytes]:
     """What version 0.1 made of a project with one line in its rules, without the record."""
     hooks = {}
     for event, matcher in FORMER[tool].items():
-        run = {"type": "command", "command": Hook(f"{MOUNT}/project", event, former=True).command, "timeout": 10}
+        run = {"type": "command", "command": HookCommand(f"{MOUNT}/project", event, former=True).command, "timeout": 10}
         hooks[event] = [{**({"matcher": matcher} if matcher else {}), "hooks": [run]}]
-    file, line = ("CLAUDE.md", IMPORT) if tool is Tool.CLAUDE_CODE else ("AGENTS.md", TOLD)
+    file, line = ("CLAUDE.md", IMPORT) if tool is AgentName.CLAUDE_CODE else ("AGENTS.md", TOLD)
     return {HOOKS[tool]: json.dumps({"a": 1, "hooks": hooks}).encode(), file: b"# Project\n" + line + b"\n"}
 
 
@@ -114,23 +114,23 @@ class Project:
         return {line[3:] for line in lines if line}
 
     def planned(
-        self, tool: Tool, space: str = "project", mount: Path = MOUNT, *, mcp: bool = False, **more: Any
+        self, tool: AgentName, space: str = "project", mount: Path = MOUNT, *, mcp: bool = False, **more: Any
     ) -> Plan:
         """What an installation would change."""
         more |= {"server": SERVER} if mcp else {}
-        return plan.installation(tool, self.path, mount, Wanted(space=f"{mount}/{space}", **more))
+        return plan.installation(tool, self.path, mount, WantedFile(space=f"{mount}/{space}", **more))
 
-    def install(self, tool: Tool, space: str = "project", **more: Any) -> Plan:
+    def install(self, tool: AgentName, space: str = "project", **more: Any) -> Plan:
         """Install, and what was planned."""
         found = self.planned(tool, space, **more)
         found.carry_out()
         return found
 
-    def removal(self, tool: Tool, *, home: bool = False) -> Plan:
+    def removal(self, tool: AgentName, *, home: bool = False) -> Plan:
         """What uninstalling would change."""
         return plan.removal(tool, self.path, home=home)
 
-    def uninstall(self, tool: Tool, *, home: bool = False) -> Plan:
+    def uninstall(self, tool: AgentName, *, home: bool = False) -> Plan:
         """Uninstall, and what was planned."""
         found = self.removal(tool, home=home)
         found.carry_out()

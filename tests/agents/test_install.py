@@ -19,7 +19,7 @@ from projects import EVENTS, HOOKS, MOUNT, STRICT, Project, former
 from livememfs.agents.install import record
 from livememfs.agents.install.jsontext import is_strict, scan
 from livememfs.agents.install.table import CURSOR_HEAD
-from livememfs.agents.install.tools import AGENTS, Tool
+from livememfs.agents.install.tools import AGENTS, AgentName
 from livememfs.errors import CannotInstall
 
 Make = Callable[..., Project]
@@ -51,10 +51,14 @@ TEXTS = {
     "a version": '{\n  "version": 1\n}\n',
     "accents": '{\n  "é": "\\u00e9 \\" \\\\"\n}\n',
 }
-FLAT_TOOLS = {Tool.CURSOR, Tool.COPILOT, Tool.WINDSURF}
+FLAT_TOOLS = {AgentName.CURSOR, AgentName.COPILOT, AgentName.WINDSURF}
 READ = [
     pytest.param(tool, name, id=f"{tool}-{name}")
-    for tool in (Tool.CLAUDE_CODE, Tool.CURSOR, Tool.GEMINI)  # strict, flat, and with its servers in the same file
+    for tool in (
+        AgentName.CLAUDE_CODE,
+        AgentName.CURSOR,
+        AgentName.GEMINI,
+    )  # strict, flat, and with its servers in the same file
     for name, text in TEXTS.items()
     if tool not in STRICT or not text.strip("\ufeff\n") or is_strict(text.replace("ENTRY", "0"))
 ]
@@ -72,7 +76,7 @@ MARKDOWN = {
 }
 
 
-def text_for(tool: Tool, name: str) -> bytes:
+def text_for(tool: AgentName, name: str) -> bytes:
     """A file of hooks as that agent would have it."""
     entry = FLAT if tool in FLAT_TOOLS else NESTED
     events = EVENTS[tool]
@@ -87,7 +91,7 @@ def commands(value: Any) -> dict[str, list[str]]:
     }
 
 
-def goes_in_and_out(project: Project, tool: Tool, tmp_path: Path, **more: Any) -> None:
+def goes_in_and_out(project: Project, tool: AgentName, tmp_path: Path, **more: Any) -> None:
     """The one property of all projects: announced, installed, installed again, uninstalled, as before."""
     before = project.everything()
     plan = project.install(tool, **more)
@@ -127,17 +131,17 @@ def patched(project: Project, diff: bytes, before: dict[str, tuple[int, bytes]],
 
 
 @pytest.mark.parametrize(("tool", "name"), READ)
-def test_any_file_of_hooks_is_as_before_in_the_end(project: Make, tmp_path: Path, tool: Tool, name: str) -> None:
+def test_any_file_of_hooks_is_as_before_in_the_end(project: Make, tmp_path: Path, tool: AgentName, name: str) -> None:
     goes_in_and_out(project({HOOKS[tool]: text_for(tool, name)}), tool, tmp_path)
 
 
-@pytest.mark.parametrize("tool", Tool)
-def test_a_project_without_any_file_is_empty_in_the_end(project: Make, tmp_path: Path, tool: Tool) -> None:
+@pytest.mark.parametrize("tool", AgentName)
+def test_a_project_without_any_file_is_empty_in_the_end(project: Make, tmp_path: Path, tool: AgentName) -> None:
     goes_in_and_out(project(), tool, tmp_path)
 
 
 @pytest.mark.parametrize(("tool", "name"), READ)
-def test_hooks_of_others_stay_before_ours(project: Make, tool: Tool, name: str) -> None:
+def test_hooks_of_others_stay_before_ours(project: Make, tool: AgentName, name: str) -> None:
     made = project({HOOKS[tool]: text_for(tool, name)})
     before = made.json(HOOKS[tool]) if text_for(tool, name).strip(b"\n\xef\xbb\xbf") else {}
 
@@ -156,17 +160,19 @@ def test_hooks_of_others_stay_before_ours(project: Make, tool: Tool, name: str) 
 
 
 @pytest.mark.parametrize("tool", HOOKS)
-def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: Tool) -> None:
+def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: AgentName) -> None:
     made = project()
 
     made.install(tool)
 
     value = json.loads(made.read(HOOKS[tool]))
     last = value["hooks"][EVENTS[tool][-1]]
-    assert value.get("version") == (1 if tool in (Tool.CURSOR, Tool.COPILOT) else None)
-    assert value.get("$version") == (4 if tool is Tool.QWEN else None)
+    assert value.get("version") == (1 if tool in (AgentName.CURSOR, AgentName.COPILOT) else None)
+    assert value.get("$version") == (4 if tool is AgentName.QWEN else None)
     if tool not in FLAT_TOOLS:
-        seconds = 5_000 if tool in (Tool.GEMINI, Tool.QWEN) else 3 if tool is Tool.CODEX else 5  # of the end
+        seconds = (
+            5_000 if tool in (AgentName.GEMINI, AgentName.QWEN) else 3 if tool is AgentName.CODEX else 5
+        )  # of the end
         assert [(one["type"], one["timeout"]) for one in last[0]["hooks"]] == [("command", seconds)]
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 
@@ -174,9 +180,9 @@ def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: T
 def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_report(project: Make) -> None:
     made = project()
 
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE)
 
-    hooks = made.json(HOOKS[Tool.CLAUDE_CODE])["hooks"]
+    hooks = made.json(HOOKS[AgentName.CLAUDE_CODE])["hooks"]
     matchers = {event: entries[0].get("matcher") for event, entries in hooks.items()}
     assert {event: matcher for event, matcher in matchers.items() if matcher} == {
         "PreToolUse": "Read|Edit|Write|MultiEdit",
@@ -188,7 +194,7 @@ def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_r
 
 
 @pytest.mark.parametrize("tool", sorted(STRICT & set(HOOKS)))
-def test_a_file_with_comments_is_refused_where_the_agent_would_read_none_of_it(project: Make, tool: Tool) -> None:
+def test_a_file_with_comments_is_refused_where_the_agent_would_read_none_of_it(project: Make, tool: AgentName) -> None:
     """Seen with Claude Code: a comment in its settings, and no hook runs, also none of others'."""
     made = project({HOOKS[tool]: text_for(tool, "comments")})
     before = made.everything()
@@ -209,12 +215,12 @@ def test_a_file_with_comments_is_refused_where_the_agent_would_read_none_of_it(p
 
 @pytest.mark.parametrize("name", ["others' hooks", "nothing", "one line"])
 def test_shared_hooks_go_into_the_settings_that_are_committed(project: Make, tmp_path: Path, name: str) -> None:
-    made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, name)})
+    made = project({".claude/settings.json": text_for(AgentName.CLAUDE_CODE, name)})
 
-    goes_in_and_out(made, Tool.CLAUDE_CODE, tmp_path, shared=True)
-    made.install(Tool.CLAUDE_CODE, shared=True)
+    goes_in_and_out(made, AgentName.CLAUDE_CODE, tmp_path, shared=True)
+    made.install(AgentName.CLAUDE_CODE, shared=True)
 
-    assert not (made.path / HOOKS[Tool.CLAUDE_CODE]).exists()
+    assert not (made.path / HOOKS[AgentName.CLAUDE_CODE]).exists()
     assert b"# livememfs" in made.read(".claude/settings.json")
 
 
@@ -222,12 +228,12 @@ def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tm
     made = project()
     mount = tmp_path / 'it\'s a "mount" é\\'
 
-    made.planned(Tool.CLAUDE_CODE, mount=mount).carry_out()
+    made.planned(AgentName.CLAUDE_CODE, mount=mount).carry_out()
 
-    command = made.json(HOOKS[Tool.CLAUDE_CODE])["hooks"]["Stop"][0]["hooks"][0]["command"]
+    command = made.json(HOOKS[AgentName.CLAUDE_CODE])["hooks"]["Stop"][0]["hooks"][0]["command"]
     assert command.startswith("f='" + str(mount).replace("'", "'\\''") + "/project/.hooks/claude.Stop';")
     assert not (made.path / "CLAUDE.md").exists()
-    made.uninstall(Tool.CLAUDE_CODE)
+    made.uninstall(AgentName.CLAUDE_CODE)
     assert made.everything() == {}
 
 
@@ -236,7 +242,7 @@ def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tm
 
 @pytest.mark.parametrize("name", MARKDOWN)
 def test_one_line_is_added_at_the_end_in_the_manner_of_the_file(project: Make, tmp_path: Path, name: str) -> None:
-    tool, file, line = Tool.GOOSE, ".goosehints", b"@.goose/livememfs-context.md"
+    tool, file, line = AgentName.GOOSE, ".goosehints", b"@.goose/livememfs-context.md"
     text = MARKDOWN[name]
     made = project({file: text})
 
@@ -258,16 +264,16 @@ def test_one_line_is_added_at_the_end_in_the_manner_of_the_file(project: Make, t
 def test_a_link_inside_the_project_stays_and_its_target_gets_the_line(project: Make, tmp_path: Path) -> None:
     made = project({"HINTS.md": b"# Project\n"}, links={".goosehints": "HINTS.md"})
 
-    goes_in_and_out(made, Tool.GOOSE, tmp_path)
-    made.install(Tool.GOOSE)
+    goes_in_and_out(made, AgentName.GOOSE, tmp_path)
+    made.install(AgentName.GOOSE)
 
     assert (made.path / ".goosehints").is_symlink()
     assert made.read("HINTS.md") == b"# Project\n@.goose/livememfs-context.md\n"
 
 
-@pytest.mark.parametrize("tool", [Tool.CLAUDE_CODE, Tool.CODEX])
+@pytest.mark.parametrize("tool", [AgentName.CLAUDE_CODE, AgentName.CODEX])
 @pytest.mark.parametrize("again", [True, False])
-def test_what_an_earlier_version_wrote_is_taken_out(project: Make, tool: Tool, again: bool) -> None:
+def test_what_an_earlier_version_wrote_is_taken_out(project: Make, tool: AgentName, again: bool) -> None:
     """What is known came twice: by the line and by the hook."""
     made = project(former(tool))
 
@@ -281,8 +287,8 @@ def test_what_an_earlier_version_wrote_is_taken_out(project: Make, tool: Tool, a
     assert made.json(HOOKS[tool]) == {"a": 1}
 
 
-@pytest.mark.parametrize("tool", Tool)
-def test_what_is_known_comes_by_one_channel(project: Make, tool: Tool) -> None:
+@pytest.mark.parametrize("tool", AgentName)
+def test_what_is_known_comes_by_one_channel(project: Make, tool: AgentName) -> None:
     made = project()
 
     made.install(tool, context="known")
@@ -295,22 +301,22 @@ def test_what_is_known_comes_by_one_channel(project: Make, tool: Tool) -> None:
 
 def test_two_names_of_one_file_are_one_file(project: Make) -> None:
     """What goes in by one name is not taken out again by the other."""
-    text = text_for(Tool.CLAUDE_CODE, "others' hooks")
-    made = project({".claude/settings.json": text}, links={HOOKS[Tool.CLAUDE_CODE]: "settings.json"})
+    text = text_for(AgentName.CLAUDE_CODE, "others' hooks")
+    made = project({".claude/settings.json": text}, links={HOOKS[AgentName.CLAUDE_CODE]: "settings.json"})
     before = made.everything()
 
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE)
 
-    assert commands(made.json(".claude/settings.json")).keys() == set(EVENTS[Tool.CLAUDE_CODE])
-    made.uninstall(Tool.CLAUDE_CODE)
+    assert commands(made.json(".claude/settings.json")).keys() == set(EVENTS[AgentName.CLAUDE_CODE])
+    made.uninstall(AgentName.CLAUDE_CODE)
     assert made.everything() == before
 
 
 def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: Path) -> None:
     made = project({".cursor/rules/mine.mdc": b"mine"})
-    goes_in_and_out(made, Tool.CURSOR, tmp_path, context="We chose Postgres.\n")
+    goes_in_and_out(made, AgentName.CURSOR, tmp_path, context="We chose Postgres.\n")
 
-    made.install(Tool.CURSOR, context="We chose Postgres.\n")
+    made.install(AgentName.CURSOR, context="We chose Postgres.\n")
     rule = made.read(".cursor/rules/livememfs-context.mdc").decode()
 
     assert rule == CURSOR_HEAD + "We chose Postgres.\n"
@@ -322,10 +328,10 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
 def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(project: Make) -> None:
     made = project()
 
-    made.install(Tool.CURSOR)
+    made.install(AgentName.CURSOR)
     assert "Nothing yet" in made.read(".cursor/rules/livememfs-context.mdc").decode()
-    made.install(Tool.CURSOR, context="known\n")
-    made.install(Tool.CURSOR)
+    made.install(AgentName.CURSOR, context="known\n")
+    made.install(AgentName.CURSOR)
 
     assert made.read(".cursor/rules/livememfs-context.mdc").decode() == CURSOR_HEAD + "known\n"
 
@@ -350,10 +356,12 @@ TOML_TEXTS = {
 OURS = {"command": "/opt/bin/livememfs", "args": ["mcp", "--space", "/mnt/mem/project"]}
 
 
-@pytest.mark.parametrize(("tool", "file"), [(Tool.CLAUDE_CODE, ".mcp.json"), (Tool.GEMINI, ".gemini/settings.json")])
+@pytest.mark.parametrize(
+    ("tool", "file"), [(AgentName.CLAUDE_CODE, ".mcp.json"), (AgentName.GEMINI, ".gemini/settings.json")]
+)
 @pytest.mark.parametrize("name", [*MCP_TEXTS, None])
 def test_our_mcp_server_stands_beside_others(
-    project: Make, tmp_path: Path, tool: Tool, file: str, name: str | None
+    project: Make, tmp_path: Path, tool: AgentName, file: str, name: str | None
 ) -> None:
     if name == "comments" and tool in STRICT:
         return
@@ -372,8 +380,8 @@ def test_our_mcp_server_is_a_table_for_codex(project: Make, tmp_path: Path, name
     before = TOML_TEXTS[name] if name is not None else b""
     made = project({file: before} if name is not None else {})
 
-    goes_in_and_out(made, Tool.CODEX, tmp_path, mcp=True)
-    made.install(Tool.CODEX, mcp=True)
+    goes_in_and_out(made, AgentName.CODEX, tmp_path, mcp=True)
+    made.install(AgentName.CODEX, mcp=True)
 
     after, was = tomllib.loads(made.read(file).decode()), tomllib.loads(before.decode())
     assert after.pop("mcp_servers") == {**was.pop("mcp_servers", {}), "livememfs": OURS}
@@ -383,9 +391,11 @@ def test_our_mcp_server_is_a_table_for_codex(project: Make, tmp_path: Path, name
 # --- again -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", [Tool.CLAUDE_CODE, Tool.CURSOR, Tool.CODEX, Tool.GEMINI, Tool.QWEN])
+@pytest.mark.parametrize(
+    "tool", [AgentName.CLAUDE_CODE, AgentName.CURSOR, AgentName.CODEX, AgentName.GEMINI, AgentName.QWEN]
+)
 @pytest.mark.parametrize("name", ["others' hooks", "nothing", "an empty array"])
-def test_another_space_replaces_the_one_before(project: Make, tool: Tool, name: str) -> None:
+def test_another_space_replaces_the_one_before(project: Make, tool: AgentName, name: str) -> None:
     made = project({HOOKS[tool]: text_for(tool, name), "CLAUDE.md": b"mine", "AGENTS.md": b"mine\n"})
     before = made.everything()
 
@@ -402,21 +412,21 @@ def test_another_space_replaces_the_one_before(project: Make, tool: Tool, name: 
 
 
 def test_moving_between_personal_and_shared_settings_leaves_one_set(project: Make) -> None:
-    made = project({".claude/settings.json": text_for(Tool.CLAUDE_CODE, "others' hooks")})
+    made = project({".claude/settings.json": text_for(AgentName.CLAUDE_CODE, "others' hooks")})
     before = made.everything()
 
-    made.install(Tool.CLAUDE_CODE, shared=True)
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE, shared=True)
+    made.install(AgentName.CLAUDE_CODE)
 
-    assert made.read(".claude/settings.json") == text_for(Tool.CLAUDE_CODE, "others' hooks")
-    assert commands(made.json(HOOKS[Tool.CLAUDE_CODE])).keys() == set(EVENTS[Tool.CLAUDE_CODE])
-    made.uninstall(Tool.CLAUDE_CODE)
+    assert made.read(".claude/settings.json") == text_for(AgentName.CLAUDE_CODE, "others' hooks")
+    assert commands(made.json(HOOKS[AgentName.CLAUDE_CODE])).keys() == set(EVENTS[AgentName.CLAUDE_CODE])
+    made.uninstall(AgentName.CLAUDE_CODE)
     assert made.everything() == before
 
 
 def test_uninstalling_what_is_not_installed_changes_nothing(project: Make) -> None:
     made = project({"CLAUDE.md": b"@/somewhere/else/context.md\n", ".claude/settings.json": b"no json"})
-    for tool in Tool:
+    for tool in AgentName:
         plan = made.uninstall(tool)
 
         assert (plan.changes, plan.filed, plan.left) == ((), None, ())
@@ -426,19 +436,19 @@ def test_uninstalling_what_is_not_installed_changes_nothing(project: Make) -> No
 
 
 def test_records_are_private_and_hold_nothing_of_others(project: Make) -> None:
-    made = project({HOOKS[Tool.CLAUDE_CODE]: b'{"env": {"KEY": "secret"}}', "CLAUDE.md": b"secret\n"})
+    made = project({HOOKS[AgentName.CLAUDE_CODE]: b'{"env": {"KEY": "secret"}}', "CLAUDE.md": b"secret\n"})
 
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE)
 
-    path = record.path_of(Tool.CLAUDE_CODE, made.path)
+    path = record.path_of(AgentName.CLAUDE_CODE, made.path)
     assert path.stat().st_mode & 0o777 == 0o600
     assert b"secret" not in path.read_bytes()
 
 
 def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
     made = project()
-    made.install(Tool.CURSOR)
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CURSOR)
+    made.install(AgentName.CLAUDE_CODE)
     rule = made.path / ".cursor/rules/livememfs-context.mdc"
 
     assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
@@ -449,7 +459,7 @@ def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
 
 def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     made = project()
-    made.install(Tool.CURSOR)
+    made.install(AgentName.CURSOR)
 
     def lost(_: Path) -> bool:
         raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
@@ -461,10 +471,10 @@ def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeyp
 
 def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
     made = project()
-    made.install(Tool.CURSOR)
+    made.install(AgentName.CURSOR)
     made.write(".cursor/rules/livememfs-context.mdc", (CURSOR_HEAD + "newer").encode())
 
-    assert made.uninstall(Tool.CURSOR).left == ()
+    assert made.uninstall(AgentName.CURSOR).left == ()
 
     assert made.everything() == {}
     assert record.context_files(MOUNT) == []
@@ -474,10 +484,10 @@ def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
 def test_a_record_that_is_none_is_passed_over(project: Make, data: bytes) -> None:
     """What is ours is then recognised by what it says."""
     made = project({"CLAUDE.md": b"# Project\n"})
-    made.install(Tool.CLAUDE_CODE)
-    record.path_of(Tool.CLAUDE_CODE, made.path).write_bytes(data)
+    made.install(AgentName.CLAUDE_CODE)
+    record.path_of(AgentName.CLAUDE_CODE, made.path).write_bytes(data)
 
     assert record.context_files(MOUNT) == []
-    made.uninstall(Tool.CLAUDE_CODE)
+    made.uninstall(AgentName.CLAUDE_CODE)
 
-    assert scan(made.read(HOOKS[Tool.CLAUDE_CODE]).decode()).value == {}
+    assert scan(made.read(HOOKS[AgentName.CLAUDE_CODE]).decode()).value == {}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from livememfs.agents.install.command import SECONDS, Hook, is_marked, memory_off, read
+from livememfs.agents.install.command import SECONDS, HookCommand, is_marked, memory_off, read
 
 SHELLS = [shell for shell in ("sh", "dash", "bash") if shutil.which(shell)]
 ODD = ["plain", "with blank", "it's", 'a"b', "$HOME", "back\\slash", "`id`", "é"]
@@ -22,7 +22,7 @@ def run(
     shell: str, space: Path, stdin: bytes = b"{}", event: str = "claude.PostToolUse", off: str = ""
 ) -> tuple[int, bytes, bytes]:
     """Exit status, standard output and standard error of a hook."""
-    command = Hook(str(space), event, off).command
+    command = HookCommand(str(space), event, off).command
     done = subprocess.run([shell, "-c", command], input=stdin, capture_output=True, check=False, timeout=30)
     return done.returncode, done.stdout, done.stderr
 
@@ -49,7 +49,7 @@ def test_what_nobody_takes_is_read_to_its_end(tmp_path: Path, shell: str) -> Non
     """More than a pipe holds: the agent would be told of a broken pipe."""
     (tmp_path / ".hooks" / "Stop").mkdir(parents=True)
     for event in ("claude.PostToolUse", "Stop"):
-        command = Hook(str(tmp_path), event).command
+        command = HookCommand(str(tmp_path), event).command
         with subprocess.Popen([shell, "-c", command], stdin=subprocess.PIPE, bufsize=0) as process:
             assert process.stdin is not None
             for _ in range(64):
@@ -75,11 +75,11 @@ def test_what_comes_is_handed_over_and_what_comes_back_is_printed(tmp_path: Path
 def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
     space = f"/mnt/{name}/project"
     for hook in (
-        Hook(space, "claude.Stop"),
-        Hook(space, "windsurf.post_run_command"),
-        Hook(space, "claude.SessionStart", memory_off(space)),
-        Hook(f"/mnt/{name}/.livememfs", "claude.Stop"),
-        Hook(space, "Stop", former=True),
+        HookCommand(space, "claude.Stop"),
+        HookCommand(space, "windsurf.post_run_command"),
+        HookCommand(space, "claude.SessionStart", memory_off(space)),
+        HookCommand(f"/mnt/{name}/.livememfs", "claude.Stop"),
+        HookCommand(space, "Stop", former=True),
     ):
         assert "\n" not in hook.command
         assert read(hook.command) == hook
@@ -129,7 +129,7 @@ def test_a_daemon_that_takes_nothing_is_waited_for_two_seconds(tmp_path: Path, s
 )
 def test_a_changed_command_is_ours_and_not_as_we_wrote_it(change: object) -> None:
     assert callable(change)
-    text = change(Hook("/mnt/project", "claude.Stop").command)
+    text = change(HookCommand("/mnt/project", "claude.Stop").command)
 
     assert is_marked(text)
     assert read(text) is None

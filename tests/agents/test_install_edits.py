@@ -11,7 +11,7 @@ from projects import EVENTS, HOOKS, IMPORT, STRICT, Project, former
 
 from livememfs.agents.install import record
 from livememfs.agents.install.jsontext import scan
-from livememfs.agents.install.tools import AGENTS, Tool
+from livememfs.agents.install.tools import AGENTS, AgentName
 
 Make = Callable[..., Project]
 Edit = Callable[[str], str]
@@ -28,10 +28,10 @@ ELSEWHERE: dict[str, Edit] = {
     "lines behind": lambda text: text + "\n\n// new\n",
     "a changed value": lambda text: text.replace('"a": 1', '"a": "another"').replace("others", "another"),
 }
-SETTINGS = HOOKS[Tool.CLAUDE_CODE]
+SETTINGS = HOOKS[AgentName.CLAUDE_CODE]
 READ = [
     (tool, base)
-    for tool in (Tool.CLAUDE_CODE, Tool.CURSOR, Tool.CODEX, Tool.QWEN)
+    for tool in (AgentName.CLAUDE_CODE, AgentName.CURSOR, AgentName.CODEX, AgentName.QWEN)
     for base in BASES
     if base != "comments" or tool not in STRICT
 ]
@@ -40,7 +40,7 @@ GOOSE, LINE = ".goosehints", b"@.goose/livememfs-context.md"
 
 @pytest.mark.parametrize("edit", ELSEWHERE)
 @pytest.mark.parametrize(("tool", "base"), READ)
-def test_edits_elsewhere_stay_and_the_rest_is_as_before(project: Make, tool: Tool, base: str, edit: str) -> None:
+def test_edits_elsewhere_stay_and_the_rest_is_as_before(project: Make, tool: AgentName, base: str, edit: str) -> None:
     text = BASES[base].replace("EVENT", EVENTS[tool][0])
     made = project({HOOKS[tool]: text.encode()})
     made.install(tool)
@@ -53,7 +53,7 @@ def test_edits_elsewhere_stay_and_the_rest_is_as_before(project: Make, tool: Too
 
 
 @pytest.mark.parametrize("tool", HOOKS)
-def test_installing_again_after_edits_changes_nothing_and_leaves_cleanly(project: Make, tool: Tool) -> None:
+def test_installing_again_after_edits_changes_nothing_and_leaves_cleanly(project: Make, tool: AgentName) -> None:
     text = BASES["comments" if tool not in STRICT else "no hooks"]
     edit = ELSEWHERE["a member before"]
     made = project({HOOKS[tool]: text.encode()})
@@ -69,7 +69,9 @@ def test_installing_again_after_edits_changes_nothing_and_leaves_cleanly(project
 
 @pytest.mark.parametrize("tool", HOOKS)
 @pytest.mark.parametrize("base", [None, "{}", "", BASES["hooks"], BASES["no hooks"]])
-def test_a_file_written_anew_by_the_agent_itself_loses_ours_alone(project: Make, tool: Tool, base: str | None) -> None:
+def test_a_file_written_anew_by_the_agent_itself_loses_ours_alone(
+    project: Make, tool: AgentName, base: str | None
+) -> None:
     """Agents keep permissions in the same file and write all of it when one is granted."""
     files = {} if base is None else {HOOKS[tool]: base.replace("EVENT", EVENTS[tool][0]).encode()}
     made = project(files)
@@ -102,7 +104,7 @@ def test_a_file_written_anew_by_the_agent_itself_loses_ours_alone(project: Make,
     ],
 )
 def test_members_around_ours_leave_no_comma_behind(
-    project: Make, tool: Tool, before: str, behind: str, expected: dict[str, int]
+    project: Make, tool: AgentName, before: str, behind: str, expected: dict[str, int]
 ) -> None:
     """An empty object got our member alone; with theirs beside it, ours cannot be cut out as it was put in."""
     made = project({HOOKS[tool]: b"{}\n"})
@@ -112,19 +114,25 @@ def test_members_around_ours_leave_no_comma_behind(
 
     assert made.uninstall(tool).left == ()
 
-    version = {"version": 1} if tool in (Tool.CURSOR, Tool.COPILOT) else {"$version": 4} if tool is Tool.QWEN else {}
+    version = (
+        {"version": 1}
+        if tool in (AgentName.CURSOR, AgentName.COPILOT)
+        else {"$version": 4}
+        if tool is AgentName.QWEN
+        else {}
+    )
     assert json.loads(made.read(HOOKS[tool])) in (expected, expected | version)
 
 
 def test_a_hook_added_to_one_of_ours_stays(project: Make) -> None:
     made = project()
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE)
     value = made.json(SETTINGS)
     value["hooks"]["PostToolUse"][0]["hooks"].append({"type": "command", "command": "mine"})
     value["hooks"]["Stop"].insert(0, {"hooks": [{"type": "command", "command": "mine"}]})
     made.write(SETTINGS, json.dumps(value).encode())
 
-    assert made.uninstall(Tool.CLAUDE_CODE).left == ()
+    assert made.uninstall(AgentName.CLAUDE_CODE).left == ()
 
     mine = {"type": "command", "command": "mine"}
     assert made.json(SETTINGS) == {
@@ -143,36 +151,36 @@ def test_a_hook_added_to_one_of_ours_stays(project: Make) -> None:
 )
 def test_what_was_altered_stays_and_is_told_until_it_is_gone(project: Make, edit: Edit) -> None:
     made = project()
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE)
     text = made.read(SETTINGS).decode()
     assert edit(text) != text
     made.write(SETTINGS, edit(text).encode())
 
     for _ in range(2):  # the second time finds what the first one left
-        left = made.uninstall(Tool.CLAUDE_CODE).left
+        left = made.uninstall(AgentName.CLAUDE_CODE).left
         assert [one.path for one in left] == [str(made.path / SETTINGS)]
         assert "a hook of livememfs that was changed since" in left[0].detail
     assert made.read(SETTINGS).count(b"# livememfs") == 1
 
     made.write(SETTINGS, b"{}\n")
-    assert made.uninstall(Tool.CLAUDE_CODE).left == ()
+    assert made.uninstall(AgentName.CLAUDE_CODE).left == ()
     assert made.everything() == {}
 
 
 def test_an_altered_hook_is_told_when_installing_too(project: Make) -> None:
     made = project()
-    made.install(Tool.CODEX)
-    made.write(HOOKS[Tool.CODEX], re.sub(rb'"timeout": \d', b'"timeout": 60', made.read(HOOKS[Tool.CODEX])))
+    made.install(AgentName.CODEX)
+    made.write(HOOKS[AgentName.CODEX], re.sub(rb'"timeout": \d', b'"timeout": 60', made.read(HOOKS[AgentName.CODEX])))
 
-    plan = made.install(Tool.CODEX)
+    plan = made.install(AgentName.CODEX)
 
-    assert [one.path for one in plan.left] == [str(made.path / HOOKS[Tool.CODEX])]
-    assert made.read(HOOKS[Tool.CODEX]).count(b"# livememfs") == 2 * len(EVENTS[Tool.CODEX])
+    assert [one.path for one in plan.left] == [str(made.path / HOOKS[AgentName.CODEX])]
+    assert made.read(HOOKS[AgentName.CODEX]).count(b"# livememfs") == 2 * len(EVENTS[AgentName.CODEX])
 
 
 @pytest.mark.parametrize("base", [b"# Project\n", b"# Project", b"# Project\r\n", None])
 def test_text_written_around_our_line_stays(project: Make, base: bytes | None) -> None:
-    tool, file, line = Tool.GOOSE, GOOSE, LINE
+    tool, file, line = AgentName.GOOSE, GOOSE, LINE
     made = project({} if base is None else {file: base})
     made.install(tool)
     text = made.read(file)
@@ -188,23 +196,23 @@ def test_text_written_around_our_line_stays(project: Make, base: bytes | None) -
 
 def test_a_changed_line_of_an_earlier_version_stays(project: Make) -> None:
     changed = b"# Project\nSee " + IMPORT + b" for more.\n"
-    made = project(former(Tool.CLAUDE_CODE) | {"CLAUDE.md": changed})
+    made = project(former(AgentName.CLAUDE_CODE) | {"CLAUDE.md": changed})
 
-    made.uninstall(Tool.CLAUDE_CODE)
+    made.uninstall(AgentName.CLAUDE_CODE)
 
     assert made.read("CLAUDE.md") == changed
 
 
 def test_what_the_user_removed_already_is_no_trouble(project: Make) -> None:
     made = project({GOOSE: b"# Project\n"})
-    made.install(Tool.GOOSE)
+    made.install(AgentName.GOOSE)
     made.write(GOOSE, b"# Project, mine\n")
     (made.path / ".goose/livememfs-context.md").unlink()
-    made.install(Tool.CLAUDE_CODE, mcp=True)
+    made.install(AgentName.CLAUDE_CODE, mcp=True)
     (made.path / SETTINGS).unlink()
     made.write(".mcp.json", b"{}")
 
-    assert made.uninstall(Tool.GOOSE).left == made.uninstall(Tool.CLAUDE_CODE).left == ()
+    assert made.uninstall(AgentName.GOOSE).left == made.uninstall(AgentName.CLAUDE_CODE).left == ()
 
     assert set(made.everything()) == {GOOSE}
     assert made.read(GOOSE) == b"# Project, mine\n"
@@ -213,13 +221,13 @@ def test_what_the_user_removed_already_is_no_trouble(project: Make) -> None:
 @pytest.mark.parametrize(
     ("tool", "file", "change"),
     [
-        (Tool.CLAUDE_CODE, ".mcp.json", (b'"--space"', b'"-v", "--space"')),
-        (Tool.CODEX, ".codex/config.toml", (b"args =", b"startup_timeout_sec = 20\nargs =")),
-        (Tool.CODEX, ".codex/config.toml", (b'/project"]\n', b'/project"]\nenv = { A = "b" }\n')),
+        (AgentName.CLAUDE_CODE, ".mcp.json", (b'"--space"', b'"-v", "--space"')),
+        (AgentName.CODEX, ".codex/config.toml", (b"args =", b"startup_timeout_sec = 20\nargs =")),
+        (AgentName.CODEX, ".codex/config.toml", (b'/project"]\n', b'/project"]\nenv = { A = "b" }\n')),
     ],
 )
 def test_an_altered_server_stays_whole_and_is_told(
-    project: Make, tool: Tool, file: str, change: tuple[bytes, bytes]
+    project: Make, tool: AgentName, file: str, change: tuple[bytes, bytes]
 ) -> None:
     made = project()
     made.install(tool, mcp=True)
@@ -235,16 +243,16 @@ def test_an_altered_server_stays_whole_and_is_told(
 
 def test_tables_behind_ours_stay_where_they_are(project: Make) -> None:
     made = project({".codex/config.toml": b'model = "x"\n'})
-    made.install(Tool.CODEX, mcp=True)
+    made.install(AgentName.CODEX, mcp=True)
     made.write(".codex/config.toml", made.read(".codex/config.toml") + b"\n[tui]\na = 1\n")
 
-    assert made.uninstall(Tool.CODEX).left == ()
+    assert made.uninstall(AgentName.CODEX).left == ()
 
     assert made.read(".codex/config.toml") == b'model = "x"\n\n[tui]\na = 1\n'
 
 
 @pytest.mark.parametrize("tool", HOOKS)
-def test_files_of_others_in_directories_we_made_keep_these(project: Make, tool: Tool) -> None:
+def test_files_of_others_in_directories_we_made_keep_these(project: Make, tool: AgentName) -> None:
     made = project()
     made.install(tool)
     directory = HOOKS[tool].partition("/")[0]
@@ -259,7 +267,7 @@ def test_files_of_others_in_directories_we_made_keep_these(project: Make, tool: 
 
 
 @pytest.mark.parametrize(("tool", "base"), READ)
-def test_without_a_record_ours_is_recognised(project: Make, tool: Tool, base: str) -> None:
+def test_without_a_record_ours_is_recognised(project: Make, tool: AgentName, base: str) -> None:
     text = BASES[base].replace("EVENT", EVENTS[tool][0])
     made = project({HOOKS[tool]: text.encode(), ".codex/config.toml": b"a = 1\n"})
     made.install(tool, mcp=bool(AGENTS[tool].servers.path))
@@ -283,22 +291,22 @@ def json_of(text: str) -> dict[str, object]:
 
 def test_without_a_record_what_was_altered_is_told(project: Make) -> None:
     made = project()
-    made.install(Tool.CLAUDE_CODE)
-    record.path_of(Tool.CLAUDE_CODE, made.path).unlink()
+    made.install(AgentName.CLAUDE_CODE)
+    record.path_of(AgentName.CLAUDE_CODE, made.path).unlink()
     made.write(SETTINGS, made.read(SETTINGS).replace(b'"timeout": 5', b'"timeout": 60', 1))
 
-    left = made.uninstall(Tool.CLAUDE_CODE).left
+    left = made.uninstall(AgentName.CLAUDE_CODE).left
 
     assert [one.path for one in left] == [str(made.path / SETTINGS)]
 
 
 def test_a_broken_file_with_hooks_of_ours_is_told(project: Make) -> None:
     made = project()
-    made.install(Tool.CLAUDE_CODE)
+    made.install(AgentName.CLAUDE_CODE)
     broken = made.read(SETTINGS)[:-3]
     made.write(SETTINGS, broken)
 
-    left = made.uninstall(Tool.CLAUDE_CODE).left
+    left = made.uninstall(AgentName.CLAUDE_CODE).left
 
     assert [(one.path, "not JSON" in one.detail) for one in left] == [(str(made.path / SETTINGS), True)]
     assert made.read(SETTINGS) == broken

@@ -9,18 +9,18 @@ import pytest
 from projects import MOUNT, Project
 
 from livememfs.agents.hooks import CONTRACTS
-from livememfs.agents.install.tools import AGENTS, Tool, Wanted, parts
+from livememfs.agents.install.tools import AGENTS, AgentName, WantedFile, parts
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("tool", AgentName)
 @pytest.mark.parametrize("home", [False, True])
-def test_what_is_written_is_what_was_looked_at(project: Callable[..., Project], tool: Tool, home: bool) -> None:
+def test_what_is_written_is_what_was_looked_at(project: Callable[..., Project], tool: AgentName, home: bool) -> None:
     """To accept a change: remove the file, run this twice, read the file."""
     made = project()
     in_all = home and (AGENTS[tool].hooks is None and AGENTS[tool].plugin is None)
-    mcp = in_all or bool(AGENTS[tool].servers.home if home else AGENTS[tool].servers.path) or tool is Tool.OPENCODE
+    mcp = in_all or bool(AGENTS[tool].servers.home if home else AGENTS[tool].servers.path) or tool is AgentName.OPENCODE
 
     plan = made.planned(tool, ".livememfs" if home else "project", context="# Memory\n", mcp=mcp)
 
@@ -34,12 +34,12 @@ def test_what_is_written_is_what_was_looked_at(project: Callable[..., Project], 
     assert made.everything() == {}
 
 
-@pytest.mark.parametrize("tool", Tool)
+@pytest.mark.parametrize("tool", AgentName)
 @pytest.mark.parametrize("name", [".livememfs", "project"])
-def test_each_hook_leads_to_a_file_that_is_there(tool: Tool, name: str) -> None:
+def test_each_hook_leads_to_a_file_that_is_there(tool: AgentName, name: str) -> None:
     if name == ".livememfs" and AGENTS[tool].hooks is None and AGENTS[tool].plugin is None:
         return
-    for part in parts(tool, Wanted(space=f"{MOUNT}/{name}"), home=name == ".livememfs"):
+    for part in parts(tool, WantedFile(space=f"{MOUNT}/{name}"), home=name == ".livememfs"):
         text = part.skeleton("")
         for segment in part.added(text):
             text = text[: segment.at] + segment.text + text[segment.at :]

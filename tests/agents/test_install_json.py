@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.agents.install.jsonedit import element_added, members_added, no_new_trailing_comma, without
-from livememfs.agents.install.jsontext import Node, scan
-from livememfs.agents.install.parts import Settings
+from livememfs.agents.install.jsontext import JsonNode, scan
+from livememfs.agents.install.parts import SettingsPart
 from livememfs.agents.install.segments import found_and_taken_out, inserted, taken_out
-from livememfs.agents.install.tools import Tool, Wanted, parts
+from livememfs.agents.install.tools import AgentName, WantedFile, parts
 
 OURS = {"ours": [{"command": "x"}], "more": {}}
 
@@ -128,7 +128,9 @@ hooked = documents(st.fixed_dictionaries({}, optional={"a": values, "hooks": oth
 def test_hooks_for_events_there_are_and_are_not_come_and_go_together(document: tuple[Any, str]) -> None:
     """Several insertions into one text, none of which moves another's place."""
     value, text = document
-    part = next(part for part in parts(Tool.GEMINI, Wanted(space="/mnt/project")) if isinstance(part, Settings))
+    part = next(
+        part for part in parts(AgentName.GEMINI, WantedFile(space="/mnt/project")) if isinstance(part, SettingsPart)
+    )
 
     after, segments = inserted(text, part.added(text))
 
@@ -168,7 +170,7 @@ def test_what_is_added_looks_like_what_is_there(before: str, after: str) -> None
 def test_a_remark_stays_with_what_it_is_about() -> None:
     text = "[\n  1, // one\n  2, // two\n  3 // three\n]"
 
-    def less(node: Node, index: int) -> str:
+    def less(node: JsonNode, index: int) -> str:
         return without(text, [node], node.items[index])
 
     assert less(scan(text), 2) == "[\n  1, // one\n  2 // two\n   // three\n]"

@@ -11,14 +11,14 @@ import pytest
 from projects import EVENTS, HOOKS, Project
 
 from livememfs.agents.install import record
-from livememfs.agents.install.tools import Tool
+from livememfs.agents.install.tools import AgentName
 from livememfs.errors import CannotInstall, UsageError
 
 Make = Callable[..., Project]
-SETTINGS = HOOKS[Tool.CLAUDE_CODE]
+SETTINGS = HOOKS[AgentName.CLAUDE_CODE]
 
 
-def refused(project: Project, tool: Tool, match: str, **more: object) -> None:
+def refused(project: Project, tool: AgentName, match: str, **more: object) -> None:
     """Installing fails with a sentence, and nothing is changed by it."""
     before = project.everything()
     with pytest.raises(CannotInstall, match=match):
@@ -43,7 +43,7 @@ def refused(project: Project, tool: Tool, match: str, **more: object) -> None:
         (b"\xff\xfe{\0}\0", "not JSON"),
     ],
 )
-def test_a_file_that_cannot_be_understood_is_refused(project: Make, tool: Tool, text: bytes, reason: str) -> None:
+def test_a_file_that_cannot_be_understood_is_refused(project: Make, tool: AgentName, text: bytes, reason: str) -> None:
     text = text.replace(b"EVENT", EVENTS[tool][-1].encode())
     refused(project({HOOKS[tool]: text}), tool, reason)
 
@@ -51,20 +51,25 @@ def test_a_file_that_cannot_be_understood_is_refused(project: Make, tool: Tool, 
 @pytest.mark.parametrize(
     ("tool", "file", "text", "reason"),
     [
-        (Tool.CLAUDE_CODE, ".mcp.json", b'{"mcpServers": {"livememfs": {"command": "mine"}}}', "not written by this"),
-        (Tool.CLAUDE_CODE, ".mcp.json", b'{"mcpServers": []}', "not an object"),
-        (Tool.CURSOR, ".cursor/mcp.json", b"{", "not JSON"),
-        (Tool.CURSOR, ".cursor/rules/livememfs-context.mdc", b"mine", "not written by this"),
-        (Tool.CODEX, ".codex/config.toml", b"[mcp_servers.livememfs]\nurl = 'x'\n", "not written by this"),
-        (Tool.CODEX, ".codex/config.toml", b"mcp_servers = { other = { command = 'x' } }\n", "in one line"),
-        (Tool.CODEX, ".codex/config.toml", b"mcp_servers = 3\n", "not a table"),
-        (Tool.CODEX, ".codex/config.toml", b"= no\n", "not TOML"),
-        (Tool.CODEX, ".codex/config.toml", b"a = '\xe9'\n", "not TOML"),
-        (Tool.ZED, "AGENTS.md", b"#\0 \0P\0", "byte order"),
+        (
+            AgentName.CLAUDE_CODE,
+            ".mcp.json",
+            b'{"mcpServers": {"livememfs": {"command": "mine"}}}',
+            "not written by this",
+        ),
+        (AgentName.CLAUDE_CODE, ".mcp.json", b'{"mcpServers": []}', "not an object"),
+        (AgentName.CURSOR, ".cursor/mcp.json", b"{", "not JSON"),
+        (AgentName.CURSOR, ".cursor/rules/livememfs-context.mdc", b"mine", "not written by this"),
+        (AgentName.CODEX, ".codex/config.toml", b"[mcp_servers.livememfs]\nurl = 'x'\n", "not written by this"),
+        (AgentName.CODEX, ".codex/config.toml", b"mcp_servers = { other = { command = 'x' } }\n", "in one line"),
+        (AgentName.CODEX, ".codex/config.toml", b"mcp_servers = 3\n", "not a table"),
+        (AgentName.CODEX, ".codex/config.toml", b"= no\n", "not TOML"),
+        (AgentName.CODEX, ".codex/config.toml", b"a = '\xe9'\n", "not TOML"),
+        (AgentName.ZED, "AGENTS.md", b"#\0 \0P\0", "byte order"),
     ],
 )
 def test_what_is_in_the_way_is_refused_and_no_other_file_changes(
-    project: Make, tool: Tool, file: str, text: bytes, reason: str
+    project: Make, tool: AgentName, file: str, text: bytes, reason: str
 ) -> None:
     refused(project({file: text}), tool, reason, mcp=True)
 
@@ -73,7 +78,7 @@ def test_what_is_in_the_way_is_refused_and_no_other_file_changes(
 def test_a_link_out_of_the_project_is_refused(project: Make, tmp_path: Path, target: str) -> None:
     (tmp_path / "outside.md").write_text("others'\n")
 
-    refused(project({}, links={".goosehints": target}), Tool.GOOSE, "links?")
+    refused(project({}, links={".goosehints": target}), AgentName.GOOSE, "links?")
 
     assert (tmp_path / "outside.md").read_text() == "others'\n"
 
@@ -81,7 +86,7 @@ def test_a_link_out_of_the_project_is_refused(project: Make, tmp_path: Path, tar
 def test_a_directory_that_leads_out_of_the_project_is_refused(project: Make, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
 
-    refused(project({}, links={".claude": "../elsewhere"}), Tool.CLAUDE_CODE, "out of the project")
+    refused(project({}, links={".claude": "../elsewhere"}), AgentName.CLAUDE_CODE, "out of the project")
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -92,7 +97,7 @@ def test_what_is_no_file_is_refused(project: Make) -> None:
     os.mkfifo(made.path / ".goosehints")
     before = set(made.path.iterdir())
 
-    for tool in (Tool.GOOSE, Tool.ZED):
+    for tool in (AgentName.GOOSE, AgentName.ZED):
         with pytest.raises(CannotInstall, match="no ordinary file"):
             made.install(tool)
 
@@ -103,7 +108,7 @@ def test_files_we_do_not_need_are_nobodys_trouble(project: Make, tmp_path: Path)
     files = {".claude/settings.json": b"broken", ".mcp.json": b"broken"}
     made = project(files, links={"AGENTS.md": "../outside.md"})
 
-    plan = made.install(Tool.CLAUDE_CODE)
+    plan = made.install(AgentName.CLAUDE_CODE)
 
     assert {plan.name(change) for change in plan.changes} == {SETTINGS}
     assert plan.left == ()
@@ -116,23 +121,23 @@ def test_what_is_read_only_is_refused_for_root_too(project: Make, name: str) -> 
     mode = path.stat().st_mode
     path.chmod(mode & ~0o222)
     try:
-        refused(made, Tool.CLAUDE_CODE, f"{path} .*read-only", mcp=True)
+        refused(made, AgentName.CLAUDE_CODE, f"{path} .*read-only", mcp=True)
     finally:
         path.chmod(mode)
 
 
 def test_uninstalling_from_what_became_read_only_changes_nothing(project: Make) -> None:
     made = project({".goosehints": b"# Project\n"})
-    made.install(Tool.GOOSE)
+    made.install(AgentName.GOOSE)
     (made.path / ".goosehints").chmod(0o444)
     before = made.everything()
 
     with pytest.raises(CannotInstall, match="read-only"):
-        made.uninstall(Tool.GOOSE)
+        made.uninstall(AgentName.GOOSE)
 
     assert made.everything() == before
     (made.path / ".goosehints").chmod(0o644)
-    made.uninstall(Tool.GOOSE)
+    made.uninstall(AgentName.GOOSE)
     assert set(made.everything()) == {".goosehints"}
 
 
@@ -141,12 +146,12 @@ def test_a_path_that_no_line_can_hold_is_refused(project: Make, space: str) -> N
     made = project()
 
     with pytest.raises(UsageError, match="cannot hold"):
-        made.planned(Tool.CURSOR, mount=Path(space).parent)
+        made.planned(AgentName.CURSOR, mount=Path(space).parent)
 
 
 def test_a_file_that_was_changed_since_it_was_shown_is_left_alone(project: Make) -> None:
     made = project({".goosehints": b"# Project\n"})
-    plan = made.planned(Tool.GOOSE)
+    plan = made.planned(AgentName.GOOSE)
     made.write(".goosehints", b"# Project, newer\n")
     before = made.everything()
 
@@ -195,12 +200,16 @@ def test_when_a_write_fails_the_earlier_ones_are_taken_back(
     if way != "into nothing":
         (made.path / ".mcp.json").chmod(0o640)
     if way in ("over another", "out again"):
-        made.install(Tool.CLAUDE_CODE, mcp=True)
+        made.install(AgentName.CLAUDE_CODE, mcp=True)
     before = everything(made)
     disk = Disk(allowed, failure)
     monkeypatch.setattr("livememfs.agents.install.disk.os.fsync", disk)
 
-    plan = made.planned(Tool.CLAUDE_CODE, "other", mcp=True) if way != "out again" else made.removal(Tool.CLAUDE_CODE)
+    plan = (
+        made.planned(AgentName.CLAUDE_CODE, "other", mcp=True)
+        if way != "out again"
+        else made.removal(AgentName.CLAUDE_CODE)
+    )
     with pytest.raises(CannotInstall if isinstance(failure, OSError) else KeyboardInterrupt):
         plan.carry_out()
 
@@ -213,13 +222,13 @@ def test_what_is_removed_comes_back_with_its_mode_when_a_later_write_fails(
 ) -> None:
     """The settings were made by us and go first; the servers were there and cannot be written."""
     made = project({".mcp.json": b"{}"})
-    made.install(Tool.CLAUDE_CODE, mcp=True)
+    made.install(AgentName.CLAUDE_CODE, mcp=True)
     (made.path / SETTINGS).chmod(0o600)
     before = everything(made)
     monkeypatch.setattr("livememfs.agents.install.disk.os.fsync", Disk(0, OSError(errno.EIO, "I/O error")))
 
     with pytest.raises(CannotInstall, match=r"\.mcp\.json .*I/O error"):
-        made.uninstall(Tool.CLAUDE_CODE)
+        made.uninstall(AgentName.CLAUDE_CODE)
 
     assert everything(made) == before
 
@@ -229,7 +238,7 @@ def test_modes_stay_and_new_files_have_the_usual_one(project: Make) -> None:
     (made.path / ".mcp.json").chmod(0o606)
     made.write("usual", b"")
 
-    made.install(Tool.CLAUDE_CODE, mcp=True)
+    made.install(AgentName.CLAUDE_CODE, mcp=True)
 
     assert (made.path / ".mcp.json").stat().st_mode & 0o777 == 0o606
     assert (made.path / SETTINGS).stat().st_mode == (made.path / "usual").stat().st_mode

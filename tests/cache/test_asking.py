@@ -9,7 +9,7 @@ import trio
 from trio.abc import Clock
 
 from livememfs import errors
-from livememfs.cache.asking import OUTAGE_PAUSE, PATIENCE, Asking
+from livememfs.cache.asking import OUTAGE_PAUSE, PATIENCE, StoreQuestions
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -104,7 +104,7 @@ async def test_what_was_never_heard_fails_as_the_store_does_and_later_again(
 
 
 async def test_contents_on_their_way_do_not_make_a_store_silent(autojump_clock: Clock, nursery: trio.Nursery) -> None:
-    asking = Asking()
+    asking = StoreQuestions()
 
     async def long() -> None:
         await trio.sleep(10 * PATIENCE)
@@ -121,7 +121,7 @@ async def test_contents_on_their_way_do_not_make_a_store_silent(autojump_clock: 
 
 
 async def test_a_refusal_is_an_answer(autojump_clock: Clock, nursery: trio.Nursery) -> None:
-    asking = Asking()
+    asking = StoreQuestions()
 
     async def slowly() -> None:
         await trio.sleep(3 * PATIENCE)

@@ -29,7 +29,7 @@ from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
 STAMP = "livememfs-mtime"
@@ -85,7 +85,7 @@ class Moments:
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
 
-    def plan(self, asked: Asked, _: int) -> Fault:
+    def plan(self, asked: StoreRequest, _: int) -> Fault:
         if self.comes(f"before {asked.verb} {asked.key}"):
             return Fault(before=Crash())  # type: ignore[arg-type]  # the store raises what it is given
         # The effect comes later than this decision, and so does the death.

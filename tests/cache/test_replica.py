@@ -15,7 +15,7 @@ from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
 from livememfs.store.base import IfAbsent, IfMatch
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 JUST_WITHIN = DEFAULT_LISTING_TTL * 0.9
 EXPIRED = DEFAULT_LISTING_TTL * 1.1
@@ -643,7 +643,7 @@ async def test_statistics_count(bucket: Bucket) -> None:
 
     assert (figures.writes, figures.deletes, figures.levels, figures.known) == (2, 1, 1, 1)
     assert (figures.contents.in_memory, figures.contents.memory_bytes) == (1, 3)
-    assert bucket.store.requests[0] == Asked("put", "x")
+    assert bucket.store.requests[0] == StoreRequest("put", "x")
 
 
 def test_a_key_splits_into_its_level_and_its_name() -> None:

@@ -17,7 +17,7 @@ from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER = "space/other.txt"
@@ -27,7 +27,7 @@ def failing(machine: Machine, *verbs_and_keys: tuple[str, str]) -> Callable[[], 
     """Requests that get no answer, until the returned function is called."""
     away = set(verbs_and_keys)
 
-    def plan(asked: Asked, _: int) -> Fault | None:
+    def plan(asked: StoreRequest, _: int) -> Fault | None:
         return Fault(before=unreachable()) if (asked.verb, asked.key) in away else None
 
     machine.store.plan = plan

@@ -25,7 +25,7 @@ from livememfs.records import keys
 from livememfs.store.base import MAX_PAGE, Page
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 from livememfs.text.foreign import RECORD_BYTES, Unreadable
 
 INTERVAL = 2.0
@@ -374,7 +374,7 @@ async def test_what_a_full_look_did_not_come_to_is_looked_at_when_somebody_looks
     await two.here.names("s/folder/")
     await two.memory.put("s/folder/file", b"by another program")
     refused = Fault(before=errors.Denied(key="s/", detail="no"))
-    two.here.store.plan = lambda asked, _: refused if asked == Asked("list", "s/") else None
+    two.here.store.plan = lambda asked, _: refused if asked == StoreRequest("list", "s/") else None
     await trio.sleep(2 * SOON)
 
     assert two.here.replica.watcher.statistics().failures == 1
@@ -569,10 +569,10 @@ async def test_the_names_of_the_root_are_believed_for_a_while_where_a_space_is_w
     two.here.store.forget()
     await trio.sleep(ROOT_BELIEVED - 5.0)
     await two.here.names("")
-    assert Asked("list", "") not in two.here.store.requests
+    assert StoreRequest("list", "") not in two.here.store.requests
     await trio.sleep(10.0)
     await two.here.names("")
-    assert two.here.store.requests.count(Asked("list", "")) == 1
+    assert two.here.store.requests.count(StoreRequest("list", "")) == 1
 
 
 async def test_neither_the_root_nor_what_is_hidden_is_watched(

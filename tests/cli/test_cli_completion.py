@@ -15,7 +15,7 @@ from commandline import Cli
 
 from livememfs.cli import completion
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mounts import Record
+from livememfs.cli.mounting.mounts import MountRecord
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,7 +97,7 @@ def test_spaces_of_the_users_mounts_are_offered_and_what_is_no_space_is_not(tmp_
         (tmp_path / "mnt" / name).mkdir(parents=True)
     for place, pid in (("mnt", os.getpid()), ("gone", os.getpid()), ("dead", 0)):
         started = mounts.start_time(pid) or 1
-        Record(mountpoint=str(tmp_path / place), pid=pid, started=started, since="", store="").write()
+        MountRecord(mountpoint=str(tmp_path / place), pid=pid, started=started, since="", store="").write()
     (tmp_path / "dead" / "other").mkdir(parents=True)
 
     assert offered("space", "info", "") == ["project"]

@@ -15,14 +15,14 @@ from commandline import Cli, Ended
 
 from livememfs.agents.install import plan
 from livememfs.agents.install.table import AGENTS
-from livememfs.agents.install.tools import Tool, Wanted
+from livememfs.agents.install.tools import AgentName, WantedFile
 from livememfs.cli.checks import Check, around, machine, next_step
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mounts import Record
+from livememfs.cli.mounting.mounts import MountRecord
 from livememfs.testing.llm import Scripted, ScriptedLLM
 from livememfs.tree.exchange import PROBE
 
-HOOKS = AGENTS[Tool.CLAUDE_CODE].hooks
+HOOKS = AGENTS[AgentName.CLAUDE_CODE].hooks
 EVENTS = tuple(HOOKS.events if HOOKS is not None else ())
 
 pytestmark = pytest.mark.usefixtures("nothing_mounted")
@@ -175,7 +175,7 @@ def test_a_disk_that_is_full_or_nearly(tmp_path: Path, size: str, verdict: str) 
 
 def test_a_mount_that_ended_badly(cli: Cli, tmp_path: Path) -> None:
     place = tmp_path / "mnt"
-    Record(mountpoint=str(place), pid=1, started=0, since="", store="", problem="the store went away").write()
+    MountRecord(mountpoint=str(place), pid=1, started=0, since="", store="", problem="the store went away").write()
 
     ended = cli("doctor", "--json")
 
@@ -190,7 +190,7 @@ def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], 
     def install(mount: Path) -> None:
         here = tmp_path / "work"
         here.mkdir()
-        plan.installation(Tool.CLAUDE_CODE, here, mount, Wanted(space=f"{mount}/project")).carry_out()
+        plan.installation(AgentName.CLAUDE_CODE, here, mount, WantedFile(space=f"{mount}/project")).carry_out()
         monkeypatch.chdir(here)
 
     return install
@@ -238,8 +238,8 @@ async def test_a_server_that_does_not_answer(
     command.chmod(0o700)
     monkeypatch.setattr(mounts, "kernel_mounts", list)
     (tmp_path / "work").mkdir()
-    wanted = Wanted(space=f"{tmp_path}/mnt/project", server=(str(command),))
-    plan.installation(Tool.CLAUDE_CODE, tmp_path / "work", tmp_path / "mnt", wanted).carry_out()
+    wanted = WantedFile(space=f"{tmp_path}/mnt/project", server=(str(command),))
+    plan.installation(AgentName.CLAUDE_CODE, tmp_path / "work", tmp_path / "mnt", wanted).carry_out()
 
     server = (await around.checks(tmp_path / "work"))[2]
     settings = tmp_path / "work/.claude/settings.local.json"

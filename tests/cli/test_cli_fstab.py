@@ -10,7 +10,7 @@ from commandline import Cli
 
 from livememfs.cli.main import app
 from livememfs.cli.mounting import fstab
-from livememfs.cli.mounting.helper import FLAGS, VALUES, Call, main
+from livememfs.cli.mounting.helper import FLAGS, VALUES, MountCall, main
 from livememfs.errors import UsageError
 
 STORES = {
@@ -23,11 +23,13 @@ STORES = {
 
 @pytest.mark.parametrize("source", STORES)
 def test_the_source_names_a_bucket_a_folder_or_nothing(source: str) -> None:
-    assert Call.read([source, "/mnt"]).command() == ["mount", *STORES[source], "--source", source, "--", "/mnt"]
+    assert MountCall.read([source, "/mnt"]).command() == ["mount", *STORES[source], "--source", source, "--", "/mnt"]
 
 
 def test_the_words_of_mount_are_understood_wherever_they_stand() -> None:
-    call = Call.read(["-sv", "memory", "/mnt", "-n", "-t", "fuse.livememfs", "-o", "rw,agent=ann", "-o", "foreign=1"])
+    call = MountCall.read(
+        ["-sv", "memory", "/mnt", "-n", "-t", "fuse.livememfs", "-o", "rw,agent=ann", "-o", "foreign=1"]
+    )
 
     assert call.command()[-4:] == ["--agent", "ann", "--", "/mnt"]
     assert (call.sloppy, call.verbose, call.fake) == (True, True, False)
@@ -36,7 +38,7 @@ def test_the_words_of_mount_are_understood_wherever_they_stand() -> None:
 def test_what_is_for_mount_itself_is_passed_over() -> None:
     usual = "rw,noauto,user,_netdev,nofail,nodev,nosuid,noatime,x-systemd.automount,x-gvfs-show,comment=mine,user=me"
 
-    assert Call.read(["memory", "/mnt", "-o", usual]).command() == Call.read(["memory", "/mnt"]).command()
+    assert MountCall.read(["memory", "/mnt", "-o", usual]).command() == MountCall.read(["memory", "/mnt"]).command()
 
 
 def test_every_option_is_one_of_livememfs_mount() -> None:
@@ -74,7 +76,7 @@ def test_what_means_nothing_is_refused_in_a_sentence(
 
 def test_not_even_a_sloppy_mount_takes_a_secret() -> None:
     with pytest.raises(UsageError, match="is a secret"):
-        Call.read(["memory", "/mnt", "-s", "-o", "s3_secret_access_key=sesame"]).command()
+        MountCall.read(["memory", "/mnt", "-s", "-o", "s3_secret_access_key=sesame"]).command()
 
 
 @pytest.mark.parametrize("words", [[], ["memory"], ["a", "b", "c"], ["a", "b", "-o"], ["a", "b", "--bucket"]])

@@ -14,7 +14,7 @@ from commandline import Cli
 from livememfs.agents.install import record
 from livememfs.cli.main import main
 from livememfs.cli.mounting import mounts
-from livememfs.cli.mounting.mounts import Record
+from livememfs.cli.mounting.mounts import MountRecord
 
 Mounted = Callable[..., Path]
 TOOLS = ("claude-code", "cursor", "codex")
@@ -185,7 +185,7 @@ def test_with_no_mount_or_several_one_has_to_be_named(cli: Cli, mounted: Mounted
 
 def test_a_mount_whose_daemon_died_is_not_the_one(cli: Cli, mounted: Mounted, there: Path) -> None:
     dead, live = mounted("dead", "project"), mounted("live", "project")
-    Record(mountpoint=str(dead), pid=1, started=-1, since="", store="").write()
+    MountRecord(mountpoint=str(dead), pid=1, started=-1, since="", store="").write()
 
     ended = cli("install", "codex", "--space", "project", "--yes")
 

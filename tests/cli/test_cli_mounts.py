@@ -13,7 +13,7 @@ import pytest
 from commandline import Cli
 
 from livememfs.cli.mounting import mounts, umount
-from livememfs.cli.mounting.mounts import Record
+from livememfs.cli.mounting.mounts import MountRecord
 
 MOUNTINFO = r"""22 1 0:20 / /proc rw,nosuid - proc proc rw
 90 22 0:51 / {} rw,nosuid,nodev shared:1 - fuse.livememfs livememfs rw,user_id=0,group_id=0
@@ -45,9 +45,9 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def record_of(path: Path, pid: int) -> Record:
+def record_of(path: Path, pid: int) -> MountRecord:
     """A record as that process would have written it."""
-    return Record(
+    return MountRecord(
         mountpoint=str(path),
         pid=pid,
         started=mounts.start_time(pid) or 0,

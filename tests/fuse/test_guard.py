@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from livememfs import errors
-from livememfs.fuse.adapter import Operations
+from livememfs.fuse.adapter import FuseOperations
 from livememfs.fuse.guard import REPORTED, Needs, Request, handler
 from livememfs.testing.clock import ManualClock
 from livememfs.tree.errorlog import ErrorLog
@@ -23,7 +23,7 @@ TIMEOUT = 30.0
 
 
 class Mount:
-    """What the guard needs of `Operations`, with one handler that does what it is told."""
+    """What the guard needs of `FuseOperations`, with one handler that does what it is told."""
 
     def __init__(self) -> None:
         self.errors = ErrorLog(ManualClock())
@@ -248,15 +248,19 @@ OURS = {
 ASKED = {
     name: function
     for name, function in vars(pyfuse3.Operations).items()
-    if inspect.iscoroutinefunction(function) and vars(Operations).get(name) is not None
+    if inspect.iscoroutinefunction(function) and vars(FuseOperations).get(name) is not None
 }
-HANDLERS = {name: vars(Operations)[name] for name in ASKED if name != "forget"}  # which has no answer, hence no failure
+HANDLERS = {
+    name: vars(FuseOperations)[name] for name in ASKED if name != "forget"
+}  # which has no answer, hence no failure
 
 
 def test_every_request_that_is_answered_is_guarded() -> None:
     assert {"lookup", "rename", "write", "readdir"} < {*HANDLERS}
     assert [name for name, function in HANDLERS.items() if not hasattr(function, "__wrapped__")] == []
-    public = {name for name, value in vars(Operations).items() if inspect.iscoroutinefunction(value) and name[0] != "_"}
+    public = {
+        name for name, value in vars(FuseOperations).items() if inspect.iscoroutinefunction(value) and name[0] != "_"
+    }
     assert public - {*HANDLERS, "forget"} == set(), "it is none that pyfuse3 calls"
 
 

@@ -167,7 +167,7 @@ async def test_a_memory_that_is_too_long_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-async def test_a_space_that_is_not_there_is_said(desk: Desk, tool: tools.Tool) -> None:
+async def test_a_space_that_is_not_there_is_said(desk: Desk, tool: tools.MemoryTool) -> None:
     nowhere = Desk(desk.replica, desk.clock, desk.recall, "nowhere", "claude")
     usual = {
         "query": "x",
@@ -292,7 +292,7 @@ def test_there_are_the_seven() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_each_says_in_one_sentence_what_it_is_for_and_what_it_takes(tool: tools.Tool) -> None:
+def test_each_says_in_one_sentence_what_it_is_for_and_what_it_takes(tool: tools.MemoryTool) -> None:
     assert tool.work.__name__ == tool.name  # type: ignore[attr-defined]  # a function
     assert tool.purpose.endswith(".")
     assert tool.purpose.count(". ") == 0
@@ -328,7 +328,7 @@ arguments = st.dictionaries(
 
 @given(st.sampled_from(TOOLS), arguments)
 def test_whatever_a_model_gives_is_answered_or_refused_and_nothing_else(
-    tool: tools.Tool, given_: dict[str, Any]
+    tool: tools.MemoryTool, given_: dict[str, Any]
 ) -> None:
     async def work() -> None:
         clock = ManualClock()

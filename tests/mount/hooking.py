@@ -13,7 +13,7 @@ import pytest
 from machine import SPACE, Mount, StartMount, clean_environment, sh
 from test_mount_watch import until
 
-from livememfs.agents.install.command import Hook
+from livememfs.agents.install.command import HookCommand
 from livememfs.records.observation import Observation
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM
 from livememfs.testing.observer import observing
@@ -41,7 +41,7 @@ def asking(llm: ScriptedLLM, *, idle: float = IDLE) -> dict[str, str]:
 def hook(space: Path, event: str, request: bytes | Mapping[str, Any]) -> subprocess.CompletedProcess[bytes]:
     """Run the command of a hook as an agent does: a shell, the JSON on its input."""
     return subprocess.run(
-        ["/bin/sh", "-c", Hook(str(space), event).command],
+        ["/bin/sh", "-c", HookCommand(str(space), event).command],
         input=request if isinstance(request, bytes) else json.dumps(request).encode(),
         capture_output=True,
         cwd="/",

@@ -17,7 +17,7 @@ from machine import SPACE, Mount, StartMount, sh
 from recorded import FAILED, KEPT, PRIVATE, PUBLIC, REPEATED, SESSION, Call, fates, recorded
 
 from livememfs.agents.hooks import CONTRACTS
-from livememfs.agents.install.command import Hook, memory_off
+from livememfs.agents.install.command import HookCommand, memory_off
 from livememfs.observing.observer import NOTHING_NEW
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.observer import LOOKED
@@ -277,5 +277,5 @@ def test_the_commands_that_install_writes_are_those_that_are_tried_here(observed
 
     off = {"SessionStart": memory_off(str(space))}
     assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"} <= set(found)
-    assert found == {event: [Hook(str(space), f"claude.{event}", off.get(event, "")).command] for event in found}
+    assert found == {event: [HookCommand(str(space), f"claude.{event}", off.get(event, "")).command] for event in found}
     assert not (project / "CLAUDE.md").exists()

@@ -17,21 +17,21 @@ from pathlib import Path
 import pytest
 from machine import SPACE, Mount
 
-from livememfs.agents.install.command import Hook
-from livememfs.agents.install.tools import AGENTS, Tool, Wanted, parts
+from livememfs.agents.install.command import HookCommand
+from livememfs.agents.install.tools import AGENTS, AgentName, WantedFile, parts
 
 WITHIN = 2.5
 MOUNT = os.fsencode("fuse.livememfs")
 
 
-def hooks(space: Path) -> list[Hook]:
+def hooks(space: Path) -> list[HookCommand]:
     """Every hook that is installed for any agent."""
-    found: list[Hook] = []
-    for tool in Tool:
+    found: list[HookCommand] = []
+    for tool in AgentName:
         for home in (False, True):
             if home and AGENTS[tool].hooks is None and AGENTS[tool].plugin is None:
                 continue
-            wanted = Wanted(space=str(space.parent / ".livememfs" if home else space))
+            wanted = WantedFile(space=str(space.parent / ".livememfs" if home else space))
             for part in parts(tool, wanted, home=home):
                 text = part.skeleton("")
                 for segment in part.added(text):
@@ -41,7 +41,7 @@ def hooks(space: Path) -> list[Hook]:
     return found
 
 
-def run(hook: Hook) -> tuple[float, bytes]:
+def run(hook: HookCommand) -> tuple[float, bytes]:
     """How long an agent waits for a hook to end and for both ends of its pipes, and what it hears."""
     began = time.monotonic()
     done = subprocess.run(
@@ -56,7 +56,7 @@ def run(hook: Hook) -> tuple[float, bytes]:
     return time.monotonic() - began, done.stdout
 
 
-def all_end(chosen: Sequence[Hook], meanwhile: Callable[[], None] = lambda: None) -> None:
+def all_end(chosen: Sequence[HookCommand], meanwhile: Callable[[], None] = lambda: None) -> None:
     """All of them at once; those that begin a session say that memory is off."""
     with ThreadPoolExecutor(len(chosen)) as pool:
         waiting = [pool.submit(run, hook) for hook in chosen]

@@ -14,7 +14,7 @@ from mcp.client.stdio import stdio_client
 from test_mount_watch import until
 
 from livememfs.agents.install import plan
-from livememfs.agents.install.tools import Tool
+from livememfs.agents.install.tools import AgentName
 
 WITHIN = 30.0
 EDIT = {
@@ -130,7 +130,7 @@ async def test_the_server_that_is_written_connects_from_anywhere_to_the_space_th
     livememfs(
         folder_mounted, "install", tool, *where, "--mount", str(folder_mounted.path), "--mcp", "--yes", cwd=project
     )
-    standing = plan.standing(Tool(tool), home if user else project, home=user)
+    standing = plan.standing(AgentName(tool), home if user else project, home=user)
     assert standing.server
     assert all(json.dumps(word) in (home if user else project).joinpath(file).read_text() for word in standing.server)
 

@@ -20,7 +20,7 @@ from livememfs.records import keys
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.llm import ScriptedLLM
 from livememfs.testing.observer import events_in, observing
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 STEPS = frozenset(
     f"{when} {what}"
@@ -106,7 +106,7 @@ def doomed(world: World, fate: Fate) -> None:
         fate.step("after a put")
         return found
 
-    def plan(_: Asked, __: int) -> Fault | None:
+    def plan(_: StoreRequest, __: int) -> Fault | None:
         return Fault(before=Died()) if fate.dead else None  # type: ignore[arg-type]  # it raises what it is given
 
     fate.die = die

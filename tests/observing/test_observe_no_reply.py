@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from livememfs.observing.reply import Reply, Verdict, read
+from livememfs.observing.reply import ObserverReply, Verdict, read
 from livememfs.records.observation import TYPES
 from livememfs.testing.observer import observation, skip, summary
 
@@ -14,7 +14,7 @@ EVENTS = 5
 WHOLE = observation(1, 2)
 
 
-def reply(text: str, finish_reason: str = "stop") -> Reply:
+def reply(text: str, finish_reason: str = "stop") -> ObserverReply:
     return read(text, finish_reason, EVENTS)
 
 
@@ -38,7 +38,7 @@ def test_an_answer_that_breaks_off_is_none(text: str) -> None:
 
 @pytest.mark.parametrize("text", [HALVES[0], HALVES[1], HALVES[5], f"{summary()}<observation>It bro"])
 def test_half_an_element_after_a_whole_one_confirms_nothing(text: str) -> None:
-    assert reply(WHOLE + text) == Reply("truncated")
+    assert reply(WHOLE + text) == ObserverReply("truncated")
 
 
 def test_half_a_skip_after_an_observation_confirms_what_is_whole_alone() -> None:
@@ -47,7 +47,7 @@ def test_half_a_skip_after_an_observation_confirms_what_is_whole_alone() -> None
 
 @pytest.mark.parametrize("text", [WHOLE, skip(1, 2, 3, 4, 5), "<no_summary/>", "words"])
 def test_an_answer_at_the_limit_of_tokens_is_none_whatever_it_says(text: str) -> None:
-    assert reply(text, finish_reason="length") == Reply("truncated")
+    assert reply(text, finish_reason="length") == ObserverReply("truncated")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ PROSE = [
     ],
 )
 def test_words_in_place_of_an_answer_are_told_apart_and_confirm_nothing(text: str, verdict: Verdict) -> None:
-    assert reply(text) == Reply(verdict)
+    assert reply(text) == ObserverReply(verdict)
 
 
 def test_a_long_text_about_such_things_is_prose() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from livememfs.observing.reply import Draft, Reply, read
+from livememfs.observing.reply import Draft, ObserverReply, read
 from livememfs.records.observation import MAX_ITEM, MAX_ITEMS, MAX_TEXT, MAX_TITLE
 from livememfs.records.session import SUMMARY_FIELDS
 from livememfs.testing.observer import observation, skip, summary
@@ -23,7 +23,7 @@ DRAFT = Draft(
 )
 
 
-def reply(text: str, events: int = EVENTS, finish_reason: str = "stop") -> Reply:
+def reply(text: str, events: int = EVENTS, finish_reason: str = "stop") -> ObserverReply:
     return read(text, finish_reason, events)
 
 
@@ -44,7 +44,7 @@ def within(*parts: str) -> Draft:
 
 
 def test_an_observation_has_what_its_elements_say() -> None:
-    assert reply(WHOLE) == Reply("ok", (DRAFT,))
+    assert reply(WHOLE) == ObserverReply("ok", (DRAFT,))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_observation_has_what_its_elements_say() -> None:
     ],
 )  # fmt: skip
 def test_what_stands_around_an_observation_does_not_change_it(text: str) -> None:
-    assert reply(text) == Reply("ok", (DRAFT,))
+    assert reply(text) == ObserverReply("ok", (DRAFT,))
 
 
 def test_several_observations_keep_their_order_and_may_share_events() -> None:
@@ -104,12 +104,14 @@ def test_events_may_be_an_attribute(attribute: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "<events></events>", "<events>none</events>", "<events>9</events>"])
 def test_an_observation_of_no_event_confirms_none(text: str) -> None:
-    assert reply(f"<observation>{text}<title>x</title></observation>") == Reply("unaccounted")
+    assert reply(f"<observation>{text}<title>x</title></observation>") == ObserverReply("unaccounted")
 
 
 def test_of_a_single_event_it_need_not_be_said_but_it_may_not_be_invented() -> None:
     assert one("<observation><title>x</title></observation>", events=1).events == (1,)
-    assert reply("<observation><events>7</events><title>x</title></observation>", events=1) == Reply("unaccounted")
+    assert reply("<observation><events>7</events><title>x</title></observation>", events=1) == ObserverReply(
+        "unaccounted"
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,7 +263,7 @@ def test_characters_that_programs_choke_on_are_replaced() -> None:
     ],
 )
 def test_a_skip_names_events_and_says_why(text: str, skipped: dict[int, str]) -> None:
-    assert reply(text) == Reply("ok", (), skipped)
+    assert reply(text) == ObserverReply("ok", (), skipped)
 
 
 def test_a_skip_of_invented_events_alone_accounts_for_nothing() -> None:
@@ -315,8 +317,8 @@ def test_a_summary_alone_answers_a_request_without_events(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["<no_summary/>", "<no_summary />", "<no_summary></no_summary>", "<NO_SUMMARY>"])
 def test_a_session_may_have_come_to_nothing(text: str) -> None:
-    assert reply(text, events=0) == Reply("ok", no_summary=True)
-    assert reply(WHOLE + text) == Reply("ok", (DRAFT,), no_summary=True)
+    assert reply(text, events=0) == ObserverReply("ok", no_summary=True)
+    assert reply(WHOLE + text) == ObserverReply("ok", (DRAFT,), no_summary=True)
 
 
 @pytest.mark.parametrize("text", [summary(), "<no_summary/>"])
@@ -328,5 +330,5 @@ def test_a_summary_confirms_no_event(text: str) -> None:
 def test_a_summary_without_a_word_is_none() -> None:
     empty = "<summary><request></request><completed> </completed></summary>"
 
-    assert reply(WHOLE + empty) == Reply("ok", (DRAFT,))
+    assert reply(WHOLE + empty) == ObserverReply("ok", (DRAFT,))
     assert reply(empty, events=0).verdict != "ok"

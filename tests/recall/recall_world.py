@@ -12,7 +12,7 @@ import trio
 from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.local import Index
-from livememfs.recall.service import Answer, Patience, Recall
+from livememfs.recall.service import Patience, Recall, SearchAnswer
 from livememfs.records import keys
 from livememfs.records.memory import canonical_name as canonical_name_of
 from livememfs.records.memory import complete
@@ -102,7 +102,7 @@ class Mount:
     def __init__(self, replica: Replica, recall: Recall) -> None:
         self.replica, self.recall = replica, recall
 
-    async def ask(self, question: str) -> Answer:
+    async def ask(self, question: str) -> SearchAnswer:
         """The answer about the one space."""
         return await self.recall.ask(question, (SPACE,))
 

@@ -18,7 +18,7 @@ from livememfs.runs.options import RunOptions
 from livememfs.runs.queue import Consolidations
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.llm import ScriptedLLM
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 WAYS = ["before", "after", "lost"]
 
@@ -44,7 +44,7 @@ class Process:
         world.replica = Replica(patient)
         world.replica.identity = "the-same"
 
-    def plan(self, asked: Asked, _: int) -> Fault | None:
+    def plan(self, asked: StoreRequest, _: int) -> Fault | None:
         """Dead at the moment, and at every request after it: nothing has an effect any more."""
         self.count += 1
         if self.dead:

@@ -26,7 +26,7 @@ from livememfs.runs.notes import LiveNote
 from livememfs.runs.reply import text_faults
 from livememfs.testing.clock import START
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 LONG = "# Decisions\n\n" + "We keep everything in one bucket.\n" * 10
 BANK = {"progress.md": "# Progress\n\nshort\n", "decisions.md": LONG, "odd.md/inner.md": "# A\n"}
@@ -401,7 +401,7 @@ async def test_what_somebody_without_a_lease_writes_after_the_commit_is_kept_bes
     theirs = "# Progress\n\ntheirs\n"
     held: list[trio.Event] = []
 
-    def plan(asked: Asked, _: int) -> Fault | None:
+    def plan(asked: StoreRequest, _: int) -> Fault | None:
         if (asked.verb, asked.key) == ("put", f"{SPACE}/bank/decisions.md"):
             held.append(trio.Event())
             return Fault(delay=1.0)

@@ -15,7 +15,7 @@ from livememfs.errors import Unreachable
 from livememfs.records.ledger import Entry
 from livememfs.records.schedule import DIGEST_HOURS, DigestSchedule, Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book, Past
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 MINUTE = 60
 HOUR = 3_600
@@ -242,7 +242,7 @@ def test_what_is_remembered_of_digests_is_kept_beside_that_of_consolidations() -
     assert b"digests" not in Book().render()
 
 
-def _refused(asked: Asked, _: int) -> Fault | None:
+def _refused(asked: StoreRequest, _: int) -> Fault | None:
     """A store that takes no entry of a ledger."""
     is_commit = asked.verb == "put" and "/_ledger/" in asked.key
     return Fault(before=Unreachable("gone")) if is_commit else None

@@ -18,7 +18,7 @@ from livememfs.spaces import backups
 from livememfs.spaces import making as spaces
 from livememfs.spaces.lease import Leases
 from livememfs.testing.llm import consolidation_reply
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 LIVE = keys.live_prefix(SPACE)
 TORN = "_backups/alpha/2026-01-01T00-00-00/"
@@ -323,7 +323,7 @@ async def test_when_the_backup_fails_nothing_of_the_space_goes(world: World) -> 
     assert await world.get(f"{LIVE}picture.png") == b"png"
 
 
-def _no_copy(asked: Asked) -> Fault | None:
+def _no_copy(asked: StoreRequest) -> Fault | None:
     return Fault(before=Unreachable("gone")) if asked.verb == "copy" else None
 
 

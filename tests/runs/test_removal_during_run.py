@@ -20,7 +20,7 @@ from livememfs.spaces import backups
 from livememfs.spaces import making as spaces
 from livememfs.store.base import list_all
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply, digest_reply, remembered
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 REPLIES: dict[RunKind, Any] = {
     "consolidation": consolidation_reply({"progress.md": "# P\n\nnew\n", "x.md": "# X\n\ny\n"}, action="created"),
@@ -100,7 +100,7 @@ def test_a_space_removed_at_any_write_of_a_run_is_not_brought_back(kind: RunKind
         await world.seed(notes=2)
         reached, writes = trio.Event(), 0
 
-        def plan(asked: Asked, _: int) -> Fault | None:
+        def plan(asked: StoreRequest, _: int) -> Fault | None:
             nonlocal writes
             if asked.verb not in ("put", "delete", "copy"):
                 return None
@@ -132,7 +132,7 @@ def test_a_restore_waits_for_a_run_of_its_own_process() -> None:
         made = await backups.create(world.replica, world.clock, SPACE, automatic=False)
         removing = trio.Event()
 
-        def plan(asked: Asked, _: int) -> Fault | None:
+        def plan(asked: StoreRequest, _: int) -> Fault | None:
             if asked.verb != "delete" or asked.key != live[0] or removing.is_set():
                 return None
             removing.set()

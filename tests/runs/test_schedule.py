@@ -24,7 +24,7 @@ from livememfs.runs.schedule.triggers import Next, Waiting, next_run
 from livememfs.spaces import making as spaces
 from livememfs.store.base import list_all
 from livememfs.testing.clock import START
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 NOON = datetime(2026, 2, 20, 12, 0, tzinfo=UTC)
 
@@ -481,7 +481,7 @@ async def test_while_the_store_is_away_nothing_starts_and_nothing_is_forgotten(a
         assert (await t.book()).used(t.clock.now()) == 100
 
 
-def _refused(asked: Asked) -> Fault | None:
+def _refused(asked: StoreRequest) -> Fault | None:
     return Fault(before=Unreachable("gone")) if asked.key == keys.schedule_key() else None
 
 

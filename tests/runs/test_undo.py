@@ -21,7 +21,7 @@ from livememfs.records.note import Note
 from livememfs.records.space import Meta
 from livememfs.spaces import backups
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 
 OLD = "# Progress\r\n\r\nthe parser, Grüße\r\n"
 META = keys.meta_key(SPACE)
@@ -391,7 +391,7 @@ def _dies(world: World, call: int, *, after: bool) -> Callable[[], bool]:
     """From this request on nobody hears of the process again; `after`: the request itself is still carried out."""
     asked = 0
 
-    def plan(_: Asked, __: int) -> Fault | None:
+    def plan(_: StoreRequest, __: int) -> Fault | None:
         nonlocal asked
         asked += 1
         if asked < call:

@@ -17,9 +17,9 @@ from hypercorn.config import Config
 from livememfs.app import App
 from livememfs.app.serving import http_server
 from livememfs.serve import sessions
-from livememfs.serve.connections import Connection, Connections, _Tasks
+from livememfs.serve.connections import ClientConnections, Connection, _Tasks
 from livememfs.serve.guard import MOST_OF_AN_ADDRESS
-from livememfs.serve.http import Address, HttpServer
+from livememfs.serve.http import HttpServer, ListenAddress
 from livememfs.serve.web import stream
 
 PATIENCE = 20.0
@@ -69,7 +69,7 @@ class Site:
 @pytest.fixture
 async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
     """Serving `app`."""
-    server = http_server(app, Address("127.0.0.1", 0))
+    server = http_server(app, ListenAddress("127.0.0.1", 0))
     await nursery.start(server.run)
     found = Site(app, server)
     found.greedy, found.other = [(await app.tokens.create(name, ["read"]))[0] for name in ("greedy", "other")]
@@ -94,7 +94,7 @@ async def test_connections_that_say_nothing_are_ended_when_there_are_too_many(
 ) -> None:
     """The one that was silent longest, never one that has shown a good token."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (80, 80))
-    server = http_server(app, Address("127.0.0.1", 0))
+    server = http_server(app, ListenAddress("127.0.0.1", 0))
     await nursery.start(server.run)
     site = Site(app, server)
     site.other = (await app.tokens.create("other", ["read"]))[0]
@@ -218,7 +218,7 @@ class FakeSocket:
         self.closed = True
 
 
-def connected(all_: Connections, holder: str = "", *, busy: bool = False) -> FakeSocket:
+def connected(all_: ClientConnections, holder: str = "", *, busy: bool = False) -> FakeSocket:
     """A new connection, of a token if there is one."""
     end = FakeSocket("192.0.2.1")
     one = Connection(end, all_)  # type: ignore[arg-type]  # it is only asked for its address
@@ -233,7 +233,7 @@ def connected(all_: Connections, holder: str = "", *, busy: bool = False) -> Fak
 
 def test_who_has_most_makes_room_and_who_comes_has_it() -> None:
     """Silent ones go first, then idle ones of the greediest; whoever has just come stays."""
-    all_ = Connections(None)
+    all_ = ClientConnections(None)
     all_.most = 6
     silent = connected(all_)
     greedy = [connected(all_, "greedy", busy=number == 0) for number in range(3)]

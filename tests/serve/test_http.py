@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from livememfs.app import App
 from livememfs.app.serving import http_server
 from livememfs.errors import UsageError
-from livememfs.serve.http import Address, HttpServer
+from livememfs.serve.http import HttpServer, ListenAddress
 from livememfs.spaces import making as spaces
 from livememfs.text.own import HEAD
 
@@ -81,7 +81,7 @@ class Site:
 @pytest.fixture
 async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
     """Serving `app`."""
-    server = http_server(app, Address("127.0.0.1", 0), tools="all", pages=False)
+    server = http_server(app, ListenAddress("127.0.0.1", 0), tools="all", pages=False)
     await nursery.start(server.run)
     yield Site(app, server)
     server.stop()
@@ -238,7 +238,7 @@ async def test_a_page_of_another_site_can_neither_post_nor_listen_nor_be_rebound
     app: App, nursery: trio.Nursery
 ) -> None:
     """With the cookie of somebody who is signed in, as their browser would send it along."""
-    server = http_server(app, Address("127.0.0.1", 0))
+    server = http_server(app, ListenAddress("127.0.0.1", 0))
     await nursery.start(server.run)
     site = Site(app, server)
     cookie = {"cookie": f"livememfs_token={await site.token()}"}
@@ -358,6 +358,6 @@ async def test_ten_megabytes_are_refused_on_the_wire_too(site: Site) -> None:
 
 
 async def test_a_port_that_is_taken_is_said(site: Site) -> None:
-    again = http_server(site.app, Address("127.0.0.1", site.port), pages=False)
+    again = http_server(site.app, ListenAddress("127.0.0.1", site.port), pages=False)
     with pytest.raises(UsageError, match=r"not possible to listen at 127\.0\.0\.1"):
         await again.run()

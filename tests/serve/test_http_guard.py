@@ -30,7 +30,7 @@ from livememfs.serve.guard import (
     Guard,
     local_path,
 )
-from livememfs.serve.http import Address, names_of
+from livememfs.serve.http import ListenAddress, names_of
 
 SECRET = "lm_" + "s" * 43
 READER = Access("reader", frozenset({"read"}))
@@ -491,7 +491,7 @@ async def test_no_other_protocol_is_spoken(door: Door) -> None:
     ],
 )
 def test_where_to_listen_is_read_as_people_write_it(text: str, host: str, port: int, here_only: bool) -> None:
-    found = Address.parse(text)
+    found = ListenAddress.parse(text)
 
     assert (found.host, found.port, found.here_only) == (host, port, here_only)
 
@@ -500,16 +500,16 @@ def test_where_to_listen_is_read_as_people_write_it(text: str, host: str, port: 
 def test_what_is_no_address_is_said(text: str) -> None:
     if text:
         with pytest.raises(UsageError):
-            Address.parse(text)
+            ListenAddress.parse(text)
     else:
-        assert Address.parse(text).here_only
+        assert ListenAddress.parse(text).here_only
 
 
 def test_a_server_for_the_world_needs_a_name() -> None:
     with pytest.raises(UsageError, match="--allow-host"):
-        names_of(Address("0.0.0.0", 80), ())
-    assert names_of(Address("0.0.0.0", 80), ("memory.example",)) == ("memory.example",)
-    assert "localhost" not in names_of(Address("192.0.2.1", 80), ())
+        names_of(ListenAddress("0.0.0.0", 80), ())
+    assert names_of(ListenAddress("0.0.0.0", 80), ("memory.example",)) == ("memory.example",)
+    assert "localhost" not in names_of(ListenAddress("192.0.2.1", 80), ())
 
 
 @given(st.text(max_size=20))

@@ -29,7 +29,7 @@ from livememfs.serve.guard import LARGEST_BODY
 from livememfs.serve.mcp import McpServer
 from livememfs.serve.news import QUEUED, uri_of
 from livememfs.serve.note_tools import READ_AT_ONCE
-from livememfs.serve.toolbox import Call, Tool
+from livememfs.serve.toolbox import McpTool, ToolCall
 from livememfs.serve.tools import TOOLS
 from livememfs.spaces import making as spaces
 from livememfs.testing.clock import START
@@ -76,7 +76,7 @@ def unlimited(schema: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: str(tool.name))
-def test_every_parameter_says_how_much_it_takes_and_takes_no_more(tool: Tool) -> None:
+def test_every_parameter_says_how_much_it_takes_and_takes_no_more(tool: McpTool) -> None:
     """What one request may cost is known before anything is done: texts, lists and numbers all have a limit."""
     schema = tool.input_schema()
 
@@ -468,7 +468,7 @@ async def test_half_a_character_is_refused_in_words(app: App, tool: str, given: 
     before = await content_of(app)
     chosen = next(one for one in TOOLS if one.name == tool)
     with pytest.raises(BadRequest, match="half of a character"):
-        await chosen.call(Call(app.tree, app.tokens), given)
+        await chosen.call(ToolCall(app.tree, app.tokens), given)
     assert await content_of(app) == before
 
 

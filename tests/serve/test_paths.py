@@ -17,7 +17,7 @@ from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 from livememfs.memories.notes import write_note
 from livememfs.records.access import PERMISSIONS, Access
-from livememfs.serve.toolbox import Call, Tool
+from livememfs.serve.toolbox import McpTool, ToolCall
 from livememfs.serve.tools import TOOLS
 from livememfs.spaces import backups
 from livememfs.spaces import making as spaces
@@ -45,7 +45,7 @@ EVERYWHERE = frozenset({"space_delete"})
 """What rightly removes the caller's own space."""
 
 
-def filled(tool: Tool, nasty: str, number: int) -> dict[str, Any]:
+def filled(tool: McpTool, nasty: str, number: int) -> dict[str, Any]:
     """Arguments in which one text is nasty, and the others are right in form."""
     texts = [one.name for one in tool.parameters if one.kind in ("string", "array") and not one.one_of]
     target = texts[number % len(texts)]
@@ -89,7 +89,7 @@ TEXTS = [one for one in TOOLS if any(p.kind in ("string", "array") and not p.one
 
 
 @pytest.mark.parametrize("tool", TEXTS, ids=lambda tool: str(tool.name))
-def test_no_text_leads_outside(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_no_text_leads_outside(tool: McpTool, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("store")
     chosen = Settings(store=str(folder / "s"), cache=str(folder / "c"), embed_model="none", listing_ttl=0.0)
     texts = sum(p.kind in ("string", "array") and not p.one_of for p in tool.parameters)
@@ -102,7 +102,7 @@ def test_no_text_leads_outside(tool: Tool, tmp_path_factory: pytest.TempPathFact
             for nasty, number in asked:
                 if not await spaces.is_space(app.replica, SPACE):
                     await spaces.create(app.replica, app.clock, SPACE)
-                call = Call(app.tree, app.tokens, MINE, "mine")
+                call = ToolCall(app.tree, app.tokens, MINE, "mine")
                 try:
                     with trio.fail_after(20):
                         answer = json.dumps(await tool.call(call, filled(tool, nasty, number)))

@@ -27,7 +27,7 @@ from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.serve import local, sessions
 from livememfs.serve.described import tool as described
-from livememfs.serve.http import Address
+from livememfs.serve.http import ListenAddress
 from livememfs.serve.news import uri_of
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import chosen
@@ -148,7 +148,7 @@ async def test_what_is_no_message_ends_nothing(app: App) -> None:
 @pytest.fixture
 async def site(app: App, nursery: trio.Nursery) -> AsyncIterator[Site]:
     """Serving `app` as the command does."""
-    server = http_server(app, Address("127.0.0.1", 0), pages=False)
+    server = http_server(app, ListenAddress("127.0.0.1", 0), pages=False)
     await nursery.start(server.run)
     yield Site(app, server)
     server.stop()
@@ -233,7 +233,7 @@ async def test_a_large_message_that_was_read_keeps_no_other_waiting() -> None:
             at_work.append(1)
             await receive()
 
-    async def one(door: sessions.Sessions) -> None:
+    async def one(door: sessions.McpEndpoint) -> None:
         scope = {"type": "http", "headers": [(b"mcp-protocol-version", REVISIONS[1].encode())], "state": STATE}
         body = [{"type": "http.request", "body": b'"' + b"x" * sessions.LARGE + b'"'}]
 
@@ -242,7 +242,7 @@ async def test_a_large_message_that_was_read_keeps_no_other_waiting() -> None:
 
         await door(scope, receive, receive)
 
-    door = sessions.Sessions(cast(Any, Manager()))
+    door = sessions.McpEndpoint(cast(Any, Manager()))
     async with trio.open_nursery() as nursery:
         for _ in range(2):
             nursery.start_soon(one, door)

@@ -36,7 +36,7 @@ from livememfs.spaces.lease import Leases
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import START, ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 NOTE = "live/20260220T140000_cline_todo_a1b2c3d4.md"
 OTHER = "live/20260220T150000_cline_todo_b1b2c3d4.md"
@@ -151,7 +151,7 @@ async def test_the_record_is_copied_last(house: House) -> None:
     house.store.forget()
     await house.back_up()
 
-    assert house.store.requests[-1] == Asked("copy", f"_backups/alpha/{STAMP}/_meta.json")
+    assert house.store.requests[-1] == StoreRequest("copy", f"_backups/alpha/{STAMP}/_meta.json")
 
 
 async def test_copies_are_made_side_by_side(house: House, autojump_clock: Clock) -> None:
@@ -216,8 +216,8 @@ async def test_a_backup_does_not_wait_for_ever(house: House, nursery: trio.Nurse
 
 
 async def test_what_goes_meanwhile_is_left_out(house: House) -> None:
-    def go(asked: Asked, _: int) -> Fault | None:
-        if asked == Asked("copy", f"_backups/alpha/{STAMP}/{NOTE}"):
+    def go(asked: StoreRequest, _: int) -> Fault | None:
+        if asked == StoreRequest("copy", f"_backups/alpha/{STAMP}/{NOTE}"):
             house.store.inner._objects.pop(f"alpha/{NOTE}", None)  # type: ignore[attr-defined]  # a callback cannot wait
         return None
 
@@ -462,7 +462,9 @@ async def test_nothing_is_replaced_while_the_present_state_cannot_be_backed_up(h
     await house.back_up()
     await house.fill("alpha", {"bank/progress.md": b"newer"})
     house.store.plan = lambda asked, _: (
-        Fault(before=Unreachable("gone")) if asked == Asked("copy", f"_backups/alpha/{NEXT}/_meta.json") else None
+        Fault(before=Unreachable("gone"))
+        if asked == StoreRequest("copy", f"_backups/alpha/{NEXT}/_meta.json")
+        else None
     )
     before = await house.below("alpha/")
 
@@ -506,8 +508,8 @@ async def test_what_others_write_during_a_restore_is_not_removed(house: House) -
     await house.back_up()
     await house.fill("alpha", {OTHER: b"known", "bank/new.md": b"known"})
 
-    def write(asked: Asked, _: int) -> Fault | None:
-        if asked == Asked("copy", f"_backups/alpha/{NEXT}/_meta.json"):
+    def write(asked: StoreRequest, _: int) -> Fault | None:
+        if asked == StoreRequest("copy", f"_backups/alpha/{NEXT}/_meta.json"):
             house.store.inner._place(f"alpha/{OTHER}", b"edited", {}, None)  # type: ignore[attr-defined]  # as above
             house.store.inner._place("alpha/live/third.md", b"new", {}, None)  # type: ignore[attr-defined]
         return None
@@ -535,8 +537,8 @@ async def test_what_others_write_where_a_restore_writes_is_kept_beside(
         expect_log("changed during a restore")
         await house.back_up()
 
-    def write(asked: Asked, _: int) -> Fault | None:
-        if asked == Asked("copy", f"_backups/alpha/{NEXT}/_meta.json"):
+    def write(asked: StoreRequest, _: int) -> Fault | None:
+        if asked == StoreRequest("copy", f"_backups/alpha/{NEXT}/_meta.json"):
             house.store.inner._place(f"alpha/{written}", b"edited", {}, None)  # type: ignore[attr-defined]  # as above
         return None
 
@@ -553,7 +555,7 @@ async def test_a_lost_answer_in_a_restore_makes_no_copy_beside(house: House) -> 
     await house.fill("alpha", {NOTE: b"later"})
     lost = {f"alpha/{NOTE}", "alpha/live/picture.png"}
 
-    def lose(asked: Asked, _: int) -> Fault | None:
+    def lose(asked: StoreRequest, _: int) -> Fault | None:
         if asked.verb == "copy" and asked.key in lost:
             lost.remove(asked.key)
             return Fault(after=PreconditionFailed(key=asked.key))  # what a second try of a copy that was made meets
@@ -581,7 +583,7 @@ async def test_a_store_without_conditions_can_be_restored_on(house: House) -> No
     house.store.script("delete", Fault(before=ConditionsUnsupported(key="x")))
     refused: set[str] = set()
 
-    def refuse(asked: Asked, _: int) -> Fault | None:
+    def refuse(asked: StoreRequest, _: int) -> Fault | None:
         if asked.verb != "copy" or not asked.key.startswith("alpha/") or asked.key in refused:
             return None
         refused.add(asked.key)
@@ -610,7 +612,7 @@ async def test_the_record_is_written_last(house: House) -> None:
     await house.restore(to="beta")
 
     changes = [asked for asked in house.store.requests if asked.verb in ("put", "copy", "delete")]
-    assert changes[-1] == Asked("put", "beta/_meta.json")
+    assert changes[-1] == StoreRequest("put", "beta/_meta.json")
 
 
 async def test_another_name_gets_a_record_of_its_own_and_the_notes_as_they_were(house: House) -> None:
@@ -655,7 +657,7 @@ async def test_a_name_that_no_space_can_have_is_refused(house: House, name: str)
 async def test_a_restore_that_died_makes_no_space_and_can_be_made_again(house: House) -> None:
     await house.back_up()
     house.store.plan = lambda asked, _: (
-        Fault(before=Unreachable("gone")) if asked == Asked("put", "beta/_meta.json") else None
+        Fault(before=Unreachable("gone")) if asked == StoreRequest("put", "beta/_meta.json") else None
     )
     with pytest.raises(Unreachable):
         await house.restore(to="beta")
@@ -680,8 +682,8 @@ async def test_what_stands_where_there_is_no_space_is_not_overwritten(house: Hou
 async def test_a_space_made_meanwhile_is_not_taken_over(house: House) -> None:
     await house.back_up()
 
-    def make(asked: Asked, _: int) -> Fault | None:
-        if asked == Asked("copy", f"beta/{NOTE}"):
+    def make(asked: StoreRequest, _: int) -> Fault | None:
+        if asked == StoreRequest("copy", f"beta/{NOTE}"):
             house.store.inner._place("beta/_meta.json", b"{}", {}, None)  # type: ignore[attr-defined]  # as above
         return None
 

@@ -20,7 +20,7 @@ from livememfs.records.ledger import Entry, Kind, Write
 from livememfs.records.space import Meta, parse_synthesis
 from livememfs.spaces.counts import counted
 from livememfs.testing.llm import ScriptedLLM, consolidation_reply, digest_reply
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 from livememfs.text.times import iso
 
 META = keys.meta_key(SPACE)
@@ -130,7 +130,7 @@ async def test_a_server_that_runs_before_a_committed_run_is_written_does_not_hid
     assert now.total_notes_processed == before.total_notes_processed + 5 + taken
 
 
-def _no_bank(asked: Asked, _: int) -> Fault | None:
+def _no_bank(asked: StoreRequest, _: int) -> Fault | None:
     return Fault(before=Unreachable("gone")) if asked.verb == "put" and "/bank/" in asked.key else None
 
 

@@ -18,7 +18,7 @@ from livememfs.cache.replica import Replica
 from livememfs.records import keys
 from livememfs.runs.apply import Recovery
 from livememfs.runs.options import RunOptions
-from livememfs.spaces.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, Held, Leases
+from livememfs.spaces.lease import LOOKED_AT_EVERY, RENEWED_EVERY, SECONDS, HeldLease, Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import ManualClock
@@ -62,7 +62,7 @@ def hosts(nursery: trio.Nursery) -> Hosts:
     return Hosts(nursery)
 
 
-async def took(leases: Leases) -> tuple[Held, float]:
+async def took(leases: Leases) -> tuple[HeldLease, float]:
     began = trio.current_time()
     held = await leases.acquire(SPACE)
     return held, trio.current_time() - began

@@ -39,7 +39,7 @@ from livememfs.spaces import making as spaces
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import START, ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 NOTE = "live/20260220T140000_cline_todo_a1b2c3d4.md"
 
@@ -147,7 +147,7 @@ async def test_a_bad_request_leaves_nothing_behind(
 async def test_a_store_without_conditions_is_asked_first(house: House) -> None:
     refused = [False]
 
-    def refuse_conditions(asked: Asked, _: int) -> Fault | None:
+    def refuse_conditions(asked: StoreRequest, _: int) -> Fault | None:
         """Of each pair of puts of one key the first, which is the conditional one."""
         if asked.verb != "put" or asked.key.endswith(".keep"):
             return None

@@ -21,7 +21,7 @@ from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.store.s3 import S3Options, S3Store
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -69,7 +69,7 @@ def s3_options(moto_url: str, s3_admin: S3Client) -> Callable[..., S3Options]:
     return options
 
 
-def shaky(asked: Asked, count: int) -> Fault | None:
+def shaky(asked: StoreRequest, count: int) -> Fault | None:
     """Of every three requests of a verb the first is turned away and the second loses its answer."""
     match count % 3:
         case 0:

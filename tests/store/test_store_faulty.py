@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from livememfs.errors import ObjectMissing, Throttled, Unreachable
 from livememfs.store.memory import MemoryStore
 from livememfs.testing.clock import START, ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_what_was_asked_is_on_record_until_forgotten(faulty: FaultyStore) 
     await faulty.copy("a", "b")
     await faulty.list_page("x/")
 
-    assert faulty.requests == [Asked("put", "a"), Asked("copy", "b"), Asked("list", "x/")]
+    assert faulty.requests == [StoreRequest("put", "a"), StoreRequest("copy", "b"), StoreRequest("list", "x/")]
     assert faulty.counts == {"put": 1, "copy": 1, "list": 1}
 
     faulty.forget()

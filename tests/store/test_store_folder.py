@@ -24,9 +24,9 @@ from livememfs.store.folder import sidecar, walk
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.files import Files
 from livememfs.store.folder.layout import HIDDEN, Layout
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 from livememfs.store.folder.walk import Entries
-from livememfs.store.listing import Request
+from livememfs.store.listing import ListingRequest
 from livememfs.testing.clock import ManualClock
 
 QUICK = Disk(fsync=False)
@@ -216,7 +216,7 @@ async def test_a_folder_shows_when_anything_in_it_is_an_object_and_its_names_are
     (root / "s/linked/y").symlink_to(root / "s/flat")
     read: list[str] = []
 
-    def entries_of(self: Entries, where: Place, stem: str) -> list[str]:
+    def entries_of(self: Entries, where: FolderPlace, stem: str) -> list[str]:
         read.append(stem)
         return walk._sorted_entries(where, stem)
 
@@ -255,7 +255,7 @@ class FailingDisk(Disk):
         super().__init__(fsync=False)
         self.number = number
 
-    def write_new(self, path: Place, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: FolderPlace, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
         raise OSError(self.number, os.strerror(self.number), str(path))
 
 
@@ -391,25 +391,25 @@ class CrashingDisk(Disk):
         if self.left < 0:
             raise Crash
 
-    def write_new(self, path: Place, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: FolderPlace, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
         if self.left == 0:
             Path(path).write_bytes(data[: len(data) // 2])
         self._step()
         return super().write_new(path, data, modified_ns=modified_ns)
 
-    def replace(self, source: Place, target: Place) -> None:
+    def replace(self, source: FolderPlace, target: FolderPlace) -> None:
         self._step()
         super().replace(source, target)
 
-    def unlink(self, path: Place, *, lasting: bool) -> None:
+    def unlink(self, path: FolderPlace, *, lasting: bool) -> None:
         self._step()
         super().unlink(path, lasting=lasting)
 
-    def make_folder(self, path: Place, *, below: Place) -> None:
+    def make_folder(self, path: FolderPlace, *, below: FolderPlace) -> None:
         self._step()
         super().make_folder(path, below=below)
 
-    def remove_folder(self, path: Place) -> bool:
+    def remove_folder(self, path: FolderPlace) -> bool:
         self._step()
         return super().remove_folder(path)
 
@@ -639,7 +639,7 @@ class PruningDisk(Disk):
 
     pruned = False
 
-    def make_folder(self, path: Place, *, below: Place) -> None:
+    def make_folder(self, path: FolderPlace, *, below: FolderPlace) -> None:
         super().make_folder(path, below=below)
         if path.name == "b" and not self.pruned:
             self.pruned = True
@@ -683,7 +683,7 @@ async def test_a_reader_overtaken_by_two_writes_takes_the_newest(
     await folder.put("a", b"0", meta={"n": "0"})
     reader = DirectoryStore(folder.root, disk=QUICK)
 
-    def read_late(path: Place) -> sidecar.SideFile | None:
+    def read_late(path: FolderPlace) -> sidecar.SideFile | None:
         monkeypatch.undo()
         for data in (b"1", b"2"):
             folder._files.put("a", data, {"n": data.decode()}, None)
@@ -706,14 +706,14 @@ async def test_a_reader_meets_an_object_that_moves_to_its_plain_place(
     await folder.delete("a")
     odd = Layout(folder.root).odd("a/b")
 
-    def open_late(path: Place) -> int | None:
+    def open_late(path: FolderPlace) -> int | None:
         if path == odd and odd.exists():
             monkeypatch.undo()
             folder._files.put("a/b", b"2", None, None)
         return real_open(path)
 
-    real_open = Place.open_regular
-    monkeypatch.setattr(Place, "open_regular", open_late)
+    real_open = FolderPlace.open_regular
+    monkeypatch.setattr(FolderPlace, "open_regular", open_late)
 
     assert (await folder.get("a/b")).data == b"2"
     assert not odd.exists()
@@ -721,7 +721,7 @@ async def test_a_reader_meets_an_object_that_moves_to_its_plain_place(
 
 def test_a_vanished_root_is_not_made_again(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        QUICK.make_folder(Place(str(tmp_path), "root/a/b"), below=Place(str(tmp_path), "root"))
+        QUICK.make_folder(FolderPlace(str(tmp_path), "root/a/b"), below=FolderPlace(str(tmp_path), "root"))
 
     assert list(tmp_path.iterdir()) == []
 
@@ -730,10 +730,10 @@ def test_the_names_of_a_large_folder_are_kept_until_one_comes_or_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walk, "KEPT_FROM", 2)
-    scanned: list[Place] = []
+    scanned: list[FolderPlace] = []
     scan = walk._sorted_entries
 
-    def counted(folder: Place, stem: str) -> list[str]:
+    def counted(folder: FolderPlace, stem: str) -> list[str]:
         scanned.append(folder)
         return scan(folder, stem)
 
@@ -741,7 +741,7 @@ def test_the_names_of_a_large_folder_are_kept_until_one_comes_or_goes(
     for name in "ab":
         (tmp_path / name).touch()
     entries = Entries()
-    here = Place(str(tmp_path))
+    here = FolderPlace(str(tmp_path))
     entries.of(here, "x/")
     assert entries.of(here, "x/") == ["x/a", "x/b"]
     assert len(scanned) == 2, "a folder that has just changed may change again in the same moment"
@@ -764,13 +764,13 @@ def test_pages_of_nested_folders_hold_every_key_once_wherever_they_begin(tmp_pat
     files = Files(tmp_path, ManualClock(), Disk(fsync=False))
     found, token = list[str](), None
     while True:
-        page = files.list_page(Request("", token=token, limit=limit))
+        page = files.list_page(ListingRequest("", token=token, limit=limit))
         found += [info.key for info in page.objects]
         token = page.next_token
         if token is None:
             break
     assert found == sorted(keys, key=str.encode)
     for key in ("", "a", "a-a", "a/", "a/b", "a/b/", "a/b/d", "a/z", "a1", *keys):
-        page = files.list_page(Request("", start_after=key))
+        page = files.list_page(ListingRequest("", start_after=key))
         assert [info.key for info in page.objects] == [one for one in found if one.encode() > key.encode()]
     files.close()

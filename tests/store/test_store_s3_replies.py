@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from urllib3.exceptions import ConnectTimeoutError as PoolTimeoutError
 
 from livememfs.errors import BucketMissing, Denied, LiveMemError, PreconditionFailed, StoreError, Throttled, Unreachable
-from livememfs.store.s3_http import Reply
+from livememfs.store.s3_http import HttpReply
 from livememfs.store.s3_replies import (
-    Asked,
+    S3Request,
     decode_meta,
     described,
     document,
@@ -34,16 +34,16 @@ from livememfs.store.s3_replies import (
 )
 from livememfs.store.s3_xml import Malformed, parse
 
-ASKED = Asked("get", "k", "b", "http://host")
+ASKED = S3Request("get", "k", "b", "http://host")
 FOUND = {"etag": '"e"', "content-length": "3", "last-modified": "Fri, 20 Feb 2026 14:00:00 GMT"}
 ENTRY = "<Contents><Key>{key}</Key><ETag>&quot;e&quot;</ETag><Size>3</Size></Contents>"
 
 
 def refused(
-    status: int, code: str = "", asked: Asked = ASKED, headers: Mapping[str, str] | None = None
+    status: int, code: str = "", asked: S3Request = ASKED, headers: Mapping[str, str] | None = None
 ) -> LiveMemError:
     body = f"<Error><Code>{code}</Code><RequestId>R-E-Q</RequestId></Error>" if code else ""
-    meant = refusal(Reply(status, "Reason", headers or {}, body.encode()), asked)
+    meant = refusal(HttpReply(status, "Reason", headers or {}, body.encode()), asked)
     assert meant is not None
     return meant
 
@@ -106,12 +106,12 @@ def test_a_status_that_nobody_expects_is_still_an_error(status: int, expected: t
 def test_not_found_means_another_thing_where_no_object_was_asked_for(
     verb: str, conditional: bool, expected: type[LiveMemError]
 ) -> None:
-    assert type(refused(404, asked=Asked(verb, "k", "b", "http://host", conditional))) is expected
+    assert type(refused(404, asked=S3Request(verb, "k", "b", "http://host", conditional))) is expected
 
 
 def test_success_is_no_refusal() -> None:
-    assert refusal(Reply(200, "OK", {}), ASKED) is None
-    assert refusal(Reply(204, "No Content", {}), ASKED) is None
+    assert refusal(HttpReply(200, "OK", {}), ASKED) is None
+    assert refusal(HttpReply(204, "No Content", {}), ASKED) is None
 
 
 @pytest.mark.parametrize("code", ["PermanentRedirect", "TemporaryRedirect", ""])
@@ -131,12 +131,12 @@ def test_a_refusal_keeps_the_request_id_to_itself() -> None:
 @pytest.mark.parametrize("root", ["Error", "html"])
 def test_a_success_with_another_document_in_it_is_none(root: str) -> None:
     with pytest.raises((Unreachable, Malformed)):
-        document(Reply(200, "OK", {}, f"<{root}><Code>Unheard</Code></{root}>".encode()), "ListBucketResult", ASKED)
+        document(HttpReply(200, "OK", {}, f"<{root}><Code>Unheard</Code></{root}>".encode()), "ListBucketResult", ASKED)
 
 
 def test_an_error_within_a_success_is_read_by_its_code() -> None:
     with pytest.raises(Throttled):
-        document(Reply(200, "OK", {}, b"<Error><Code>SlowDown</Code></Error>"), "CopyObjectResult", ASKED)
+        document(HttpReply(200, "OK", {}, b"<Error><Code>SlowDown</Code></Error>"), "CopyObjectResult", ASKED)
 
 
 def test_a_page_has_its_keys_prefixes_and_token() -> None:
@@ -188,7 +188,7 @@ def test_a_page_that_goes_on_nobody_knows_where_is_an_error() -> None:
 
 
 def test_an_object_is_described_by_its_headers() -> None:
-    found = stored("k", Reply(200, "OK", FOUND | {"x-amz-meta-m": "%C3%A9", "x-amz-request-id": "r"}, b"abc"))
+    found = stored("k", HttpReply(200, "OK", FOUND | {"x-amz-meta-m": "%C3%A9", "x-amz-request-id": "r"}, b"abc"))
 
     assert (found.data, found.info.etag, found.info.size, found.info.meta) == (b"abc", "e", 3, {"m": "é"})
     assert found.info.modified_ns == 1771596000 * 10**9
@@ -197,12 +197,12 @@ def test_an_object_is_described_by_its_headers() -> None:
 @pytest.mark.parametrize("missing", ["etag", "content-length"])
 def test_an_object_without_etag_or_size_is_not_believed(missing: str) -> None:
     with pytest.raises(Malformed):
-        described("k", Reply(200, "OK", {name: value for name, value in FOUND.items() if name != missing}))
+        described("k", HttpReply(200, "OK", {name: value for name, value in FOUND.items() if name != missing}))
 
 
 def test_data_of_another_length_than_announced_is_not_believed() -> None:
     with pytest.raises(Malformed, match="2 bytes came where 3"):
-        stored("k", Reply(200, "OK", FOUND, b"ab"))
+        stored("k", HttpReply(200, "OK", FOUND, b"ab"))
 
 
 @pytest.mark.parametrize(("sent", "etag"), [('"abc"', "abc"), ("abc", "abc"), ('W/"abc"', "abc"), ('"a-2"', "a-2")])

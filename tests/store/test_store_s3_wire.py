@@ -29,7 +29,7 @@ from test_store_s3 import CALLS
 from livememfs.errors import Denied, SettingsError, StoreError, TooLarge, Unreachable
 from livememfs.store.base import IfMatch
 from livememfs.store.s3 import S3Options, S3Store
-from livememfs.store.s3_address import Surroundings, locate
+from livememfs.store.s3_address import AwsSurroundings, locate
 
 SECRET = "not-a-real-secret"
 FOUND = {"ETag": f'"{ETAG}"', "Last-Modified": "Fri, 20 Feb 2026 14:00:00 GMT"}
@@ -208,7 +208,7 @@ def test_a_profile_that_is_not_there_is_a_settings_error(monkeypatch: pytest.Mon
     ("region", "host"), [("eu-west-1", "s3.eu-west-1.amazonaws.com"), ("cn-north-1", "s3.cn-north-1.amazonaws.com.cn")]
 )
 def test_amazons_regions_have_hosts_of_their_own(region: str, host: str) -> None:
-    assert Surroundings().amazon(region) == f"https://{host}"
+    assert AwsSurroundings().amazon(region) == f"https://{host}"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from furnished import SPACE, Furnished, Met, ask, furnish, tree, walk
 from hosts import read_all
 
 from livememfs.errors import Denied, LiveMemError, NotFound
-from livememfs.fuse.adapter import Operations, _OpenDirectory, _OpenFile
+from livememfs.fuse.adapter import FuseOperations, _OpenDirectory, _OpenFile
 from livememfs.records import keys
 from livememfs.records.access import EVERYTHING, NOTHING, Access
 from livememfs.tree.node import NOBODY, Directory, File, Handle, Node, OpenMode, Symlink
@@ -46,7 +46,7 @@ class Mount:
 
     def __init__(self, made: Furnished, met: Met) -> None:
         self.made, self.met = made, met
-        self.operations = Operations(made.root, made.root.context.errors, 30.0, limited=True)
+        self.operations = FuseOperations(made.root, made.root.context.errors, 30.0, limited=True)
         self._another: Node = made.root
         for number, node in enumerate(met.values(), start=1000):
             self.operations._inodes.number(node)
@@ -127,7 +127,7 @@ def requests_of(node: Node) -> list[tuple[str, Request]]:
 
 
 def test_no_request_is_forgotten_here() -> None:
-    handlers = {name for name, value in vars(Operations).items() if hasattr(value, "__wrapped__")}
+    handlers = {name for name, value in vars(FuseOperations).items() if hasattr(value, "__wrapped__")}
 
     assert handlers == {*LOOKS, *CHANGES, *IN_OPEN_FILES, *IN_OPEN_DIRECTORIES, *ENDS}
 

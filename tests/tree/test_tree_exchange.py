@@ -21,7 +21,7 @@ from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.text.own import END, HEAD
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
@@ -81,7 +81,7 @@ async def talking(
     recall = Recall(
         here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
     )
-    prehook = Prehook(recall, world.clock, Sessions(here.replica))
+    prehook = Prehook(recall, world.clock, ToldSessions(here.replica))
     here.context = replace(here.context, recall=recall, prehook=prehook)
     here.root = Root(here.context)
     here.replica.changes.subscribe(recall.heard)

@@ -22,7 +22,7 @@ from trio.testing import MockClock
 
 from livememfs import errors
 from livememfs.store.base import ObjectInfo
-from livememfs.testing.store import Asked, Fault
+from livememfs.testing.store import Fault, StoreRequest
 from livememfs.tree.node import Directory
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Machine:
             host = self.hosts[name] = world.host(name, insists=True)
             host.prompt = False  # the first `settle` begins the faults
 
-    def fault(self, asked: Asked, number: int) -> Fault | None:
+    def fault(self, asked: StoreRequest, number: int) -> Fault | None:
         """One request in five fails, before or after its effect; some only take their time."""
         fate = self.random.random()
         if fate < 0.1:

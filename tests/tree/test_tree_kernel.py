@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyfuse3
 import pytest
 
-from livememfs.fuse.adapter import Operations
+from livememfs.fuse.adapter import FuseOperations
 from livememfs.fuse.inodes import ROOT
 from livememfs.fuse.listings import Listings
 from livememfs.tree import plain
@@ -42,7 +42,7 @@ class Kernel:
     """The requests of a kernel to one host."""
 
     def __init__(self, host: Host) -> None:
-        self.operations = Operations(host.root, host.errors, 30.0)
+        self.operations = FuseOperations(host.root, host.errors, 30.0)
         self.inos: dict[str, int] = {"": ROOT}
 
     async def lookup(self, path: str) -> int:

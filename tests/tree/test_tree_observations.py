@@ -108,7 +108,7 @@ async def test_an_event_that_is_too_long_is_answered_with_nothing_and_told(
     mount: Mount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_EVENT >= 1 << 20
-    monkeypatch.setattr("livememfs.tree.exchange.Hook.most", 100)
+    monkeypatch.setattr("livememfs.tree.exchange.HookExchange.most", 100)
     handle = await mount.host.open(f"{SPACE}/.hooks/Stop", EDIT)
     for _ in range(3):
         assert await handle.write(0, b"x" * 60) == 60

@@ -17,7 +17,7 @@ from livememfs.memories import storing as memories
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.root import Root
@@ -254,7 +254,9 @@ async def model(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery)
     recall = Recall(
         here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
     )
-    here.context = replace(here.context, recall=recall, prehook=Prehook(recall, world.clock, Sessions(here.replica)))
+    here.context = replace(
+        here.context, recall=recall, prehook=Prehook(recall, world.clock, ToldSessions(here.replica))
+    )
     here.root = Root(here.context)
     here.replica.changes.subscribe(recall.heard)
     await nursery.start(recall.run)

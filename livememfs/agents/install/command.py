@@ -34,7 +34,7 @@ MACHINE = ".livememfs"
 
 
 @dataclass(frozen=True)
-class Hook:
+class HookCommand:
     """Where a command of ours leads.
 
     :space:  the absolute path of a space in its mount; of `.livememfs` there for whichever space a project has
@@ -73,13 +73,17 @@ def is_marked(command: object) -> bool:
     return isinstance(command, str) and MARK in command and "hooks/" in command
 
 
-def read(command: object) -> Hook | None:
+def read(command: object) -> HookCommand | None:
     """Where a command leads that is exactly as we write it, or wrote it; None for any other value."""
     if not isinstance(command, str) or (found := _FILE.match(command)) is None:
         return None
     folder, kind, event = found[1].replace("'\\''", "'"), found[2], found[3]
     space = f"{folder}/{MACHINE}" if kind != ".hooks" else folder
-    likely = Hook(space, event), Hook(space, event, memory_off(space)), Hook(space, event, former=True)
+    likely = (
+        HookCommand(space, event),
+        HookCommand(space, event, memory_off(space)),
+        HookCommand(space, event, former=True),
+    )
     return next((hook for hook in likely if hook.command == command), None)
 
 

@@ -21,7 +21,7 @@ _ANY_WRITE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FileEdit:
     """One file that is to change.
 
     :path:    the file itself, behind all links
@@ -68,13 +68,13 @@ def missing_directories(project: Path, path: Path) -> list[Path]:
     return [one for one in reversed(between) if not one.exists()]
 
 
-def carry_out(changes: Sequence[Change], emptied: Iterable[Path] = ()) -> None:
+def carry_out(changes: Sequence[FileEdit], emptied: Iterable[Path] = ()) -> None:
     """Make all changes, then remove those directories of `emptied` that are empty.
 
     Raises CannotInstall; then everything is as it was.
     """
     statuses = {change.path: _checked(change) for change in changes}
-    done: list[Change] = []
+    done: list[FileEdit] = []
     made: list[Path] = []
     try:
         for change in changes:
@@ -92,7 +92,7 @@ def carry_out(changes: Sequence[Change], emptied: Iterable[Path] = ()) -> None:
             directory.rmdir()
 
 
-def _checked(change: Change) -> os.stat_result | None:
+def _checked(change: FileEdit) -> os.stat_result | None:
     """The file's status. Raises CannotInstall when it could not be changed, or is not what was planned with."""
     if read(change.path) != change.before:
         raise CannotInstall(path=change.path, detail="it was changed meanwhile", advice="try again")
@@ -108,14 +108,14 @@ def _check_writable(path: Path) -> None:
         raise CannotInstall(path=path, detail="it is read-only", advice="chmod u+w it, or leave it out")
 
 
-def _make_directories(change: Change, made: list[Path]) -> None:
+def _make_directories(change: FileEdit, made: list[Path]) -> None:
     for directory in reversed(change.path.parents):
         if not directory.exists():
             directory.mkdir(private.FOLDER if change.private else 0o777)
             made.append(directory)
 
 
-def _put(change: Change, data: bytes | None, status: os.stat_result | None) -> None:
+def _put(change: FileEdit, data: bytes | None, status: os.stat_result | None) -> None:
     """Let the file hold these bytes, with the mode and owner it had; or remove it."""
     path = change.path
     if data is None:
@@ -143,7 +143,7 @@ def _adopt(descriptor: int, status: os.stat_result) -> None:
     os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 
 
-def _take_back(done: Sequence[Change], statuses: Mapping[Path, os.stat_result | None], made: Sequence[Path]) -> None:
+def _take_back(done: Sequence[FileEdit], statuses: Mapping[Path, os.stat_result | None], made: Sequence[Path]) -> None:
     """As it was, as far as the disk lets us."""
     for change in reversed(done):
         with contextlib.suppress(OSError, CannotInstall):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from livememfs.agents.install.jsontext import Item, Node, scan
+from livememfs.agents.install.jsontext import Item, JsonNode, scan
 from livememfs.agents.install.segments import Segment, newline_of
 
 _INDENT = re.compile(r"[ \t]*")
@@ -19,17 +19,17 @@ _FIRST_INDENT = re.compile(r"[\r\n]([ \t]+)[^\s/]")
 _DEFAULT_INDENT = "  "
 
 
-def members_added(text: str, node: Node, members: Mapping[str, Any]) -> Segment:
+def members_added(text: str, node: JsonNode, members: Mapping[str, Any]) -> Segment:
     """The insertion that adds members at the end of an object."""
     return _added(text, node, [(json.dumps(key, ensure_ascii=False) + ": ", value) for key, value in members.items()])
 
 
-def element_added(text: str, node: Node, value: Any) -> Segment:
+def element_added(text: str, node: JsonNode, value: Any) -> Segment:
     """The insertion that adds an element at the end of an array."""
     return _added(text, node, [("", value)])
 
 
-def without(text: str, path: Sequence[Node], item: Item) -> str:
+def without(text: str, path: Sequence[JsonNode], item: Item) -> str:
     """The text without one item of the last node of `path`, and without each node above that is then empty.
 
     `path` leads from the root to the array or object that holds the item. The root itself stays.
@@ -49,7 +49,7 @@ def no_new_trailing_comma(before: str, after: str) -> bool:
         return False
 
 
-def _added(text: str, node: Node, items: Sequence[tuple[str, Any]]) -> Segment:
+def _added(text: str, node: JsonNode, items: Sequence[tuple[str, Any]]) -> Segment:
     """One insertion behind the last item and behind the comments that follow it."""
     newline, around = newline_of(text), _line_indent(text, node.start)
     indent = _item_indent(text, node) or around + _unit(text)
@@ -78,7 +78,7 @@ def _line_indent(text: str, at: int) -> str:
     return found[0] if found else ""
 
 
-def _item_indent(text: str, node: Node) -> str:
+def _item_indent(text: str, node: JsonNode) -> str:
     """The white space before the last item that stands at the beginning of a line; empty without one."""
     for item in reversed(node.items):
         indent = _line_indent(text, item.start)
@@ -93,7 +93,7 @@ def _unit(text: str) -> str:
     return found[1] if found else _DEFAULT_INDENT
 
 
-def _cut(text: str, holder: Node, item: Item) -> str:
+def _cut(text: str, holder: JsonNode, item: Item) -> str:
     """Without the item, the white space before it, and one comma: the one behind it, else the one before it."""
     index = holder.items.index(item)
     comma = item.comma if item.comma is not None or index == 0 else holder.items[index - 1].comma

@@ -31,12 +31,12 @@ class Item:
 
     start: int
     key: str | None
-    value: Node
+    value: JsonNode
     comma: int | None
 
 
 @dataclass(frozen=True)
-class Node:
+class JsonNode:
     """One value. `text[start:end]` is what it is written as.
 
     :items:   what an array or object holds, in order; empty for other values
@@ -71,7 +71,7 @@ class Node:
         return own + sum(item.value.trailing_commas for item in self.items)
 
 
-def scan(text: str) -> Node:
+def scan(text: str) -> JsonNode:
     """The value that a text holds. Raises ValueError when it is not exactly one, comments aside."""
     if not _UTF8.fullmatch(text):
         raise ValueError("it is not JSON: not UTF-8")
@@ -121,7 +121,7 @@ class _Scanner:
         self.at += 1
         return True
 
-    def value(self, depth: int) -> Node:
+    def value(self, depth: int) -> JsonNode:
         if depth > _DEEPEST:
             raise self.fault("nested too deep")
         start = self.at
@@ -130,7 +130,7 @@ class _Scanner:
         if self.takes("["):
             return self.inside(start, "array", "]", depth)
         scalar = self.token(_STRING if self.text.startswith('"', start) else _WORD, "a value is missing or misspelt")
-        return Node(start, self.at, "scalar", scalar=scalar)
+        return JsonNode(start, self.at, "scalar", scalar=scalar)
 
     def token(self, pattern: re.Pattern[str], detail: str) -> Any:
         found = pattern.match(self.text, self.at)
@@ -143,7 +143,7 @@ class _Scanner:
         self.at = found.end()
         return value
 
-    def inside(self, start: int, kind: str, closing: str, depth: int) -> Node:
+    def inside(self, start: int, kind: str, closing: str, depth: int) -> JsonNode:
         """The rest of an array or object."""
         items: list[Item] = []
         remarks = self.skip()
@@ -152,7 +152,7 @@ class _Scanner:
                 raise self.fault(f"a comma or {closing} is missing")
             item, remarks = self.item(kind, depth)
             items.append(item)
-        return Node(start, self.at, kind, tuple(items), remarks=remarks)
+        return JsonNode(start, self.at, kind, tuple(items), remarks=remarks)
 
     def item(self, kind: str, depth: int) -> tuple[Item, int | None]:
         """One item with the comma behind it, and where the last comment behind it ends."""

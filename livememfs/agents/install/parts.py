@@ -1,8 +1,9 @@
 """What livememfs is to a file of a project: how it is added, found again and removed.
 
-Owns `Part`, and `Settings`: a JSON file with hooks or an MCP server of ours, or both. A part is given text and gives
-text; whether a file is there, and what a record says of it, is for `plan`. A part that is not wanted knows how to
-remove, and adds nothing. Raises ValueError with a sentence when a text is not what it would have to be. Pure.
+Owns `InstalledPart`, and `SettingsPart`: a JSON file with hooks or an MCP server of ours, or both. A part is given
+text and gives text; whether a file is there, and what a record says of it, is for `plan`. A part that is not wanted
+knows how to remove, and adds nothing. Raises ValueError with a sentence when a text is not what it would have to be.
+Pure.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from pathlib import PurePath
 from typing import Any
 
 from livememfs.agents.install import command
-from livememfs.agents.install.command import Hook
+from livememfs.agents.install.command import HookCommand
 from livememfs.agents.install.jsonedit import element_added, members_added, no_new_trailing_comma, without
-from livememfs.agents.install.jsontext import Item, Node, is_strict, scan
+from livememfs.agents.install.jsontext import Item, JsonNode, is_strict, scan
 from livememfs.agents.install.segments import Segment
 
 SERVER = "livememfs"
 """What our MCP server is called."""
-Place = tuple[list[Node], Item]
+Place = tuple[list[JsonNode], Item]
 """Something of ours: the way to what holds it, and it."""
 Wish = tuple[tuple[str, ...], Any, bool]
 """What is to be there: the names that lead to it, the value, and whether it is one more element of an array there."""
 
 
-class Part(ABC):
+class InstalledPart(ABC):
     """One file of a project, given by its path there, and what we have in it."""
 
     is_whole = False
@@ -51,7 +52,7 @@ class Part(ABC):
         """Whether a text may be left like this by a cut."""
         return True
 
-    def hooks(self, text: str) -> list[Hook]:
+    def hooks(self, text: str) -> list[HookCommand]:
         """Where the hooks of ours lead that are as we write them."""
         return []
 
@@ -85,23 +86,23 @@ class Side(ABC):
     wanted: bool
 
     @abstractmethod
-    def ours(self, root: Node) -> Iterator[Place]:
+    def ours(self, root: JsonNode) -> Iterator[Place]:
         """Where exactly what we write stands, or what an earlier version wrote."""
 
     @abstractmethod
-    def stands(self, root: Node) -> bool:
+    def stands(self, root: JsonNode) -> bool:
         """Whether what is wanted is there, once, and nothing else of ours."""
 
     @abstractmethod
-    def wishes(self, root: Node) -> list[Wish]:
+    def wishes(self, root: JsonNode) -> list[Wish]:
         """What is to be added to a file without us."""
 
     @abstractmethod
-    def remains(self, root: Node, segments: Sequence[Segment]) -> str:
+    def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
         """As that of a part."""
 
 
-class Settings(Part):
+class SettingsPart(InstalledPart):
     """A JSON file with an object at its top.
 
     :strict: the agent that reads none of the file when it has comments or trailing commas; empty where it takes them
@@ -120,7 +121,7 @@ class Settings(Part):
     def may_cut(self, before: str, after: str) -> bool:
         return no_new_trailing_comma(before, after)
 
-    def root(self, text: str) -> Node:
+    def root(self, text: str) -> JsonNode:
         """The object at the top."""
         root = scan(text)
         if root.kind != "object":
@@ -144,7 +145,7 @@ class Settings(Part):
     def added(self, text: str) -> list[Segment]:
         root = self.root(text)
         segments: list[Segment] = []
-        missing: dict[int, tuple[Node, dict[str, Any]]] = {}
+        missing: dict[int, tuple[JsonNode, dict[str, Any]]] = {}
         for names, value, is_element in chain.from_iterable(side.wishes(root) for side in self.sides):
             node, rest = _way(root, names, is_element=is_element)
             if not rest:
@@ -172,11 +173,11 @@ class Settings(Part):
         root = self.root(text)
         return ", ".join(filter(None, (side.remains(root, segments) for side in self.sides)))
 
-    def hooks(self, text: str) -> list[Hook]:
+    def hooks(self, text: str) -> list[HookCommand]:
         if self.is_hollow(text):
             return []
         root = self.root(text)
-        return [hook for side in self.sides if isinstance(side, Hooks) for hook in side.led(root)]
+        return [hook for side in self.sides if isinstance(side, HooksPart) for hook in side.led(root)]
 
     def server(self, text: str) -> list[str]:
         if self.is_hollow(text):
@@ -186,7 +187,7 @@ class Settings(Part):
         return [argv for _, item in places for argv in argv_of(item.value.value)]
 
 
-def _way(root: Node, names: Sequence[str], *, is_element: bool) -> tuple[Node, Sequence[str]]:
+def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[JsonNode, Sequence[str]]:
     """The innermost node that is there on a way, and the names that are missing below it."""
     node, walked = root, 0
     for name in names:
@@ -205,7 +206,7 @@ def _way(root: Node, names: Sequence[str], *, is_element: bool) -> tuple[Node, S
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-class Hooks(Side):
+class HooksPart(Side):
     """Hooks of one agent: an array of entries below `hooks`, for each event.
 
     :wanted: the hooks that are to be there, by event as the agent calls it
@@ -216,9 +217,9 @@ class Hooks(Side):
 
     def __init__(
         self,
-        hooks: Mapping[str, Hook],
-        shape: Callable[[str, Hook], Any],
-        former: Callable[[str, Hook], Any] | None = None,
+        hooks: Mapping[str, HookCommand],
+        shape: Callable[[str, HookCommand], Any],
+        former: Callable[[str, HookCommand], Any] | None = None,
         *,
         version: tuple[str, int] | None = None,
     ) -> None:
@@ -226,11 +227,11 @@ class Hooks(Side):
         self._entries = {event: shape(event, hook) for event, hook in hooks.items()}
         self._shape, self._former, self._version = shape, former or shape, version
 
-    def stands(self, root: Node) -> bool:
+    def stands(self, root: JsonNode) -> bool:
         found = [(event, entry.value.value) for event, _, entry in self._exact(root)]
         return sorted(found, key=str) == sorted(self._entries.items(), key=str)
 
-    def wishes(self, root: Node) -> list[Wish]:
+    def wishes(self, root: JsonNode) -> list[Wish]:
         version: list[Wish] = []
         if self.wanted and self._version is not None and root.member("hooks") is None:
             name, number = self._version
@@ -239,22 +240,22 @@ class Hooks(Side):
                 version = [((name,), number, False)]
         return [*version, *((("hooks", event), entry, True) for event, entry in self._entries.items())]
 
-    def ours(self, root: Node) -> Iterator[Place]:
+    def ours(self, root: JsonNode) -> Iterator[Place]:
         yield from ((way, item) for _, way, item in self._exact(root))
         yield from self._beside_others(root)
 
-    def remains(self, root: Node, segments: Sequence[Segment]) -> str:
+    def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
         events = sorted({event for event, _, _ in _marked(root)})
         return f"a hook of livememfs that was changed since ({', '.join(events)})" if events else ""
 
-    def led(self, root: Node) -> Iterator[Hook]:
+    def led(self, root: JsonNode) -> Iterator[HookCommand]:
         """Where hooks of ours lead."""
         yield from (hook for _, _, item in _marked(root) if (hook := command.read(_commands(item))) is not None)
 
-    def _as_written(self, event: str, hook: Hook) -> Any:
+    def _as_written(self, event: str, hook: HookCommand) -> Any:
         return (self._former if hook.former else self._shape)(event, hook)
 
-    def _exact(self, root: Node) -> Iterator[tuple[str, list[Node], Item]]:
+    def _exact(self, root: JsonNode) -> Iterator[tuple[str, list[JsonNode], Item]]:
         """Entries exactly as we write them: event, the way to them, the entry."""
         for event, way, item in _marked(root):
             hook = command.read(_commands(item))
@@ -265,7 +266,7 @@ class Hooks(Side):
             ):
                 yield event, way, item
 
-    def _beside_others(self, root: Node) -> Iterator[Place]:
+    def _beside_others(self, root: JsonNode) -> Iterator[Place]:
         """Hooks of ours in an entry to which somebody added others."""
         for event, way, entry in _marked(root):
             array = entry.value.member("hooks") if entry.value.kind == "object" else None
@@ -277,7 +278,7 @@ class Hooks(Side):
                     yield [*way, entry.value, array.value], item
 
 
-def _marked(root: Node) -> Iterator[tuple[str, list[Node], Item]]:
+def _marked(root: JsonNode) -> Iterator[tuple[str, list[JsonNode], Item]]:
     """Entries with a command that says it is of livememfs: event, the way to them, the entry."""
     hooks = root.member("hooks")
     if hooks is None or hooks.value.kind != "object":
@@ -297,7 +298,7 @@ def _commands(entry: Item) -> object:
     return next((one for one in inner if command.is_marked(one)), None)
 
 
-def _command(node: Node) -> object:
+def _command(node: JsonNode) -> object:
     item = (node.member("command") or node.member("bash")) if node.kind == "object" else None
     return item.value.scalar if item is not None else None
 
@@ -319,20 +320,20 @@ class Servers(Side):
         self.wanted = argv is not None
         self._argv, self._named, self._more = argv, named, dict(more or {})
 
-    def stands(self, root: Node) -> bool:
+    def stands(self, root: JsonNode) -> bool:
         place = self._there(root)
         if self._argv is None:
             return place is None or not self._is_ours(place[1])
         return place is not None and place[1].value.value == server(self._argv) | self._more
 
-    def wishes(self, root: Node) -> list[Wish]:
+    def wishes(self, root: JsonNode) -> list[Wish]:
         return [] if self._argv is None else [((self._named, SERVER), server(self._argv) | self._more, False)]
 
-    def ours(self, root: Node) -> Iterator[Place]:
+    def ours(self, root: JsonNode) -> Iterator[Place]:
         if (place := self._there(root)) is not None and self._is_ours(place[1]):
             yield place
 
-    def remains(self, root: Node, segments: Sequence[Segment]) -> str:
+    def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
         inserted = any(f'"{SERVER}": {{' in segment.text for segment in segments)
         return f'the MCP server "{SERVER}", which was changed since' if inserted and self._there(root) else ""
 
@@ -342,7 +343,7 @@ class Servers(Side):
             return False
         return is_server({name: one for name, one in value.items() if name not in self._more})
 
-    def _there(self, root: Node) -> Place | None:
+    def _there(self, root: JsonNode) -> Place | None:
         """The way to our server and its member."""
         servers = root.member(self._named)
         item = servers.value.member(SERVER) if servers is not None and servers.value.kind == "object" else None

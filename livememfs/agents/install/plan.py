@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from livememfs.agents.install import command, disk, record, tools
-from livememfs.agents.install.command import Hook
-from livememfs.agents.install.disk import Change
+from livememfs.agents.install.command import HookCommand
+from livememfs.agents.install.disk import FileEdit
 from livememfs.agents.install.jsontext import BOM
-from livememfs.agents.install.parts import Part, Settings
-from livememfs.agents.install.record import FileRecord, Record
+from livememfs.agents.install.parts import InstalledPart, SettingsPart
+from livememfs.agents.install.record import FileRecord, InstallRecord
 from livememfs.agents.install.segments import decoded, digest, encoded, found_and_taken_out, inserted, taken_out
-from livememfs.agents.install.tools import Tool, Wanted
+from livememfs.agents.install.tools import AgentName, WantedFile
 from livememfs.errors import CannotInstall, UsageError
 
 _UNENDED = "\n\\ No newline at end of file\n"
@@ -44,8 +44,8 @@ class Plan:
     """
 
     project: Path
-    changes: tuple[Change, ...]
-    filed: Change | None
+    changes: tuple[FileEdit, ...]
+    filed: FileEdit | None
     left: tuple[Left, ...]
     emptied: tuple[Path, ...] = ()
 
@@ -53,7 +53,7 @@ class Plan:
         """The changes as a unified diff that `git apply` and `patch -p1` take; bytes that are no text are replaced."""
         return "".join(_diff(self.name(change), change) for change in self.changes)
 
-    def name(self, change: Change) -> str:
+    def name(self, change: FileEdit) -> str:
         """A changed file's path below the project."""
         return change.path.relative_to(self.project).as_posix()
 
@@ -66,12 +66,12 @@ class Plan:
 class _Planned:
     """One part: its change, what is filed of it afterwards, what stays of ours."""
 
-    change: Change | None = None
+    change: FileEdit | None = None
     filed: FileRecord | None = None
     left: str = ""
 
 
-def installation(tool: Tool, project: Path, mount: Path, wanted: Wanted) -> Plan:
+def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile) -> Plan:
     """What installing changes; nothing where all of it is there. What is there for another space is replaced.
 
     `project` is free of links. Raises CannotInstall, or UsageError for a path that cannot be written into a line.
@@ -86,7 +86,7 @@ def installation(tool: Tool, project: Path, mount: Path, wanted: Wanted) -> Plan
     changes = tuple(one.change for one in planned.values() if one.change is not None)
     made = [missing for change in changes for missing in disk.missing_directories(project, change.path)]
     known = [*(old.directories if old else ()), *(directory.relative_to(project).as_posix() for directory in made)]
-    new = Record(
+    new = InstallRecord(
         tool=tool,
         project=str(project),
         mount=str(mount),
@@ -98,7 +98,7 @@ def installation(tool: Tool, project: Path, mount: Path, wanted: Wanted) -> Plan
     return Plan(project=project, changes=changes, filed=filed, left=_left(planned))
 
 
-def removal(tool: Tool, project: Path, *, home: bool = False) -> Plan:
+def removal(tool: AgentName, project: Path, *, home: bool = False) -> Plan:
     """What uninstalling changes: to the byte by the record, and by what can be recognised without one.
 
     `project` is free of links; `home`: it is the user's home, and what holds for all projects goes. Raises
@@ -118,7 +118,7 @@ def removal(tool: Tool, project: Path, *, home: bool = False) -> Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class InstallState:
     """What of ours stands in an agent's files.
 
     :hooks:  by their commands
@@ -126,14 +126,14 @@ class Standing:
     :unread: a file of which the agent reads nothing, and why; empty where it reads all
     """
 
-    hooks: dict[str, Hook]
+    hooks: dict[str, HookCommand]
     server: list[str]
     unread: str
 
 
-def standing(tool: Tool, project: Path, *, home: bool = False) -> Standing:
+def standing(tool: AgentName, project: Path, *, home: bool = False) -> InstallState:
     """What of ours stands in an agent's files. A file that cannot be read has nothing."""
-    hooks: dict[str, Hook] = {}
+    hooks: dict[str, HookCommand] = {}
     server: list[str] = []
     unread = ""
     for part in tools.parts(tool, None, home=home):
@@ -141,19 +141,19 @@ def standing(tool: Tool, project: Path, *, home: bool = False) -> Standing:
             text = decoded(disk.read(disk.real_path(project, part.path)) or b"")
             mine = {hook.command: hook for hook in part.hooks(text)}
             started = part.server(text)
-            if (mine or started) and isinstance(part, Settings) and (why := part.unread(text)):
+            if (mine or started) and isinstance(part, SettingsPart) and (why := part.unread(text)):
                 unread = f"{project / part.path}: {why}"
         except (CannotInstall, ValueError):
             continue  # whoever plans this file says so
         hooks |= mine
         server = started or server
-    return Standing(hooks=hooks, server=server, unread=unread)
+    return InstallState(hooks=hooks, server=server, unread=unread)
 
 
 # --- one file ----------------------------------------------------------------------------------------------------
 
 
-def _all_planned(project: Path, parts: Sequence[Part], old: Record | None) -> dict[Path, _Planned]:
+def _all_planned(project: Path, parts: Sequence[InstalledPart], old: InstallRecord | None) -> dict[Path, _Planned]:
     """Every part by its real file; of two that are links to one file the first counts."""
     planned: dict[Path, _Planned] = {}
     for part in parts:
@@ -168,7 +168,7 @@ def _all_planned(project: Path, parts: Sequence[Part], old: Record | None) -> di
     return planned
 
 
-def _planned(part: Part, path: Path, filed: FileRecord | None) -> _Planned:
+def _planned(part: InstalledPart, path: Path, filed: FileRecord | None) -> _Planned:
     before = disk.read(path)
     text = decoded(before) if before is not None else None
     try:
@@ -182,11 +182,11 @@ def _planned(part: Part, path: Path, filed: FileRecord | None) -> _Planned:
         is_ours = text is not None and (filed is not None or command.MARK in text)
         return _Planned(filed=filed, left=f"what is of livememfs there, since {error}" if is_ours else "")
     data = encoded(after) if after is not None else None
-    change = Change(path=path, before=before, after=data, runs=part.runs) if data != before else None
+    change = FileEdit(path=path, before=before, after=data, runs=part.runs) if data != before else None
     return _Planned(change=change, filed=new, left=left)
 
 
-def _original(part: Part, text: str | None, filed: FileRecord | None) -> tuple[str | None, str]:
+def _original(part: InstalledPart, text: str | None, filed: FileRecord | None) -> tuple[str | None, str]:
     """A file's text without us, None for no file, and what stays of us in it."""
     if text is None or (part.is_whole and (filed is not None or not part.removed(text))):
         return None, ""
@@ -211,7 +211,7 @@ def _emptied(filed: FileRecord, text: str) -> str | None:
     return None if filed.created else text if filed.blank is None else filed.blank
 
 
-def _added(part: Part, original: str | None) -> tuple[str, FileRecord]:
+def _added(part: InstalledPart, original: str | None) -> tuple[str, FileRecord]:
     blank = original or "" if _is_blank(original or "") else None
     base = part.skeleton(blank) if blank is not None else original or ""
     after, segments = inserted(base, part.added(base))
@@ -222,7 +222,7 @@ def _added(part: Part, original: str | None) -> tuple[str, FileRecord]:
     )
 
 
-def _whole(part: Part, text: str) -> FileRecord:
+def _whole(part: InstalledPart, text: str) -> FileRecord:
     """What is filed of a file that is all ours and was there already."""
     return FileRecord(path=part.path, blank="", created=True, before="", after=digest(text), segments=())
 
@@ -230,13 +230,13 @@ def _whole(part: Part, text: str) -> FileRecord:
 # --- what is known before ----------------------------------------------------------------------------------------
 
 
-def _spaces(tool: Tool, project: Path, old: Record | None) -> set[str]:
+def _spaces(tool: AgentName, project: Path, old: InstallRecord | None) -> set[str]:
     """The spaces that were installed for, by the record and by the hooks there are."""
     found = {f"{old.mount}/{old.space}"} if old is not None else set()
     return found | {hook.space for hook in standing(tool, project).hooks.values()}
 
 
-def _context_there(tool: Tool, project: Path) -> str | None:
+def _context_there(tool: AgentName, project: Path) -> str | None:
     """What the rule says that is there."""
     rule = tools.AGENTS[tool].rule
     data = disk.read(disk.real_path(project, rule.path)) if rule is not None else None
@@ -246,17 +246,17 @@ def _context_there(tool: Tool, project: Path) -> str | None:
 # --- what comes of it --------------------------------------------------------------------------------------------
 
 
-def _filing(tool: Tool, project: Path, new: Record | None) -> Change | None:
+def _filing(tool: AgentName, project: Path, new: InstallRecord | None) -> FileEdit | None:
     path = record.path_of(tool, project)
     before, after = disk.read(path), new.to_bytes() if new is not None else None
-    return Change(path=path, before=before, after=after, private=True) if before != after else None
+    return FileEdit(path=path, before=before, after=after, private=True) if before != after else None
 
 
 def _left(planned: dict[Path, _Planned]) -> tuple[Left, ...]:
     return tuple(Left(str(path), one.left) for path, one in planned.items() if one.left)
 
 
-def _diff(name: str, change: Change) -> str:
+def _diff(name: str, change: FileEdit) -> str:
     before, after = ((data or b"").decode("utf-8", "replace") for data in (change.before, change.after))
     lines = difflib.unified_diff(
         _lines(before),

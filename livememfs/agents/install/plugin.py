@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from livememfs.agents.install.command import Hook, memory_off
+from livememfs.agents.install.command import HookCommand, memory_off
 
 PLUGIN_HEAD = "// livememfs: memory for opencode, written by `livememfs install opencode`\n"
 """What the plugin begins with, and is told from others by."""
@@ -88,6 +88,6 @@ export const Livememfs = async ({ client, directory }) => {
 def plugin_text(space: str, argv: Sequence[str] | None) -> str:
     """What the plugin says behind its head, for a space, and with an MCP server that is started like this."""
     off = {"SessionStart": memory_off(space)}
-    hooks = {event: Hook(space, f"opencode.{event}", off.get(event, "")).command for event in EVENTS}
+    hooks = {event: HookCommand(space, f"opencode.{event}", off.get(event, "")).command for event in EVENTS}
     server = list(argv) if argv is not None else None
     return _BODY % {"hooks": json.dumps(hooks, indent=2), "server": json.dumps(server)}

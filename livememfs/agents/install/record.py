@@ -17,7 +17,7 @@ from typing import Any, Self
 import platformdirs
 
 from livememfs.agents.install.segments import Segment
-from livememfs.agents.install.tools import AGENTS, Tool
+from livememfs.agents.install.tools import AGENTS, AgentName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class InstallRecord:
     """One agent in one project.
 
     :directories: those that were made, below the project, the outer ones first
@@ -106,13 +106,13 @@ def folder() -> Path:
     return platformdirs.user_state_path("livememfs") / "installs"
 
 
-def path_of(tool: Tool, project: Path) -> Path:
+def path_of(tool: AgentName, project: Path) -> Path:
     """The file of the record of one agent in one project."""
     name = hashlib.sha256(f"{tool}\0{project}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return folder() / f"{name}.json"
 
 
-def find(tool: Tool, project: Path) -> Record | None:
+def find(tool: AgentName, project: Path) -> InstallRecord | None:
     """The record of one agent in one project."""
     return _read(path_of(tool, project))
 
@@ -127,7 +127,7 @@ def context_files(mountpoint: Path) -> list[ContextFile]:
         ContextFile(Path(record.project), record.space, rule.path, rule.head)
         for record in records()
         if record.mount == str(mountpoint)
-        and (rule := AGENTS[Tool(record.tool)].rule) is not None
+        and (rule := AGENTS[AgentName(record.tool)].rule) is not None
         and record.file(rule.path) is not None
     ]
     return sorted((file for file in found if _may_be_there(file.path)), key=lambda file: file.path)
@@ -141,14 +141,14 @@ def _may_be_there(path: Path) -> bool:
         return True
 
 
-def records() -> Iterator[Record]:
+def records() -> Iterator[InstallRecord]:
     """All there are of agents that are known."""
     for path in sorted(folder().glob("*.json")):
-        if (record := _read(path)) is not None and record.tool in list(Tool):
+        if (record := _read(path)) is not None and record.tool in list(AgentName):
             yield record
 
 
-def _read(path: Path) -> Record | None:
+def _read(path: Path) -> InstallRecord | None:
     with contextlib.suppress(OSError):
-        return Record.read(path.read_bytes())
+        return InstallRecord.read(path.read_bytes())
     return None

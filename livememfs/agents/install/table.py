@@ -13,13 +13,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from livememfs.agents.install.textparts import Extension, Table
+from livememfs.agents.install.textparts import Extension, TomlTable
 
 TIMEOUT = 5
 """Seconds after which an agent ends a hook; one ends by itself before."""
 
 
-class Tool(StrEnum):
+class AgentName(StrEnum):
     """The agents that can be installed for."""
 
     CLAUDE_CODE = "claude-code"
@@ -44,7 +44,7 @@ class Tool(StrEnum):
 
 
 @dataclass(frozen=True)
-class Event:
+class HookEvent:
     """One event: for which tools, whether a session begins with it, whether nobody need wait for it, and for how many
     seconds the agent lets it go on.
     """
@@ -55,13 +55,13 @@ class Event:
     seconds: int = TIMEOUT
 
 
-Shape = Callable[[Event, str], dict[str, Any]]
+Shape = Callable[[HookEvent, str], dict[str, Any]]
 
 
 def _nested(unit: int) -> Shape:
     """Claude Code and those that follow it; `unit`: what a second is in their timeouts."""
 
-    def shape(event: Event, command: str) -> dict[str, Any]:
+    def shape(event: HookEvent, command: str) -> dict[str, Any]:
         run: dict[str, Any] = {"type": "command", "command": command, "timeout": event.seconds * unit}
         aside = {"async": True} if event.aside else {}
         return {**({} if event.matcher is None else {"matcher": event.matcher}), "hooks": [run | aside]}
@@ -86,7 +86,7 @@ class HookFile:
 
     path: str
     home: str
-    events: Mapping[str, Event]
+    events: Mapping[str, HookEvent]
     shape: Shape
     tells: bool = True
     warns: bool = False
@@ -111,7 +111,7 @@ class ServerFile:
 
     path: str = ""
     home: str = ""
-    kind: type[Table] | type[Extension] | None = None
+    kind: type[TomlTable] | type[Extension] | None = None
     named: str = "mcpServers"
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -140,86 +140,86 @@ _HEAD = "<!-- What livememfs remembers about this project: recorded data, kept u
 CURSOR_HEAD = "---\ndescription: What livememfs remembers about this project\nalwaysApply: true\n---\n"
 _WINDSURF_HEAD = "---\ntrigger: always_on\ndescription: What livememfs remembers about this project\n---\n"
 _CLAUDE_EVENTS = {
-    "SessionStart": Event(starts=True),
-    "UserPromptSubmit": Event(),
-    "PreToolUse": Event(_EDITS),
-    "PostToolUse": Event("*", aside=True),
-    "PostToolUseFailure": Event("*", aside=True),
-    "Stop": Event(),
-    "SubagentStop": Event(),
-    "PreCompact": Event(),
-    "SessionEnd": Event(),
+    "SessionStart": HookEvent(starts=True),
+    "UserPromptSubmit": HookEvent(),
+    "PreToolUse": HookEvent(_EDITS),
+    "PostToolUse": HookEvent("*", aside=True),
+    "PostToolUseFailure": HookEvent("*", aside=True),
+    "Stop": HookEvent(),
+    "SubagentStop": HookEvent(),
+    "PreCompact": HookEvent(),
+    "SessionEnd": HookEvent(),
 }
 _CODEX_EVENTS = {
-    "SessionStart": Event(starts=True),
-    "UserPromptSubmit": Event(),
-    "PreToolUse": Event("apply_patch|Edit|Write"),
-    "PostToolUse": Event(),
-    "PreCompact": Event(),
-    "SubagentStop": Event(),
-    "Stop": Event(),
-    "SessionEnd": Event(seconds=3),  # Codex warns of more in each session
+    "SessionStart": HookEvent(starts=True),
+    "UserPromptSubmit": HookEvent(),
+    "PreToolUse": HookEvent("apply_patch|Edit|Write"),
+    "PostToolUse": HookEvent(),
+    "PreCompact": HookEvent(),
+    "SubagentStop": HookEvent(),
+    "Stop": HookEvent(),
+    "SessionEnd": HookEvent(seconds=3),  # Codex warns of more in each session
 }
 _GEMINI_EVENTS = {
-    "SessionStart": Event(starts=True),
-    "BeforeAgent": Event(),
-    "AfterTool": Event("*"),
-    "AfterAgent": Event(),
-    "SessionEnd": Event(),
+    "SessionStart": HookEvent(starts=True),
+    "BeforeAgent": HookEvent(),
+    "AfterTool": HookEvent("*"),
+    "AfterAgent": HookEvent(),
+    "SessionEnd": HookEvent(),
 }
 _QWEN_EVENTS = {
-    "SessionStart": Event(starts=True),
-    "UserPromptSubmit": Event(),
-    "PostToolUse": Event("*"),
-    "PostToolUseFailure": Event("*"),
-    "Stop": Event(),
-    "SubagentStop": Event(),
-    "PreCompact": Event(),
-    "SessionEnd": Event(),
+    "SessionStart": HookEvent(starts=True),
+    "UserPromptSubmit": HookEvent(),
+    "PostToolUse": HookEvent("*"),
+    "PostToolUseFailure": HookEvent("*"),
+    "Stop": HookEvent(),
+    "SubagentStop": HookEvent(),
+    "PreCompact": HookEvent(),
+    "SessionEnd": HookEvent(),
 }
 _CURSOR_EVENTS = {
-    "sessionStart": Event(starts=True),
-    "beforeSubmitPrompt": Event(),
-    "postToolUse": Event(),
-    "postToolUseFailure": Event(),
-    "afterAgentResponse": Event(),
-    "subagentStop": Event(),
-    "preCompact": Event(),
-    "stop": Event(),
-    "sessionEnd": Event(),
+    "sessionStart": HookEvent(starts=True),
+    "beforeSubmitPrompt": HookEvent(),
+    "postToolUse": HookEvent(),
+    "postToolUseFailure": HookEvent(),
+    "afterAgentResponse": HookEvent(),
+    "subagentStop": HookEvent(),
+    "preCompact": HookEvent(),
+    "stop": HookEvent(),
+    "sessionEnd": HookEvent(),
 }
 _COPILOT_EVENTS = {
-    "sessionStart": Event(starts=True),
-    "userPromptSubmitted": Event(),
-    "postToolUse": Event(),
-    "postToolUseFailure": Event(),
-    "agentStop": Event(),
-    "preCompact": Event(),
-    "sessionEnd": Event(),
+    "sessionStart": HookEvent(starts=True),
+    "userPromptSubmitted": HookEvent(),
+    "postToolUse": HookEvent(),
+    "postToolUseFailure": HookEvent(),
+    "agentStop": HookEvent(),
+    "preCompact": HookEvent(),
+    "sessionEnd": HookEvent(),
 }
 _CLINE_EVENTS = {
-    "TaskStart": Event(starts=True),
-    "TaskResume": Event(starts=True),
-    "UserPromptSubmit": Event(),
-    "PreToolUse": Event(),
-    "PostToolUse": Event(),
-    "TaskComplete": Event(),
-    "TaskCancel": Event(),
-    "TaskError": Event(),
-    "PreCompact": Event(),
-    "SessionShutdown": Event(),
+    "TaskStart": HookEvent(starts=True),
+    "TaskResume": HookEvent(starts=True),
+    "UserPromptSubmit": HookEvent(),
+    "PreToolUse": HookEvent(),
+    "PostToolUse": HookEvent(),
+    "TaskComplete": HookEvent(),
+    "TaskCancel": HookEvent(),
+    "TaskError": HookEvent(),
+    "PreCompact": HookEvent(),
+    "SessionShutdown": HookEvent(),
 }
 _WINDSURF_EVENTS = {
-    "pre_user_prompt": Event(),
-    "post_write_code": Event(),
-    "post_run_command": Event(),
-    "post_mcp_tool_use": Event(),
-    "post_cascade_response": Event(),
+    "pre_user_prompt": HookEvent(),
+    "post_write_code": HookEvent(),
+    "post_run_command": HookEvent(),
+    "post_mcp_tool_use": HookEvent(),
+    "post_cascade_response": HookEvent(),
 }
 
-AGENTS: Mapping[Tool, Agent] = MappingProxyType(
+AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
     {
-        Tool.CLAUDE_CODE: Agent(
+        AgentName.CLAUDE_CODE: Agent(
             hooks=HookFile(
                 path=".claude/settings.local.json",
                 home=".claude/settings.json",
@@ -231,7 +231,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             strict="Claude Code",
             hint="Claude Code reads hooks when a session begins; `/hooks` lists them",
         ),
-        Tool.CODEX: Agent(
+        AgentName.CODEX: Agent(
             hooks=HookFile(
                 path=".codex/hooks.json",
                 home=".codex/hooks.json",
@@ -239,13 +239,13 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
                 shape=_nested(1),
                 warns=True,
             ),
-            servers=ServerFile(path=".codex/config.toml", home=".codex/config.toml", kind=Table),
+            servers=ServerFile(path=".codex/config.toml", home=".codex/config.toml", kind=TomlTable),
             strict="Codex",
             hint="Codex runs these hooks once you have trusted them: start `codex` and open `/hooks`. Until then"
             " `codex exec` runs none and does not say so. They need the feature `hooks`, which is on unless"
             " ~/.codex/config.toml says otherwise, and those of a project need a project that Codex trusts",
         ),
-        Tool.CURSOR: Agent(
+        AgentName.CURSOR: Agent(
             hooks=HookFile(
                 path=".cursor/hooks.json",
                 home=".cursor/hooks.json",
@@ -258,7 +258,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             strict="Cursor",
             hint="Cursor reads the rule and the hooks when it opens the project",
         ),
-        Tool.GEMINI: Agent(
+        AgentName.GEMINI: Agent(
             hooks=HookFile(
                 path=".gemini/settings.json",
                 home=".gemini/settings.json",
@@ -269,7 +269,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             servers=ServerFile(path=".gemini/settings.json", home=".gemini/settings.json"),
             hint="Gemini CLI runs hooks of a project in folders it trusts, and asks about each once",
         ),
-        Tool.QWEN: Agent(
+        AgentName.QWEN: Agent(
             hooks=HookFile(
                 path=".qwen/settings.json",
                 home=".qwen/settings.json",
@@ -281,11 +281,11 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             servers=ServerFile(path=".qwen/settings.json", home=".qwen/settings.json"),
             hint="Qwen Code reads hooks when it starts; `/hooks` lists them",
         ),
-        Tool.OPENCODE: Agent(
+        AgentName.OPENCODE: Agent(
             plugin=(".opencode/plugin/livememfs.js", ".config/opencode/plugin/livememfs.js"),
             hint="opencode loads the plugin when it starts",
         ),
-        Tool.COPILOT: Agent(
+        AgentName.COPILOT: Agent(
             hooks=HookFile(
                 path=".github/hooks/livememfs.json",
                 home=".copilot/hooks/livememfs.json",
@@ -297,7 +297,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             strict="Copilot CLI",
             hint="paths in .github/hooks are of this machine: keep that file out of commits, or install with --user",
         ),
-        Tool.WINDSURF: Agent(
+        AgentName.WINDSURF: Agent(
             hooks=HookFile(
                 path=".windsurf/hooks.json",
                 home=".codeium/windsurf/hooks.json",
@@ -310,7 +310,7 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             strict="Windsurf",
             hint="Windsurf reads rules and hooks when it opens the project",
         ),
-        Tool.CLINE: Agent(
+        AgentName.CLINE: Agent(
             hooks=HookFile(
                 path=".clinerules/hooks/", home=".cline/hooks/", events=_CLINE_EVENTS, shape=_flat("command")
             ),
@@ -319,14 +319,14 @@ AGENTS: Mapping[Tool, Agent] = MappingProxyType(
             strict="Cline",
             hint="Cline reads the rule with each task; its extension runs hooks when they are enabled in its settings",
         ),
-        Tool.GOOSE: Agent(
+        AgentName.GOOSE: Agent(
             rule=RuleFile(
                 path=".goose/livememfs-context.md", head=_HEAD, line=(".goosehints", "@.goose/livememfs-context.md")
             ),
             servers=ServerFile(home=".config/goose/config.yaml", kind=Extension),
             hint="Goose reads .goosehints when a session begins",
         ),
-        Tool.ZED: Agent(
+        AgentName.ZED: Agent(
             rule=RuleFile(
                 path=".zed/livememfs-context.md",
                 head=_HEAD,

@@ -13,13 +13,13 @@ from typing import Any
 
 import yaml
 
-from livememfs.agents.install.command import Hook, read
+from livememfs.agents.install.command import HookCommand, read
 from livememfs.agents.install.jsontext import scan
-from livememfs.agents.install.parts import SERVER, Part, is_server, server
+from livememfs.agents.install.parts import SERVER, InstalledPart, is_server, server
 from livememfs.agents.install.segments import Segment, newline_of
 
 
-class Line(Part):
+class Line(InstalledPart):
     """One line at the end of a text.
 
     :line:  what is wanted there; None when nothing is
@@ -59,7 +59,7 @@ class Line(Part):
         return line == self.line or self.known.fullmatch(line) is not None
 
 
-class Block(Part):
+class Block(InstalledPart):
     """Our server among the servers of a file that is not JSON.
 
     :argv: how it is started; None when it is not wanted
@@ -119,7 +119,7 @@ class Block(Part):
         raise NotImplementedError  # as above
 
 
-class Table(Block):
+class TomlTable(Block):
     """Our server in the TOML of Codex."""
 
     _OURS = re.compile(
@@ -187,7 +187,7 @@ class Extension(Block):
         return Segment(len(text), ((True, f"{start}extensions:{newline}{block}"),))
 
 
-class Rule(Part):
+class Rule(InstalledPart):
     """A file that is all ours, whatever it says by now: what `context.md` says, kept by the mount.
 
     :head: what it begins with, and is told from others by
@@ -220,14 +220,14 @@ class Script(Rule):
 
     runs = True
 
-    def hooks(self, text: str) -> list[Hook]:
+    def hooks(self, text: str) -> list[HookCommand]:
         return [hook for line in _lines(text) if (hook := read(line)) is not None]
 
 
 class Plugin(Rule):
     """A program that is all ours: its hooks and its server stand in it as JSON, each on lines of its own."""
 
-    def hooks(self, text: str) -> list[Hook]:
+    def hooks(self, text: str) -> list[HookCommand]:
         return [hook for line in _values(text, "HOOKS").values() if (hook := read(line)) is not None]
 
     def server(self, text: str) -> list[str]:

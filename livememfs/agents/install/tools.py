@@ -10,14 +10,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from livememfs.agents.install.command import MACHINE, Hook, memory_off
-from livememfs.agents.install.parts import Hooks, Part, Servers, Settings
+from livememfs.agents.install.command import MACHINE, HookCommand, memory_off
+from livememfs.agents.install.parts import HooksPart, InstalledPart, Servers, SettingsPart
 from livememfs.agents.install.plugin import PLUGIN_HEAD, plugin_text
-from livememfs.agents.install.table import AGENTS, Agent, Event, Tool
+from livememfs.agents.install.table import AGENTS, Agent, AgentName, HookEvent
 from livememfs.agents.install.textparts import Line, Plugin, Rule, Script
 from livememfs.errors import UsageError
 
-__all__ = ["AGENTS", "Tool", "Wanted", "parts"]
+__all__ = ["AGENTS", "AgentName", "WantedFile", "parts"]
 
 FORMER_TIMEOUT = 10
 SCRIPT_HEAD = "#!/bin/sh\n# A hook of livememfs, written by `livememfs install`\n"
@@ -25,7 +25,7 @@ NOTHING_YET = "Nothing yet: no mount has written this file.\n"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class WantedFile:
     """What an installation is to do.
 
     :space:   the absolute path of the space in its mount; of `.livememfs` there: the space of whichever project
@@ -61,7 +61,9 @@ class Wanted:
 # --- the parts ---------------------------------------------------------------------------------------------------
 
 
-def parts(tool: Tool, wanted: Wanted | None, spaces: Collection[str] = (), *, home: bool = False) -> list[Part]:
+def parts(
+    tool: AgentName, wanted: WantedFile | None, spaces: Collection[str] = (), *, home: bool = False
+) -> list[InstalledPart]:
     """What each file of a project is to hold, the wanted ones first; without `wanted`, nothing of ours.
 
     UsageError for what an agent has no place for.
@@ -82,7 +84,7 @@ def parts(tool: Tool, wanted: Wanted | None, spaces: Collection[str] = (), *, ho
     return sorted(found, key=lambda part: not part.wanted)
 
 
-def _check(tool: Tool, agent: Agent, wanted: Wanted, *, home: bool) -> None:
+def _check(tool: AgentName, agent: Agent, wanted: WantedFile, *, home: bool) -> None:
     place = agent.servers.home if home else agent.servers.path
     if wanted.server is not None and agent.plugin is None and not place:
         raise UsageError(f"{tool} has MCP servers for all projects alone: livememfs install {tool} --user --mcp")
@@ -90,9 +92,9 @@ def _check(tool: Tool, agent: Agent, wanted: Wanted, *, home: bool) -> None:
         raise UsageError(f"{tool} takes an MCP server for all projects and nothing else: add --mcp")
 
 
-def _settings(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
+def _settings(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> list[InstalledPart]:
     """The JSON files, each with all that is ours in it."""
-    sides: dict[str, list[Hooks | Servers]] = {}
+    sides: dict[str, list[HooksPart | Servers]] = {}
     if agent.hooks is not None and not agent.hooks.path.endswith("/"):
         shared = wanted is not None and wanted.shared
         for path in (agent.hooks.home,) if home else (agent.hooks.path, *_shared(tool)):
@@ -102,48 +104,48 @@ def _settings(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) ->
     argv = wanted.argv if wanted is not None else None
     if place and servers.kind is None:
         sides.setdefault(place, []).append(Servers(argv, servers.named, servers.more))
-    found: list[Part] = [Settings(path, *ours, strict=agent.strict) for path, ours in sides.items()]
+    found: list[InstalledPart] = [SettingsPart(path, *ours, strict=agent.strict) for path, ours in sides.items()]
     return [*found, servers.kind(place, argv)] if place and servers.kind is not None else found
 
 
-def _shared(tool: Tool) -> tuple[str, ...]:
+def _shared(tool: AgentName) -> tuple[str, ...]:
     """The settings of Claude Code that are committed."""
-    return (".claude/settings.json",) if tool is Tool.CLAUDE_CODE else ()
+    return (".claude/settings.json",) if tool is AgentName.CLAUDE_CODE else ()
 
 
-def _wanted_hooks(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> dict[str, Hook]:
+def _wanted_hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> dict[str, HookCommand]:
     """The hooks that are to be there, by event."""
-    hooks: dict[str, Hook] = {}
+    hooks: dict[str, HookCommand] = {}
     if wanted is not None and (file := agent.hooks) is not None:
         tells = file.tells and (home or agent.rule is None)
         for name, event in file.events.items():
             if tells or not event.starts:
                 off = memory_off(wanted.space) if event.starts and file.warns else ""
-                hooks[name] = Hook(wanted.space, f"{tool.short}.{name}", off)
+                hooks[name] = HookCommand(wanted.space, f"{tool.short}.{name}", off)
     return hooks
 
 
-def _hooks(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> Hooks:
+def _hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> HooksPart:
     assert agent.hooks is not None  # whoever asks has looked
     file = agent.hooks
-    return Hooks(
+    return HooksPart(
         _wanted_hooks(tool, agent, wanted, home=home),
-        lambda name, hook: file.shape(file.events.get(name, Event()), hook.command),
+        lambda name, hook: file.shape(file.events.get(name, HookEvent()), hook.command),
         lambda name, hook: _former_shape(tool, name, hook.command),
         version=file.version,
     )
 
 
-def _former_shape(tool: Tool, name: str, command: str) -> dict[str, Any]:
+def _former_shape(tool: AgentName, name: str, command: str) -> dict[str, Any]:
     """As version 0.1 wrote it."""
-    if tool is Tool.CURSOR:
+    if tool is AgentName.CURSOR:
         return {"command": command}
-    matcher = {"PreToolUse": "Read", "PostToolUse": "*"}.get(name) if tool is Tool.CLAUDE_CODE else None
+    matcher = {"PreToolUse": "Read", "PostToolUse": "*"}.get(name) if tool is AgentName.CLAUDE_CODE else None
     run = {"type": "command", "command": command, "timeout": FORMER_TIMEOUT}
     return {**({} if matcher is None else {"matcher": matcher}), "hooks": [run]}
 
 
-def _scripts(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
+def _scripts(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> list[InstalledPart]:
     """Hooks that are programs."""
     if (file := agent.hooks) is None or not file.path.endswith("/"):
         return []
@@ -153,9 +155,9 @@ def _scripts(tool: Tool, agent: Agent, wanted: Wanted | None, *, home: bool) -> 
     return [Script(f"{folder}{name}", SCRIPT_HEAD, line) for name, line in lines.items()]
 
 
-def _texts(agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
+def _texts(agent: Agent, wanted: WantedFile | None, *, home: bool) -> list[InstalledPart]:
     """Files and lines that are no settings."""
-    found: list[Part] = []
+    found: list[InstalledPart] = []
     if agent.rule is not None and not home:
         text = None if wanted is None else wanted.context or NOTHING_YET
         found.append(Rule(agent.rule.path, agent.rule.head, text))
@@ -168,12 +170,12 @@ def _texts(agent: Agent, wanted: Wanted | None, *, home: bool) -> list[Part]:
     return found
 
 
-def _formerly(tool: Tool, spaces: Collection[str], taken: Collection[str]) -> list[Part]:
+def _formerly(tool: AgentName, spaces: Collection[str], taken: Collection[str]) -> list[InstalledPart]:
     """Lines that version 0.1 wrote, and that are taken out now: what is known came twice."""
     imports = "|".join(re.escape(_import(space)) for space in spaces) or "(?!)"
     lines = {
-        Tool.CLAUDE_CODE: Line("CLAUDE.md", None, re.compile(imports), _TOLD),
-        Tool.CODEX: Line("AGENTS.md", None, _TOLD, _IMPORTED),
+        AgentName.CLAUDE_CODE: Line("CLAUDE.md", None, re.compile(imports), _TOLD),
+        AgentName.CODEX: Line("AGENTS.md", None, _TOLD, _IMPORTED),
     }
     return [line for agent, line in lines.items() if agent is tool and line.path not in taken]
 

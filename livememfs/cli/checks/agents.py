@@ -20,9 +20,9 @@ from typing import Any
 import trio
 
 from livememfs.agents.install import plan, record
-from livememfs.agents.install.command import MACHINE, SECONDS, Hook
-from livememfs.agents.install.plan import Standing
-from livememfs.agents.install.tools import Tool
+from livememfs.agents.install.command import MACHINE, SECONDS, HookCommand
+from livememfs.agents.install.plan import InstallState
+from livememfs.agents.install.tools import AgentName
 from livememfs.cli.checks import Check
 from livememfs.cli.mounting import mounts
 from livememfs.fuse.mounted import ask
@@ -47,10 +47,10 @@ _ASKED = (
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledAgent:
     """One agent in one project, or in all."""
 
-    tool: Tool
+    tool: AgentName
     folder: Path
     home: bool
 
@@ -69,7 +69,7 @@ async def checks(project: Path, answering: list[str]) -> list[Check]:
     """The agents of this project and of all that are on record; `answering`: the mounts that do."""
     found: dict[int, list[Check]] = {}
 
-    async def look(number: int, one: Installed) -> None:
+    async def look(number: int, one: InstalledAgent) -> None:
         standing = await trio.to_thread.run_sync(partial(plan.standing, one.tool, one.folder, home=one.home))
         found[number] = await _agent(one, standing, answering)
 
@@ -80,13 +80,13 @@ async def checks(project: Path, answering: list[str]) -> list[Check]:
     return lines or [Check("hooks", "ok", f"none in {project}")]
 
 
-def _all(project: Path) -> Iterable[Installed]:
-    here = [Installed(tool, project, False) for tool in Tool] if project != Path.home() else []
-    filed = [Installed(Tool(one.tool), Path(one.project), one.space == MACHINE) for one in record.records()]
+def _all(project: Path) -> Iterable[InstalledAgent]:
+    here = [InstalledAgent(tool, project, False) for tool in AgentName] if project != Path.home() else []
+    filed = [InstalledAgent(AgentName(one.tool), Path(one.project), one.space == MACHINE) for one in record.records()]
     return dict.fromkeys([*here, *filed])
 
 
-async def _agent(one: Installed, standing: Standing, answering: list[str]) -> list[Check]:
+async def _agent(one: InstalledAgent, standing: InstallState, answering: list[str]) -> list[Check]:
     found: list[Check] = []
     if standing.unread:
         found.append(Check("hooks", "fail", f"{one.where}: {standing.unread}", "take out comments and trailing commas"))
@@ -100,13 +100,13 @@ async def _agent(one: Installed, standing: Standing, answering: list[str]) -> li
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-async def _hooks(one: Installed, standing: Standing, answering: list[str]) -> Check:
+async def _hooks(one: InstalledAgent, standing: InstallState, answering: list[str]) -> Check:
     for space in sorted({hook.space for hook in standing.hooks.values()}):
         if (missing := await _space(one, Path(space), answering)) is not None:
             return missing
     took: dict[str, float] = {}
 
-    async def run(hook: Hook) -> None:
+    async def run(hook: HookCommand) -> None:
         took[hook.event] = await trio.to_thread.run_sync(_run, hook)
 
     async with trio.open_nursery() as nursery:
@@ -120,7 +120,7 @@ async def _hooks(one: Installed, standing: Standing, answering: list[str]) -> Ch
     return Check("hooks", "ok", f"{one.where}: {len(took)} answer, within {max(took.values()):.2f} s, from {spaces}")
 
 
-def _run(hook: Hook) -> float:
+def _run(hook: HookCommand) -> float:
     """How many seconds a hook took; less than none when it did not answer."""
     began = time.monotonic()
     try:
@@ -132,7 +132,7 @@ def _run(hook: Hook) -> float:
     return time.monotonic() - began if (done.returncode, done.stdout) == (0, PROBE) else -1.0
 
 
-async def _space(one: Installed, space: Path, answering: list[str]) -> Check | None:
+async def _space(one: InstalledAgent, space: Path, answering: list[str]) -> Check | None:
     """What keeps the hooks of an agent from a space; None when nothing does."""
     mount, undo = space.parent, f"take the hooks out: {one.undo}"
     if str(mount) not in answering and str(mount) in mounts.kernel_mounts():
@@ -151,7 +151,7 @@ async def _space(one: Installed, space: Path, answering: list[str]) -> Check | N
 # --- servers -----------------------------------------------------------------------------------------------------
 
 
-def _server(one: Installed, argv: list[str]) -> Check:
+def _server(one: InstalledAgent, argv: list[str]) -> Check:
     """Whether an MCP server says which tools it has."""
     asked = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
     advice = f"livememfs install {one.tool}{' --user' if one.home else ''} --mcp, or {one.undo}"

@@ -51,5 +51,5 @@ def _mounts(state: dict[str, str]) -> Check:
     return Check("mounts", "warn", "; ".join(found), f"`livememfs umount{lazy} {path}` {forget}")
 
 
-def _reason(record: mounts.Record) -> str:
+def _reason(record: mounts.MountRecord) -> str:
     return f": {record.problem}" if record.problem else ""

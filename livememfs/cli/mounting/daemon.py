@@ -24,7 +24,7 @@ from livememfs.app.visitor import Visitor
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.ending import asked_to_end
 from livememfs.cli.mounting.notify import ServiceManager
-from livememfs.cli.mounting.starting import Readiness, Served, Table, places
+from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, places
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import TimedOut
@@ -46,7 +46,7 @@ SWITCH_SECONDS = 0.000_5
 
 NOTHING_SERVED = Served()
 NOBODY = ServiceManager()
-NO_TABLE = Table()
+NO_TABLE = FstabLine()
 
 
 async def check_store(store: Store, timeout: float) -> None:
@@ -81,7 +81,7 @@ async def run_daemon(
     served: Served = NOTHING_SERVED,
     *,
     manager: ServiceManager = NOBODY,
-    table: Table = NO_TABLE,
+    table: FstabLine = NO_TABLE,
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     check_mountpoint(mountpoint)
@@ -91,7 +91,7 @@ async def run_daemon(
     # a listing of a hundred thousand notes would mostly consist of.
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, 20, 50)
-    record: mounts.Record | None = None
+    record: mounts.MountRecord | None = None
 
     def draining(left: int) -> None:
         manager.draining(left)
@@ -112,9 +112,9 @@ async def run_daemon(
     log.info("unmounted", mountpoint=str(mountpoint))
 
 
-def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:
+def describe(app: App, mountpoint: Path, log_file: str) -> mounts.MountRecord:
     """This process's record."""
-    return mounts.Record(
+    return mounts.MountRecord(
         mountpoint=str(mountpoint),
         pid=os.getpid(),
         started=mounts.start_time(os.getpid()) or 0,
@@ -124,7 +124,7 @@ def describe(app: App, mountpoint: Path, log_file: str) -> mounts.Record:
     )
 
 
-def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManager) -> Callable[[str], None]:
+def _announce(record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager) -> Callable[[str], None]:
     def announce(url: str) -> None:
         record.write()
         if url:
@@ -137,7 +137,12 @@ def _announce(record: mounts.Record, readiness: Readiness, manager: ServiceManag
 
 
 async def _serve(
-    app: App, mountpoint: Path, served: Served, record: mounts.Record, on_ready: Callable[[str], None], table: Table
+    app: App,
+    mountpoint: Path,
+    served: Served,
+    record: mounts.MountRecord,
+    on_ready: Callable[[str], None],
+    table: FstabLine,
 ) -> None:
     """Serve until the kernel lets go, by `umount` or by a signal. `on_ready` is told where HTTP is served."""
     settings, url = app.settings, ""

@@ -65,7 +65,7 @@ SECRET = re.compile(r"secret|token|password|(access|api)_?key")
 
 
 @dataclass
-class Call:
+class MountCall:
     """What mount(8) asks for. `fake` is a call that is to change nothing, `sloppy` one with options of others."""
 
     places: list[str] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Call:
     verbose: bool = False
 
     @classmethod
-    def read(cls, words: Sequence[str]) -> Call:
+    def read(cls, words: Sequence[str]) -> MountCall:
         """The call behind a command line. Raises UsageError when it is none."""
         call, rest = cls(), list(words)
         while rest:
@@ -138,7 +138,7 @@ def _store(source: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Mount, and exit with a status of mount(8): 0 done, 1 used wrongly, 32 failed."""
     try:
-        call = Call.read(sys.argv[1:] if arguments is None else arguments)
+        call = MountCall.read(sys.argv[1:] if arguments is None else arguments)
         command = call.command()
     except LiveMemError as error:
         output.complain(error)

@@ -26,7 +26,7 @@ from livememfs.cli import output
 from livememfs.cli.common import AllowHost, Choice, JsonFlag, command, expanded, run
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.notify import ServiceManager
-from livememfs.cli.mounting.starting import Readiness, Served, Table, places
+from livememfs.cli.mounting.starting import FstabLine, Readiness, Served, places
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, MountError, UsageError
 from livememfs.fuse.mountpoint import check_mountpoint, check_places
@@ -105,7 +105,7 @@ def mount(
     """
     load = partial(choice.load, **more.overrides(), token=token)
     path = resolve(mountpoint)
-    table = Table(source, noexec)
+    table = FstabLine(source, noexec)
     served = Served(web, tuple(allow_host or ()))
     if foreground:
         _foreground(load, path, served, Readiness(ready_fd), log_file, table)
@@ -128,7 +128,7 @@ def resolve(mountpoint: Path) -> Path:
 
 
 def _foreground(
-    load: Callable[[], Settings], path: Path, served: Served, readiness: Readiness, log_file: str, table: Table
+    load: Callable[[], Settings], path: Path, served: Served, readiness: Readiness, log_file: str, table: FstabLine
 ) -> None:
     from livememfs.cli.mounting import daemon  # whoever only starts one need not load what it is made of
 

@@ -22,7 +22,7 @@ _MOUNTINFO = MOUNTINFO
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class MountRecord:
     """One mount.
 
     :pid:     the daemon
@@ -125,17 +125,19 @@ def log_path(mountpoint: Path) -> Path:
     return platformdirs.user_log_path("livememfs") / f"mount-{slug[-100:]}.log"
 
 
-def records() -> list[Record]:
+def records() -> list[MountRecord]:
     """All records, by mount point. Files that are no records are passed over."""
     found = []
     for path in sorted(folder().glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError):
             value = json.loads(path.read_text())
-            found.append(Record(**{field.name: value[field.name] for field in fields(Record) if field.name in value}))
+            found.append(
+                MountRecord(**{field.name: value[field.name] for field in fields(MountRecord) if field.name in value})
+            )
     return sorted(found, key=lambda record: record.mountpoint)
 
 
-def find(mountpoint: Path) -> Record | None:
+def find(mountpoint: Path) -> MountRecord | None:
     """The record of one mount point."""
     return next((record for record in records() if record.mountpoint == str(mountpoint)), None)
 

@@ -111,7 +111,7 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
     for path in sorted(_folder().glob("livememfs-*.service")):
         place = unit.mountpoint_in(_read(path) or "")
         if place is not None:
-            found.append(Installed(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
+            found.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
     if as_json:
         output.print_json([vars(one) for one in found])
     elif found:
@@ -122,7 +122,7 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledUnit:
     """One unit; `enabled` and `active` in systemd's words, `unknown` when it cannot be asked."""
 
     unit: Path

@@ -45,7 +45,7 @@ class Readiness:
 
 
 @dataclass(frozen=True)
-class Table:
+class FstabLine:
     """What a line of `/etc/fstab` has the kernel know of a mount: its source, and whether nothing is executed."""
 
     source: str = ""

@@ -37,7 +37,7 @@ class MountStatus:
 
     mountpoint: str
     state: State
-    record: mounts.Record | None
+    record: mounts.MountRecord | None
     details: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def look() -> list[MountStatus]:
     return [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
 
 
-def _one(path: str, record: mounts.Record | None, in_kernel: bool) -> MountStatus:
+def _one(path: str, record: mounts.MountRecord | None, in_kernel: bool) -> MountStatus:
     alive = record is not None and record.is_alive
     if not in_kernel:
         return MountStatus(path, "saving" if alive else "ended badly", record)

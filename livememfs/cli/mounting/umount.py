@@ -56,7 +56,7 @@ def umount(
         _wait(path, record, lazy, patience)
 
 
-def _not_mounted(path: Path, record: mounts.Record | None) -> None:
+def _not_mounted(path: Path, record: mounts.MountRecord | None) -> None:
     """Nothing to do for the kernel; the daemon may still be saving, or have ended badly."""
     if record is None:
         raise MountError(f"no livememfs is mounted on {path}")
@@ -67,7 +67,7 @@ def _not_mounted(path: Path, record: mounts.Record | None) -> None:
     raise MountError(f"no livememfs is mounted on {path}; the last one ended badly{problem}")
 
 
-def _wait(path: Path, record: mounts.Record, lazy: bool, patience: float) -> None:
+def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -> None:
     with output.bar(f"uploading what {path} still has") as show:
         gone = _wait_watching(record, patience, show)
     if not gone:
@@ -82,7 +82,7 @@ def _wait(path: Path, record: mounts.Record, lazy: bool, patience: float) -> Non
     output.say(f"{path} is unmounted; everything is in {record.store}")
 
 
-def _wait_watching(record: mounts.Record, patience: float, show: Callable[[int, int], None]) -> bool:
+def _wait_watching(record: mounts.MountRecord, patience: float, show: Callable[[int, int], None]) -> bool:
     """Whether the daemon ended in time; meanwhile `show(done, of)` hears how far it is."""
     deadline, most = time.monotonic() + patience, 0
     while not wait_for_exit(record.pid, min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):

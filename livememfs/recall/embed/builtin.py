@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from livememfs.recall.embed.model import Model
+    from livememfs.recall.embed.model import OnnxModel
 
 T = TypeVar("T")
 
@@ -46,9 +46,9 @@ class Builtin:
 
     name = NAME
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: OnnxModel) -> None:
         self.dim = model.dim
-        self._model: Model | None = model
+        self._model: OnnxModel | None = model
         self._bulk = trio.CapacityLimiter(1)
         self._workers: ThreadPoolExecutor | None = None
         self._asking = trio.CapacityLimiter(QUESTIONS_AT_ONCE)
@@ -61,9 +61,9 @@ class Builtin:
 
         Raises EmbeddingUnavailable.
         """
-        from livememfs.recall.embed.model import Model  # brings numpy and onnxruntime
+        from livememfs.recall.embed.model import OnnxModel  # brings numpy and onnxruntime
 
-        return cls(Model())
+        return cls(OnnxModel())
 
     async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See `Embedder.passages`."""
@@ -109,7 +109,7 @@ class Builtin:
         """Counters, cheap."""
         return EmbedStatistics(self._texts, self._questions, self._seconds, self._failures)
 
-    def _opened(self) -> Model:
+    def _opened(self) -> OnnxModel:
         if self._model is None:
             raise trio.ClosedResourceError("the embedding model was closed")
         return self._model
@@ -148,7 +148,7 @@ def _collect(started: Sequence[Future[tuple[NDArray[np.float32], float]]], rows:
         wait(started)
 
 
-def _timed(model: Model, text: str) -> tuple[NDArray[np.float32], float]:
+def _timed(model: OnnxModel, text: str) -> tuple[NDArray[np.float32], float]:
     """The vector, and how long it took. Runs in a thread."""
     start = time.perf_counter()
     return model.vector(text), time.perf_counter() - start

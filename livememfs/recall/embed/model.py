@@ -26,7 +26,7 @@ from livememfs.recall.embed.weights import Weights, unpacked
 _ERRORS_ONLY = 3
 
 
-class Model:
+class OnnxModel:
     """The model, loaded. Takes about half a second. Raises EmbeddingUnavailable.
 
     :dim: how long a vector is

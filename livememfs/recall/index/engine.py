@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from livememfs.recall.index.exchanged import Asked, Linked, Restriction, Stored
-from livememfs.recall.index.merits import Foremost, Use, Wanted
-from livememfs.recall.index.pieces import Text
+from livememfs.recall.index.exchanged import Linked, Restriction, Stored, TextQuery
+from livememfs.recall.index.merits import Foremost, UnaskedMemories, Use
+from livememfs.recall.index.pieces import PieceText
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.vectors import Floats
 
@@ -55,7 +55,7 @@ class Engine(Protocol):
         """Forget objects and take others in; found by their words when this returns. NoSpace, Damaged."""
         ...
 
-    def unembedded(self, limit: int) -> list[Text]:
+    def unembedded(self, limit: int) -> list[PieceText]:
         """Texts that have no vector yet, newest first."""
         ...
 
@@ -74,7 +74,7 @@ class Engine(Protocol):
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def text(self, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+    def text(self, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
         """Pieces that have the words, best first, and what one would score that had them all."""
         ...
 
@@ -114,7 +114,7 @@ class Engine(Protocol):
         """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         ...
 
-    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+    def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""
         ...
 

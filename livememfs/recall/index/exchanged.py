@@ -59,7 +59,7 @@ class Restriction:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TextQuery:
     """What to look for: words, of which any may be there, phrases that must, words and phrases that must not."""
 
     words: str

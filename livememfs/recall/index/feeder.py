@@ -22,7 +22,7 @@ from livememfs.errors import LiveMemError
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.pieces import Text
+from livememfs.recall.index.pieces import PieceText
 from livememfs.recall.index.prior import TEXTS
 from livememfs.recall.index.reader import is_indexed, records_of, space_of
 from livememfs.recall.index.record import digest
@@ -336,7 +336,7 @@ class Feeder:
             log.info("the index waits", reason=str(error))
 
 
-async def vectors_of(embedder: Embedder, texts: Sequence[Text]) -> NDArray[np.float32]:
+async def vectors_of(embedder: Embedder, texts: Sequence[PieceText]) -> NDArray[np.float32]:
     """One vector for each text: half of what it says, half of what it says in its place."""
     import numpy as np
 

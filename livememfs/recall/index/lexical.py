@@ -19,7 +19,7 @@ import tantivy
 
 from livememfs import private
 from livememfs.errors import NoSpace
-from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Asked, Damaged, Piece, Restriction
+from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Damaged, Piece, Restriction, TextQuery
 from livememfs.recall.index.words import LANGUAGES, STOP_WORDS, Language, analyser, placed, spelt_out, terms
 
 WRITER_BYTES = 64_000_000
@@ -89,7 +89,7 @@ class Lexical:
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def search(self, asked: Asked, where: Restriction, limit: int) -> list[tuple[int, float]]:
+    def search(self, asked: TextQuery, where: Restriction, limit: int) -> list[tuple[int, float]]:
         """Numbers of pieces and their scores, best first. A score is 0 to about `ceiling`. Damaged."""
         query = self._query(asked)
         if query is None:
@@ -107,7 +107,7 @@ class Lexical:
         found: list[int] = searcher.fast_field_values("number", [address for _, address in hits])
         return found
 
-    def ceiling(self, asked: Asked) -> float:
+    def ceiling(self, asked: TextQuery) -> float:
         """What a piece would score that had all the words, often: the measure of how good a score is."""
         searcher = self._index.searcher()
         count = max(searcher.num_docs, 1)
@@ -120,7 +120,7 @@ class Lexical:
             found = max(found, sum(weights))
         return found
 
-    def _query(self, asked: Asked) -> Any:
+    def _query(self, asked: TextQuery) -> Any:
         query, occur = tantivy.Query, tantivy.Occur
         should = [
             query.term_query(self._schema, language, term)

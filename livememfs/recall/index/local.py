@@ -29,15 +29,15 @@ from livememfs.errors import CacheInUse, LiveMemError
 from livememfs.recall.index import snapshot
 from livememfs.recall.index.columns import Columns
 from livememfs.recall.index.engine import IndexStatistics, Read
-from livememfs.recall.index.exchanged import Asked, Damaged, Linked, Restriction, Stored
+from livememfs.recall.index.exchanged import Damaged, Linked, Restriction, Stored, TextQuery
 from livememfs.recall.index.lexical import Lexical
-from livememfs.recall.index.merits import Foremost, Merits, Use, Wanted
-from livememfs.recall.index.pieces import Text
+from livememfs.recall.index.merits import Foremost, Merits, UnaskedMemories, Use
+from livememfs.recall.index.pieces import PieceText
 from livememfs.recall.index.prior import MEANINGS as PRIOR_MEANINGS
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.recordfile import is_damage
 from livememfs.recall.index.snapshot import Snapshot
-from livememfs.recall.index.table import Delta, Table
+from livememfs.recall.index.table import Delta, RecordTable
 from livememfs.recall.index.vectors import Floats, Vectors, packed, unit
 
 FED_AT_ONCE = 2_000
@@ -101,17 +101,17 @@ class Index:
             # In the order of their numbers, and so of time: looked for once, since to look for none takes longest.
             self._lacking = dict.fromkeys(self.table.without_vector(self.model))
 
-    def _open_table(self) -> Table:
+    def _open_table(self) -> RecordTable:
         try:
-            return Table(self.folder / "records.db")
+            return RecordTable(self.folder / "records.db")
         except Damaged:
             return self._fresh_table()
 
-    def _fresh_table(self) -> Table:
+    def _fresh_table(self) -> RecordTable:
         self.rebuilt.append("records")
         for old in self.folder.glob("records.db*"):
             old.unlink()
-        return Table(self.folder / "records.db")
+        return RecordTable(self.folder / "records.db")
 
     def make_anew(self) -> None:
         """Go on with nothing, as the records turned out to be damaged: whoever feeds it compares the bucket with it."""
@@ -271,7 +271,7 @@ class Index:
             self._uses.update(uses)
             self._merits.use({number: uses[of] for of, number in self.table.pieces_of(list(uses)).items()})
 
-    def unembedded(self, limit: int) -> list[Text]:
+    def unembedded(self, limit: int) -> list[PieceText]:
         """Texts that have no vector yet, newest first."""
         with self._writing:
             while self._lacking:
@@ -380,7 +380,7 @@ class Index:
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def text(self, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+    def text(self, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
         """Pieces that have the words, best first, and what one would score that had them all."""
         lexical = self._lexical
         try:
@@ -391,7 +391,7 @@ class Index:
                     self._make_text_anew()
             return self._best(self._lexical, asked, where, limit), self._lexical.ceiling(asked)
 
-    def _best(self, lexical: Lexical, asked: Asked, where: Restriction, limit: int) -> list[tuple[int, float]]:
+    def _best(self, lexical: Lexical, asked: TextQuery, where: Restriction, limit: int) -> list[tuple[int, float]]:
         """What fits best. Where nearly everything may be found, looking through all and leaving out the rest takes a
         third of the time: a search with a filter cannot skip what scores too low.
         """
@@ -450,7 +450,7 @@ class Index:
         """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         return self.table.linked(ids, where, limit)
 
-    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+    def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""
         with self._near:
             return self._merits.foremost(spaces, wanted)

@@ -56,7 +56,7 @@ class Use(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UnaskedMemories:
     """Which memories come without being asked for (spacebot-memory-v2 2.3).
 
     :now:     seconds since 1970
@@ -147,7 +147,7 @@ class Merits:
     def _code(self, word: str) -> int:
         return self._codes.setdefault(word, len(self._codes))
 
-    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+    def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
         """The foremost memories of some spaces."""
         used = self._used
         rows = {name: column[:used] for name, column in self._rows.items()}

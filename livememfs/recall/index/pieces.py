@@ -22,7 +22,7 @@ takes time by length."""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PieceText:
     """What the vector of a piece is made of: the piece itself and, where something was said just before it in the same
     sitting, that and the piece together. An answer often makes sense only after its question.
     """
@@ -32,7 +32,7 @@ class Text:
     meaning: bytes = b""
     """What the vector is kept under."""
 
-    def known(self) -> Text:
+    def known(self) -> PieceText:
         """With the meaning that follows from the texts."""
         return replace(self, meaning=digest(f"{self.own}\0{self.around}"))
 
@@ -49,12 +49,12 @@ def _day(number: int) -> str:
     return f"{moment.day} {moment:%B %Y}"
 
 
-def text_of(record: Record, part: int, before: Record | None) -> Text:
+def text_of(record: Record, part: int, before: Record | None) -> PieceText:
     """What the vector of a piece is made of; `before`: the note just before it in the same sitting."""
     own = spoken(record, record.pieces[part])
     if before is None or len(own) > SHORT:
-        return Text(own).known()
-    return Text(own, f"{spoken(before, before.text[-SHORT:])}\n{own}").known()
+        return PieceText(own).known()
+    return PieceText(own, f"{spoken(before, before.text[-SHORT:])}\n{own}").known()
 
 
 def piece_of(number: int, record: Record, part: int, beside: Iterable[Record]) -> Piece:

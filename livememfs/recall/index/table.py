@@ -17,7 +17,7 @@ from livememfs.recall.index.columns import Column
 from livememfs.recall.index.exchanged import Linked, Piece, Restriction, Stored
 from livememfs.recall.index.kept import KeptVectors
 from livememfs.recall.index.merits import Merit
-from livememfs.recall.index.pieces import Text, piece_of, text_of
+from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Record
 from livememfs.recall.index.recordfile import chunks
 from livememfs.recall.index.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, windows
@@ -41,7 +41,7 @@ class Delta:
     pieces: tuple[Piece, ...]
 
 
-class Table(KeptVectors):
+class RecordTable(KeptVectors):
     """The open file. `path` None keeps it in memory, for one thread."""
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Table(KeptVectors):
         ).fetchall()
         return [_stored(row) for row in rows]
 
-    def text(self, stored: Stored, part: int) -> Text:
+    def text(self, stored: Stored, part: int) -> PieceText:
         """What the vector of a piece is made of."""
         return text_of(stored.record, part, self._before(stored))
 
@@ -237,7 +237,7 @@ class Table(KeptVectors):
             found += [_stored(row) for row in rows]
         return sorted(found, key=lambda stored: (stored.record.created, stored.id))
 
-    def texts(self, numbers: Sequence[int]) -> dict[int, Text]:
+    def texts(self, numbers: Sequence[int]) -> dict[int, PieceText]:
         """What the vectors of some pieces are made of, in their order."""
         found = self.of_pieces(numbers)
         meanings: dict[int, bytes] = {}

@@ -66,9 +66,9 @@ class _Look:
 
     def by_words(self) -> Floats | None:
         """The vector of the text where it has been computed for a memory; notes those that share words with it."""
-        from livememfs.recall.index.exchanged import Asked
+        from livememfs.recall.index.exchanged import TextQuery
 
-        hits, _ = self._index.text(Asked(self._text), self._where(), CANDIDATES)
+        hits, _ = self._index.text(TextQuery(self._text), self._where(), CANDIDATES)
         self._take([number for number, _ in hits])
         same = [number for number, record in self._index.records(self._ids).items() if record.text == self._text]
         return next(iter(self._index.vectors_of(same).values()), None)

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Asked, Restriction
+from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Restriction, TextQuery
 from livememfs.recall.index.words import LANGUAGES, STOP_WORDS, Language, placed, terms
 from livememfs.recall.postgres.connection import Db
 from livememfs.recall.postgres.postings import (
@@ -56,7 +56,7 @@ class _Question:
         return found
 
 
-def search(db: Db, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+def search(db: Db, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
     """Pieces that have the words, best first, and what one would score that had them all."""
     question = _read(asked)
     figures, ids = counts(db, question.terms())
@@ -72,7 +72,7 @@ def search(db: Db, asked: Asked, where: Restriction, limit: int) -> tuple[list[t
     return _best(db, found, where, rest, limit), ceiling
 
 
-def _read(asked: Asked) -> _Question:
+def _read(asked: TextQuery) -> _Question:
     found = _Question(
         {
             language: list(dict.fromkeys(one for one in terms(asked.words, language) if one not in _SMALL))[:MAX_TERMS]

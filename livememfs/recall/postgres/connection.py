@@ -48,7 +48,7 @@ class Unavailable(LiveMemError):
     errno = errno.ETIMEDOUT
 
 
-class Connections:
+class DatabaseConnections:
     """Connections to one index. `prepare` is called before the first use, and again when the tables have gone."""
 
     def __init__(self, url: str, schema: str, prepare: Callable[[Db], None] | None = None) -> None:

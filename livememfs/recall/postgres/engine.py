@@ -16,15 +16,15 @@ import structlog
 
 from livememfs.errors import LiveMemError, TimedOut
 from livememfs.recall.index.engine import IndexStatistics, Read
-from livememfs.recall.index.exchanged import Asked, Linked, Restriction, Stored
-from livememfs.recall.index.merits import Foremost, Use, Wanted
-from livememfs.recall.index.pieces import Text, piece_of, text_of
+from livememfs.recall.index.exchanged import Linked, Restriction, Stored, TextQuery
+from livememfs.recall.index.merits import Foremost, UnaskedMemories, Use
+from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.sittings import NEIGHBOURS, Place, Sittings, windows
 from livememfs.recall.index.vectors import Floats
 from livememfs.recall.postgres import asking, meaning, postings, records, schema
-from livememfs.recall.postgres.connection import Connections, Db, Unavailable
-from livememfs.recall.postgres.postings import Document
+from livememfs.recall.postgres.connection import DatabaseConnections, Db, Unavailable
+from livememfs.recall.postgres.postings import PostedPiece
 
 log = structlog.get_logger("livememfs.recall")
 
@@ -44,7 +44,7 @@ class Postgres:
 
     def __init__(self, url: str, model: str, bucket: str) -> None:
         self.model, self.bucket = model, bucket
-        self._connections = Connections(url, schema.schema_of(bucket), self._prepare)
+        self._connections = DatabaseConnections(url, schema.schema_of(bucket), self._prepare)
         self.where = self._connections.where
         self._graphs = True
         self._uses: dict[tuple[str, str], Use] = {}
@@ -79,10 +79,10 @@ class Postgres:
         went, came = sorted({records.clean(key) for key in gone}), list(read)
         self._connections.run(lambda db: _apply(db, went, came), writes=True)
 
-    def unembedded(self, limit: int) -> list[Text]:
+    def unembedded(self, limit: int) -> list[PieceText]:
         """Texts that have no vector yet, newest first."""
 
-        def work(db: Db) -> list[Text]:
+        def work(db: Db) -> list[PieceText]:
             model = meaning.model_of(db, self.model)
             return records.unembedded(db, model.id, limit) if model is not None else []
 
@@ -123,7 +123,7 @@ class Postgres:
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def text(self, asked: Asked, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
+    def text(self, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
         """Pieces that have the words, best first, and what one would score that had them all."""
         return self._connections.run(lambda db: asking.search(db, asked, where, limit))
 
@@ -163,7 +163,7 @@ class Postgres:
         """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         return self._connections.run(lambda db: records.linked(db, ids, where, limit))
 
-    def foremost(self, spaces: Sequence[str], wanted: Wanted) -> Foremost:
+    def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
         """The memories that come without being asked for, by the numbers of their records."""
         return self._connections.run(lambda db: records.foremost(db, spaces, wanted, self._uses))
 
@@ -227,7 +227,9 @@ def _place(record: Record) -> Place | None:
     return (records.clean(record.space), record.created) if record.kind == "live" else None
 
 
-def _touch(db: Db, places: set[Place], new: dict[int, Record], old: list[Document]) -> tuple[list[Document], list[int]]:
+def _touch(
+    db: Db, places: set[Place], new: dict[int, Record], old: list[PostedPiece]
+) -> tuple[list[PostedPiece], list[int]]:
     """Bring up to date what is new and what stands beside a note that came or went.
 
     The documents that are others than before (what they were goes to `old`), and the pieces that mean something else.
@@ -239,7 +241,7 @@ def _touch(db: Db, places: set[Place], new: dict[int, Record], old: list[Documen
         "SELECT number, record, part, space, document, meaning FROM piece WHERE record = ANY(%s) ORDER BY number",
         (sorted(touched),),
     ).fetchall()
-    documents: dict[int, tuple[bytes, Document]] = {}
+    documents: dict[int, tuple[bytes, PostedPiece]] = {}
     meanings: dict[int, bytes] = {}
     for number, record, part, space, digest, meant in rows:
         place = _place(known[record])
@@ -279,7 +281,7 @@ def _known(db: Db, touched: set[int], new: dict[int, Record], sittings: Sittings
     return {**known, **records.bodies(db, sorted(wanted - known.keys()))}
 
 
-def _write_pieces(db: Db, documents: dict[int, tuple[bytes, Document]], meanings: dict[int, bytes]) -> None:
+def _write_pieces(db: Db, documents: dict[int, tuple[bytes, PostedPiece]], meanings: dict[int, bytes]) -> None:
     rows = [(number, digest, one.language, one.length, len(one.counts)) for number, (digest, one) in documents.items()]
     db.execute(
         "UPDATE piece p SET document = u.document, language = u.language, length = u.length, terms = u.terms"

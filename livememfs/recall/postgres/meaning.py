@@ -30,7 +30,7 @@ _MOST_DIMENSIONS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class StoredModel:
     """A model whose vectors are here. `dim` None: none has come; `origin`: what was subtracted from those in `near`."""
 
     id: int
@@ -53,17 +53,17 @@ class _Space:
 # --- models -------------------------------------------------------------------------------------------------------
 
 
-def model_of(db: Db, name: str) -> Model | None:
+def model_of(db: Db, name: str) -> StoredModel | None:
     """The model of a name, None when it has never been here."""
     row = db.execute("SELECT id, dim, prior, origin FROM model WHERE name = %s", (name,)).fetchone()
     return _model(row) if row is not None else None
 
 
-def _model(row: Sequence[Any]) -> Model:
-    return Model(row[0], row[1], _floats(row[2]), _floats(row[3]))
+def _model(row: Sequence[Any]) -> StoredModel:
+    return StoredModel(row[0], row[1], _floats(row[2]), _floats(row[3]))
 
 
-def register(db: Db, name: str) -> Model:
+def register(db: Db, name: str) -> StoredModel:
     """The model of a name; a new one lacks a vector for every piece."""
     if (found := model_of(db, name)) is not None:
         return found
@@ -74,7 +74,7 @@ def register(db: Db, name: str) -> Model:
     return found
 
 
-def expect(db: Db, model: Model, prior: Floats) -> None:
+def expect(db: Db, model: StoredModel, prior: Floats) -> None:
     """Keep the mean of any texts, and have the vectors relative to it: only so does the graph know them apart.
 
     Of two that two mounts have computed the first stays, since all vectors are written anew for another one.
@@ -102,7 +102,7 @@ def expect(db: Db, model: Model, prior: Floats) -> None:
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def take(db: Db, model: Model, meanings: Sequence[bytes], vectors: Floats) -> list[int]:
+def take(db: Db, model: StoredModel, meanings: Sequence[bytes], vectors: Floats) -> list[int]:
     """Keep vectors by the meanings of their texts; the first one of a meaning counts. The pieces that have them now."""
     if not len(meanings):
         return []
@@ -133,7 +133,7 @@ def place(db: Db, numbers: Sequence[int]) -> None:
             _place(db, model, numbers)
 
 
-def _place(db: Db, model: Model, numbers: Sequence[int]) -> None:
+def _place(db: Db, model: StoredModel, numbers: Sequence[int]) -> None:
     origin = model.origin if model.origin is not None else np.zeros(model.dim or 0, np.float32)
     rows = db.execute(
         "SELECT p.number FROM piece p JOIN kept v ON v.model = %s AND v.meaning = p.meaning"
@@ -169,7 +169,7 @@ def _remove(db: Db, numbers: Sequence[int], model: int | None) -> None:
     )
 
 
-def without_graph(db: Db, model: Model) -> list[int]:
+def without_graph(db: Db, model: StoredModel) -> list[int]:
     """The spaces that have become so large that they should have a graph, and have none."""
     rows = db.execute(
         "SELECT space FROM mean WHERE model = %s AND NOT indexed AND count >= %s", (model.id, INDEXED_FROM)
@@ -177,7 +177,7 @@ def without_graph(db: Db, model: Model) -> list[int]:
     return [row[0] for row in rows] if model.dim is None or model.dim <= _MOST_DIMENSIONS else []
 
 
-def make_graphs(db: Db, model: Model) -> None:
+def make_graphs(db: Db, model: StoredModel) -> None:
     """Make a graph for each space that has become large. It grows by itself from then on."""
     for space in without_graph(db, model):
         db.execute("SET LOCAL statement_timeout = 0")
@@ -211,7 +211,7 @@ def near(db: Db, name: str, question: Floats, where: Restriction, limit: int) ->
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
 
-def _spaces(db: Db, model: Model, question: Floats, wanted: Sequence[str] | None) -> list[_Space]:
+def _spaces(db: Db, model: StoredModel, question: Floats, wanted: Sequence[str] | None) -> list[_Space]:
     rows = db.execute(
         "SELECT m.space, m.count, m.total::text, m.indexed FROM mean m JOIN space s ON s.id = m.space"
         " WHERE m.model = %s AND m.count > 0 AND (%s::text[] IS NULL OR s.name = ANY(%s::text[]))",
@@ -256,7 +256,9 @@ def _few(db: Db, space: _Space, where: Restriction) -> bool:
     return row is not None and row[0] < INDEXED_FROM
 
 
-def _scanned(db: Db, model: Model, spaces: Sequence[_Space], where: Restriction, limit: int) -> list[tuple[int, float]]:
+def _scanned(
+    db: Db, model: StoredModel, spaces: Sequence[_Space], where: Restriction, limit: int
+) -> list[tuple[int, float]]:
     if not spaces:
         return []
     said, values = _filter(where)
@@ -271,7 +273,7 @@ def _scanned(db: Db, model: Model, spaces: Sequence[_Space], where: Restriction,
     ).fetchall()
 
 
-def _searched(db: Db, model: Model, space: _Space, where: Restriction, limit: int) -> list[tuple[int, float]]:
+def _searched(db: Db, model: StoredModel, space: _Space, where: Restriction, limit: int) -> list[tuple[int, float]]:
     """By the graph, for as many as may be the best, and exactly among those."""
     said, values = _filter(where)
     asked = literal(space.asked)

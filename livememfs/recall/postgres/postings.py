@@ -46,7 +46,7 @@ LENGTHS = _lengths()
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class PostedPiece:
     """What the index has of a piece. `counts`: its terms, a term of the text `TEXT_WEIGHT` times."""
 
     number: int
@@ -72,7 +72,7 @@ class Document:
         return {(self.language, word) for word in self.counts}
 
 
-def document(piece: Piece, space: int) -> Document:
+def document(piece: Piece, space: int) -> PostedPiece:
     """A piece as it is indexed."""
     text, context = (one.encode(errors="ignore").decode() for one in (piece.text, piece.context))
     words = _sequence(text, piece.language)
@@ -80,12 +80,12 @@ def document(piece: Piece, space: int) -> Document:
     return read(piece.number, space, piece.language, words, beside)
 
 
-def read(number: int, space: int, language: Language, words: str, beside: str) -> Document:
+def read(number: int, space: int, language: Language, words: str, beside: str) -> PostedPiece:
     """A document from what the table `piece` has of it."""
     counts = Counter({word: TEXT_WEIGHT * count for word, count in Counter(words.split()).items()})
     counts.update(beside.split())
     counts.pop(GAP, None)
-    return Document(number, space, language, words, beside, counts)
+    return PostedPiece(number, space, language, words, beside, counts)
 
 
 def known_by(piece: Piece) -> bytes:
@@ -109,7 +109,7 @@ def _sequence(text: str, language: Language) -> str:
 # --- writing ------------------------------------------------------------------------------------------------------
 
 
-def documents(db: Db, numbers: Sequence[int]) -> list[Document]:
+def documents(db: Db, numbers: Sequence[int]) -> list[PostedPiece]:
     """What the index has of some pieces, of those it has."""
     rows = db.execute(
         "SELECT p.number, p.space, p.language, s.words, s.beside FROM piece p JOIN said s ON s.number = p.number"
@@ -119,7 +119,7 @@ def documents(db: Db, numbers: Sequence[int]) -> list[Document]:
     return [read(*row) for row in rows]
 
 
-def replace(db: Db, old: Sequence[Document], new: Sequence[Document]) -> None:
+def replace(db: Db, old: Sequence[PostedPiece], new: Sequence[PostedPiece]) -> None:
     """Take out documents and put others in."""
     ids = _ids(db, {term for one in (*old, *new) for term in one.terms})
     removed: dict[Key, list[int]] = defaultdict(list)
@@ -187,7 +187,7 @@ def _write_blocks(
     )
 
 
-def _count(db: Db, change: Mapping[int, int], old: Sequence[Document], new: Sequence[Document]) -> None:
+def _count(db: Db, change: Mapping[int, int], old: Sequence[PostedPiece], new: Sequence[PostedPiece]) -> None:
     changed = [(number, by) for number, by in sorted(change.items()) if by]
     db.execute(
         "UPDATE term t SET found = found + u.by FROM unnest(%s::int[], %s::int[]) u(id, by) WHERE t.id = u.id",

@@ -15,8 +15,8 @@ import numpy as np
 
 from livememfs.recall.index.engine import Read
 from livememfs.recall.index.exchanged import Linked, Restriction, Stored
-from livememfs.recall.index.merits import IDENTITY, ROUNDING, Foremost, Use, Wanted, weigh
-from livememfs.recall.index.pieces import Text, text_of
+from livememfs.recall.index.merits import IDENTITY, ROUNDING, Foremost, UnaskedMemories, Use, weigh
+from livememfs.recall.index.pieces import PieceText, text_of
 from livememfs.recall.index.record import Brief, Record, digest
 from livememfs.recall.index.sittings import SITTING_SECONDS, Place
 from livememfs.recall.postgres.connection import Db
@@ -263,7 +263,7 @@ def linked(db: Db, ids: Sequence[int], where: Restriction, limit: int) -> list[L
     return found
 
 
-def foremost(db: Db, spaces: Sequence[str], wanted: Wanted, uses: Mapping[tuple[str, str], Use]) -> Foremost:
+def foremost(db: Db, spaces: Sequence[str], wanted: UnaskedMemories, uses: Mapping[tuple[str, str], Use]) -> Foremost:
     """The memories that come without being asked for, by the numbers of their records."""
     here = "FROM record r WHERE r.space = ANY(%s) AND r.kind IN ('memories', 'self', 'goals')"
     names = [clean(space) for space in spaces]
@@ -290,7 +290,7 @@ def foremost(db: Db, spaces: Sequence[str], wanted: Wanted, uses: Mapping[tuple[
 
 
 def _used(
-    db: Db, spaces: Sequence[str], wanted: Wanted, uses: Mapping[tuple[str, str], Use]
+    db: Db, spaces: Sequence[str], wanted: UnaskedMemories, uses: Mapping[tuple[str, str], Use]
 ) -> dict[int, tuple[float, int]]:
     """What those weigh that were used, of which the database knows nothing, as far as they matter."""
     keys = {f"{space}/{folder}/{name}": use for (space, name), use in uses.items() for folder in COLLECTIONS}
@@ -317,7 +317,7 @@ def spelt(db: Db, field: str, spaces: Sequence[str]) -> list[str]:
     return [row[0] for row in rows]
 
 
-def unembedded(db: Db, model: int, limit: int) -> list[Text]:
+def unembedded(db: Db, model: int, limit: int) -> list[PieceText]:
     """Texts that wait for a vector of a model, newest first."""
     rows = db.execute(
         "SELECT p.meaning, p.part, r.body, b.body FROM waiting w JOIN piece p ON p.number = w.number"
@@ -327,11 +327,11 @@ def unembedded(db: Db, model: int, limit: int) -> list[Text]:
         " WHERE w.model = %s ORDER BY w.number DESC LIMIT %s",
         (SITTING_SECONDS, model, limit),
     )
-    found: dict[bytes, Text] = {}
+    found: dict[bytes, PieceText] = {}
     for meaning, part, body, before in rows:
         text = text_of(record_of(body), part, record_of(before) if before is not None else None)
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
-        found[meaning] = Text(text.own, text.around, meaning)
+        found[meaning] = PieceText(text.own, text.around, meaning)
     return list(found.values())
 
 

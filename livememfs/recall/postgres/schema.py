@@ -12,7 +12,7 @@ from hashlib import blake2b
 from psycopg import errors, sql
 
 from livememfs.errors import SettingsError
-from livememfs.recall.postgres.connection import Connections, Db, lock
+from livememfs.recall.postgres.connection import DatabaseConnections, Db, lock
 
 VERSION = "3"
 """Also a new one when the same object would be read or analysed otherwise: its etag alone does not tell."""
@@ -172,7 +172,7 @@ def _create(db: Db, schema: str, bucket: str) -> None:
 def drop(url: str, bucket: str) -> None:
     """Take the index of a bucket away; mounts that use it make an empty one at their next question. Unavailable."""
     schema = schema_of(bucket)
-    connections = Connections(url, schema)
+    connections = DatabaseConnections(url, schema)
     try:
         connections.run(
             lambda db: db.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))),

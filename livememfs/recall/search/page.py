@@ -17,7 +17,7 @@ from livememfs.text.own import END, HEAD, fenced
 from livememfs.text.size import tokens
 
 if TYPE_CHECKING:  # what it shows was found by others, who need numpy
-    from livememfs.recall.search.ranking import Found, Hit
+    from livememfs.recall.search.ranking import Hit, RankedHit
 
 DEFAULT_BUDGET = 2_000
 """Estimated tokens of one page."""
@@ -31,7 +31,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def page(
-    query: Query, found: Found, paths: Sequence[str], *, budget: int = DEFAULT_BUDGET, notes: Sequence[str] = ()
+    query: Query, found: RankedHit, paths: Sequence[str], *, budget: int = DEFAULT_BUDGET, notes: Sequence[str] = ()
 ) -> str:
     """The page; `paths` are where each hit can be read. It says what it costs, and what was left out for that."""
     title = _title(query)
@@ -50,7 +50,7 @@ def page(
     return body.replace(_COST, str(tokens(body)), 1)
 
 
-def explanation(query: Query, found: Found, paths: Sequence[str], *, notes: Sequence[str] = ()) -> str:
+def explanation(query: Query, found: RankedHit, paths: Sequence[str], *, notes: Sequence[str] = ()) -> str:
     """Why the answer is in this order: the rank of each hit in each list that has it."""
     lists = list(dict.fromkeys(name for hit in found.hits for name in hit.reasons))
     rows = [f"| rank | score | {''.join(f'{name} | ' for name in lists)}record |", "|---" * (len(lists) + 3) + "|"]
@@ -68,7 +68,7 @@ def explanation(query: Query, found: Found, paths: Sequence[str], *, notes: Sequ
     return fenced("\n".join([*head, *(rows if found.hits else ["Nothing found."])]))
 
 
-def _summary(found: Found, shown: int, left: int, budget: int) -> str:
+def _summary(found: RankedHit, shown: int, left: int, budget: int) -> str:
     if not found.hits:
         return f"Nothing found (~{_COST} tokens)."
     more = f", {left} more left out to stay under {budget}" if left else ""

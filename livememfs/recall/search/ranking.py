@@ -15,7 +15,7 @@ from itertools import count
 from typing import Literal, NamedTuple, TypeVar
 
 from livememfs.recall.index.engine import Engine
-from livememfs.recall.index.exchanged import Asked, Restriction
+from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.index.sittings import SITTING_SECONDS
 from livememfs.recall.index.vectors import Floats
@@ -100,7 +100,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedHit:
     """The answer: hits, best first, and how they were found."""
 
     hits: tuple[Hit, ...]
@@ -130,14 +130,14 @@ def search(
     *,
     limit: int | None = None,
     ranking: Ranking | None = None,
-) -> Found:
+) -> RankedHit:
     """Search some spaces; `question` is the vector of the query's text, None when there is none to be had."""
     limit = query.limit or limit or DEFAULT_LIMIT
     if query.is_wordless:  # the newest would pass for an answer to it
-        return Found((), "strict", remarks=("there is no word in the question",))
+        return RankedHit((), "strict", remarks=("there is no word in the question",))
     where = restriction(index, query, spaces)
     if where is None:
-        return Found((), "strict", remarks=("nobody and nothing here fits the filters",))
+        return RankedHit((), "strict", remarks=("nobody and nothing here fits the filters",))
     if query.is_filter_only:
         return _by_filters(index, query, where, limit)
     found, remarks = _with_phrases(index, query, question, where, spaces, ranking or Ranking(), limit)
@@ -146,15 +146,15 @@ def search(
     strategy: Strategy = "words" if question is None else "hybrid" if query.is_filtered else "semantic"
     if query.is_filtered and len(hits) < limit:
         hits += _completed(index, where, query, hits, limit)
-    return Found(tuple(hits), strategy, len(found), remarks)
+    return RankedHit(tuple(hits), strategy, len(found), remarks)
 
 
-def _by_filters(index: Engine, query: Query, where: Restriction, limit: int) -> Found:
+def _by_filters(index: Engine, query: Query, where: Restriction, limit: int) -> RankedHit:
     """The newest that fit: there are no words to rank by."""
     unwanted = {brief.id for _, brief in index.briefs(list(_unwanted(index, query, where))).values()}
     fitting = [one for one in index.strict(where, limit + len(unwanted)) if one.id not in unwanted]
     hits = [Hit(one.record, 0, 0.0, {"date": rank}) for rank, one in _numbered(fitting[:limit])]
-    return Found(tuple(hits), "strict", len(hits))
+    return RankedHit(tuple(hits), "strict", len(hits))
 
 
 def _with_phrases(
@@ -268,7 +268,7 @@ def _seconds(moment: datetime | None) -> int | None:
 def _ranked(
     index: Engine, query: Query, question: Floats | None, where: Restriction, spaces: Sequence[str], ranking: Ranking
 ) -> list[_Candidate]:
-    asked = Asked(query.text, query.phrases, query.without)
+    asked = TextQuery(query.text, query.phrases, query.without)
     words, ceiling = index.text(asked, where, ranking.candidates)
     meant = index.near(question, where, ranking.candidates) if question is not None and not query.phrases else []
     unwanted = _unwanted(index, query, where) if query.without else set[int]()
@@ -320,7 +320,7 @@ def _unwanted(index: Engine, query: Query, where: Restriction) -> set[int]:
     """The pieces that have any of the words that a hit must not have."""
     found: set[int] = set()
     for words in query.without:
-        found |= {number for number, _ in index.text(Asked("", (words,)), where, MOST_UNWANTED)[0]}
+        found |= {number for number, _ in index.text(TextQuery("", (words,)), where, MOST_UNWANTED)[0]}
     return found
 
 

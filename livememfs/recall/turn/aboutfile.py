@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from livememfs.recall.turn.athand import excerpt
 from livememfs.recall.turn.choosing import candidate, in_turns, same
-from livememfs.recall.turn.inject import Candidate, Limits, Session, about_file, tell
+from livememfs.recall.turn.inject import Candidate, Limits, ToldSession, about_file, tell
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _EVERYWHERE = frozenset((
 
 
 def tell_about(
-    index: Engine, space: str, path: str, project: str, session: Session, now: datetime, gone: Callable[[str], bool]
+    index: Engine, space: str, path: str, project: str, session: ToldSession, now: datetime, gone: Callable[[str], bool]
 ) -> str:
     """What a session is told about a file, and takes note of; empty when there is nothing, or it was told before."""
     path = path[:LONGEST].encode("utf-8", "replace").decode()

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.recall.index.record import Record, digest
 from livememfs.recall.turn.athand import excerpt, fitting
-from livememfs.recall.turn.inject import SHOWN_CHARACTERS, Candidate, Limits, SameWords, Section, Session, Told, tell
+from livememfs.recall.turn.inject import (
+    SHOWN_CHARACTERS,
+    Candidate,
+    Limits,
+    SameWords,
+    Section,
+    Told,
+    ToldSession,
+    tell,
+)
 from livememfs.records import keys
 
 if TYPE_CHECKING:
@@ -83,13 +92,13 @@ class Choosing:
         self._lacking = [one for one in lacking if not keys.has_ended(one.key, now)]
         self._newer = {one.key for one in lacking}
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: ToldSession) -> None:
         """Look up what needs no question: what the session was told by others, and what comes whatever is asked."""
         with timed(self._spent, "indexed"):
             remember(self._index, session, self._settings.limits.buffer)
             self._pinned = self._always()
 
-    def tell(self, session: Session) -> tuple[Told, tuple[str, ...]]:
+    def tell(self, session: ToldSession) -> tuple[Told, tuple[str, ...]]:
         """Choose, take note in the session, and write the block; with the paths of what is told."""
         with timed(self._spent, "search"):
             fits = self._fitting()
@@ -130,9 +139,9 @@ class Choosing:
     def _foremost(self, since: int, channel: str) -> Numbered:
         if self._index is None:
             return []
-        from livememfs.recall.index.merits import Wanted
+        from livememfs.recall.index.merits import UnaskedMemories
 
-        wanted = Wanted(
+        wanted = UnaskedMemories(
             now=int(self._now.timestamp()),
             since=since,
             least=self._settings.important,
@@ -185,7 +194,7 @@ def same(index: Engine | None, alike: float) -> Same:
     return Sameness(index.prior, alike)
 
 
-def remember(index: Engine | None, session: Session, most: int) -> None:
+def remember(index: Engine | None, session: ToldSession, most: int) -> None:
     """Have a session know the texts of what another mount told it, or this one before it was started anew."""
     ids = session.untold()[-most:] if index is not None and most else []
     if index is None or not ids:

@@ -74,7 +74,7 @@ class Candidate:
 
 
 @dataclass
-class Session:
+class ToldSession:
     """What one conversation was told: ids by the turn, and what was told last.
 
     :forgotten: how often all of it was forgotten: what was told before is told again
@@ -93,7 +93,7 @@ class Session:
         return (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8", "replace")
 
     @classmethod
-    def parse(cls, data: bytes) -> Session:
+    def parse(cls, data: bytes) -> ToldSession:
         """What an object says. Raises Unreadable."""
         value = read_object(data)
         turn, forgotten, told = take(value, "turn", int), take(value, "forgotten", int, 0), take(value, "told", dict)
@@ -101,7 +101,7 @@ class Session:
             raise Unreadable("a turn is no number, or no possible one")
         return cls(turn, {name: min(at, turn) for name, at in told.items()}, forgotten=forgotten)
 
-    def join(self, other: Session) -> None:
+    def join(self, other: ToldSession) -> None:
         """Take in what another mount knows of this session: what either told was told, unless forgotten since."""
         self.turn = max(self.turn, other.turn)
         if other.forgotten < self.forgotten:
@@ -174,7 +174,7 @@ class SameWords:
 
 
 def tell(
-    session: Session,
+    session: ToldSession,
     candidates: Iterable[Candidate],
     says_the_same: Same | None = None,
     limits: Limits | None = None,
@@ -226,7 +226,7 @@ def _new_in(one: Candidate, says_the_same: Same) -> Candidate | None:
     return one if len(new) == len(said) else replace(one, text="\n".join(new)) if new else None
 
 
-def _is_in_view(session: Session, one: Candidate, limits: Limits) -> bool:
+def _is_in_view(session: ToldSession, one: Candidate, limits: Limits) -> bool:
     told = session.told.get(one.id)
     return told is not None and session.turn - told < limits.window
 
@@ -236,7 +236,7 @@ def _plain(text: str) -> str:
     return " ".join(fold(text).split())
 
 
-def _record(session: Session, emitted: Sequence[Candidate], limits: Limits) -> None:
+def _record(session: ToldSession, emitted: Sequence[Candidate], limits: Limits) -> None:
     for one in emitted:
         session.told[one.id] = session.turn
     session.looked_up.update(one.id for one in emitted)

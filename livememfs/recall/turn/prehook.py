@@ -20,7 +20,7 @@ from livememfs.recall.index.words import content_words
 from livememfs.recall.turn.athand import AtHand
 from livememfs.recall.turn.choosing import Choosing, PrehookSettings, timed
 from livememfs.recall.turn.inject import Told
-from livememfs.recall.turn.told import Kept, Sessions
+from livememfs.recall.turn.told import Kept, ToldSessions
 from livememfs.records.turn import Turn
 from livememfs.text.own import HEAD, RECORDED
 from livememfs.text.privacy import redaction as privacy
@@ -54,7 +54,7 @@ CHATTER = frozenset((
 
 
 @dataclass(frozen=True)
-class Answer:
+class TurnAnswer:
     """One turn. `told` is None for a message that is none of a user's; `spent` are milliseconds by part; `private` are
     the kinds of what the message had and nothing was looked up by.
     """
@@ -95,7 +95,7 @@ class Prehook:
         self,
         recall: Recall,
         clock: Clock,
-        told: Sessions,
+        told: ToldSessions,
         settings: PrehookSettings | None = None,
         *,
         used: Callable[[str, Sequence[str]], None] = lambda *_: None,
@@ -105,17 +105,17 @@ class Prehook:
         self._used = used
         self._counts = {"turns": 0, "told": 0, "skipped": 0, "failed": 0, "files": 0}
 
-    async def turn(self, space: str, turn: Turn) -> Answer:
+    async def turn(self, space: str, turn: Turn) -> TurnAnswer:
         """What to know before answering a message in a space. Raises nothing."""
         if turn.source == SYSTEM:
             self._counts["skipped"] += 1
-            return Answer(0)
+            return TurnAnswer(0)
         public = await _redacted(turn.message)
         session = privacy.redact(turn.session).text
         turn = replace(turn, message=_looked_at(privacy.without_marks(public.text)), session=session)
         if not turn.message.strip():
             self._counts["skipped"] += 1
-            return Answer(0, private=public.found)
+            return TurnAnswer(0, private=public.found)
         self._counts["turns"] += 1
         kept = self._told.of(space, session)
         async with kept.lock:
@@ -162,7 +162,7 @@ class Prehook:
         """Have the bucket know what sessions were told, before the end."""
         await self._told.flush()
 
-    async def _answer(self, space: str, turn: Turn, kept: Kept) -> Answer:
+    async def _answer(self, space: str, turn: Turn, kept: Kept) -> TurnAnswer:
         spent: dict[str, float] = {}
         notes: list[str] = []
         session = kept.session
@@ -179,13 +179,13 @@ class Prehook:
             told, paths = await trio.to_thread.run_sync(work.tell, session)
             if kept.reason:  # an answer is worth more than the memory of it
                 notes.append(f"other mounts, and this one after a restart, may tell this again: {kept.reason}")
-            return Answer(session.turn, told, paths, tuple(notes), spent)
+            return TurnAnswer(session.turn, told, paths, tuple(notes), spent)
         except Exception as error:  # an agent must not wait or fail because its memory does
             log.exception("a message got no memories")
             self._counts["failed"] += 1
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
-            return Answer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
+            return TurnAnswer(session.turn, notes=(*notes, f"the memories cannot be looked up: {error}"))
 
     async def _embed(self, work: Choosing, notes: list[str], spent: dict[str, float]) -> None:
         with timed(spent, "embedding"):

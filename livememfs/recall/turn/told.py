@@ -14,7 +14,7 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, ObjectMissing, PreconditionFailed
-from livememfs.recall.turn.inject import Session
+from livememfs.recall.turn.inject import ToldSession
 from livememfs.records import keys
 from livememfs.store.base import IfAbsent, IfMatch
 
@@ -44,11 +44,11 @@ class Kept:
 
     space: str
     key: str
-    session: Session = field(default_factory=Session)
+    session: ToldSession = field(default_factory=ToldSession)
     lock: trio.Lock = field(default_factory=trio.Lock)
     asked: float = float("-inf")
     reading: trio.Event | None = None
-    found: tuple[Session, str] | None = None
+    found: tuple[ToldSession, str] | None = None
     etag: str = ""
     loaded: bool = False
     changed: bool = False
@@ -67,7 +67,7 @@ class Kept:
         self.session.join(theirs)
 
 
-class Sessions:
+class ToldSessions:
     """What the sessions of one bucket were told. Without `run`, they are in memory alone."""
 
     def __init__(self, replica: Replica) -> None:
@@ -146,14 +146,14 @@ class Sessions:
                 kept.reading.set()
                 kept.reading = None
 
-    async def _get(self, kept: Kept) -> tuple[Session, str]:
+    async def _get(self, kept: Kept) -> tuple[ToldSession, str]:
         replica = self._replica
         self._counts["told_read"] += 1
         try:
             found = await replica.store.get(kept.key)
         except ObjectMissing:
-            return Session(), ""
-        return await replica.unread.read(found, Session.parse) or Session(), found.info.etag
+            return ToldSession(), ""
+        return await replica.unread.read(found, ToldSession.parse) or ToldSession(), found.info.etag
 
     async def _write_later(self, kept: Kept) -> None:
         while kept.changed:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from livememfs.errors import ContextTooSmall
 from livememfs.records.ledger import Unsourced
 from livememfs.records.space import Synthesis
-from livememfs.runs.batches import Joined, Prompt, Room, free
+from livememfs.runs.batches import Joined, Prompt, RequestRoom, free
 from livememfs.runs.consolidation.excerpt import Excerpt, excerpt
 from livememfs.runs.consolidation.inputs import BankFile, BankInputs
 from livememfs.runs.consolidation.plan import BankPlan, FileChange
@@ -40,7 +40,7 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         self._window = 0
         self._text = ""
 
-    def room(self, window: int, reply: int, prompt: Prompt[BankInputs]) -> Room:
+    def room(self, window: int, reply: int, prompt: Prompt[BankInputs]) -> RequestRoom:
         """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
         an outline of all.
         """
@@ -52,11 +52,11 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
             left = 0
         wanted = sum(tokens(live.note.body) + PER_NOTE for live in self._inputs.notes)
         if left >= min(wanted, window // NOTES_SHARE):
-            return Room(left)
+            return RequestRoom(left)
         left = free(window, reply, prompt(replace(now, excerpt=Excerpt())))
-        return Room(left * 3 // 8, left * 3 // 8, left // 4)
+        return RequestRoom(left * 3 // 8, left * 3 // 8, left // 4)
 
-    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[BankInputs, int]:
+    def part(self, batch: Sequence[NotePiece], room: RequestRoom) -> tuple[BankInputs, int]:
         """The notes of one request, and the bank as it is by now."""
         now = self._now(batch)
         if room.bank is None:

@@ -16,7 +16,7 @@ from livememfs.llm.base import ChatReply
 from livememfs.records import keys
 from livememfs.records.ledger import Unsourced
 from livememfs.records.memory import CATEGORIES, TYPES, expiry
-from livememfs.runs.batches import Joined, Room
+from livememfs.runs.batches import Joined, RequestRoom
 from livememfs.runs.coverage import Coverage, Fate
 from livememfs.runs.digest.inputs import DigestInputs, KnownMemory, within
 from livememfs.runs.pieces import NotePiece
@@ -131,7 +131,7 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
         self._unsourced: list[Unsourced] = []
         self._warnings: list[str] = []
 
-    def part(self, batch: Sequence[NotePiece], room: Room) -> tuple[DigestInputs, int]:
+    def part(self, batch: Sequence[NotePiece], room: RequestRoom) -> tuple[DigestInputs, int]:
         """The notes of one request, and what is known by now."""
         found = [KnownMemory(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
         notes = tuple(one.live for one in batch)

@@ -30,7 +30,7 @@ _TOLD: dict[str, Kind] = {"note": "note", "bank": "bank"}
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PageEvent:
     """One event. `space` is empty for what concerns no space alone; `data` is JSON on one line."""
 
     number: int
@@ -54,7 +54,7 @@ class Events:
     def __init__(self, root: Root, kept: int = KEPT) -> None:
         self._root, self._context = root, root.context
         self._start = secrets.token_hex(4)  # a place in the list of another process is no place in this one
-        self._ring: deque[Event] = deque(maxlen=kept)
+        self._ring: deque[PageEvent] = deque(maxlen=kept)
         self._number = 0
         self._news = trio.Event()
         self._looked = float("-inf")
@@ -116,7 +116,7 @@ class Events:
 
     def _tell(self, kind: Kind, space: str, about: dict[str, Any]) -> None:
         self._number += 1
-        self._ring.append(Event(self._number, kind, space, json.dumps(about)))
+        self._ring.append(PageEvent(self._number, kind, space, json.dumps(about)))
         self._wake()
 
     def _wake(self) -> None:
@@ -146,7 +146,7 @@ class Events:
         oldest = self._ring[0].number if self._ring else self._number + 1
         return oldest - 1 <= number <= self._number
 
-    def since(self, number: int) -> list[Event]:
+    def since(self, number: int) -> list[PageEvent]:
         """The events after this number, which `has_since`."""
         missing = self._number - number
         return list(self._ring)[-missing:] if missing else []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from livememfs.records.access import Access
-    from livememfs.serve.web.events import Event, Events
+    from livememfs.serve.web.events import Events, PageEvent
     from livememfs.serve.web.site import Site
 
 HEARTBEAT = 15.0
@@ -131,7 +131,7 @@ class EventStream(Response):
         self.access = access
         return True
 
-    def _sees(self, event: Event) -> bool:
+    def _sees(self, event: PageEvent) -> bool:
         if not event.space:
             return True
         return self.access.sees(event.space) and self.space in ("", event.space)
@@ -142,7 +142,7 @@ class EventStream(Response):
         await self._send(send, f"id: {self.events.place(number)}\nevent: reset\ndata: {{}}\n\n")
         return number
 
-    def _text(self, event: Event) -> str:
+    def _text(self, event: PageEvent) -> str:
         return f"id: {self.events.place(event.number)}\nevent: {event.kind}\ndata: {event.data}\n\n"
 
     async def _send(self, send: Send, text: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 
 
 class Disk:
@@ -22,7 +22,7 @@ class Disk:
     def __init__(self, *, fsync: bool = True) -> None:
         self._fsync = fsync
 
-    def write_new(self, path: Place, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
+    def write_new(self, path: FolderPlace, data: bytes, *, modified_ns: int | None = None) -> os.stat_result:
         """Create `path` with these bytes, synced; its stat once it is complete. Raises FileExistsError."""
         descriptor = path.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
@@ -37,19 +37,19 @@ class Disk:
         finally:
             os.close(descriptor)
 
-    def replace(self, source: Place, target: Place) -> None:
+    def replace(self, source: FolderPlace, target: FolderPlace) -> None:
         """Give a complete file its name, in one step, over whatever file had it."""
         source.replace(target)
         self._sync_folder(target.parent)
 
-    def unlink(self, path: Place, *, lasting: bool) -> None:
+    def unlink(self, path: FolderPlace, *, lasting: bool) -> None:
         """Remove a file; one that is gone is fine. `lasting`: a power cut must not bring it back."""
         with suppress(FileNotFoundError):
             path.unlink()
         if lasting:
             self._sync_folder(path.parent)
 
-    def make_folder(self, path: Place, *, below: Place) -> None:
+    def make_folder(self, path: FolderPlace, *, below: FolderPlace) -> None:
         """Create a folder and its missing parents, but never `below` itself: a root that vanished stays gone.
 
         Raises FileExistsError where a file or a link is in the way, FileNotFoundError without `below`.
@@ -62,7 +62,7 @@ class Disk:
         path.make_folder()
         self._sync_folder(path.parent)
 
-    def remove_folder(self, path: Place) -> bool:
+    def remove_folder(self, path: FolderPlace) -> bool:
         """Remove a folder if it is empty; whether it is gone."""
         try:
             path.remove_folder()
@@ -72,7 +72,7 @@ class Disk:
             return False
         return True
 
-    def _sync_folder(self, path: Place) -> None:
+    def _sync_folder(self, path: FolderPlace) -> None:
         if not self._fsync:
             return
         # One that was removed as empty by another writer: its own removal is what has to last.

@@ -37,11 +37,11 @@ from livememfs.store.folder import sidecar
 from livememfs.store.folder.disk import Disk
 from livememfs.store.folder.layout import Layout
 from livememfs.store.folder.locks import claim_folder, held
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 from livememfs.store.folder.sidecar import Identity, Version
-from livememfs.store.folder.versions import Found, Versions
-from livememfs.store.folder.walk import Entries, Merged, Walk
-from livememfs.store.listing import Request, page_of
+from livememfs.store.folder.versions import FoundVersion, Versions
+from livememfs.store.folder.walk import Entries, MergedKeys, Walk
+from livememfs.store.listing import ListingRequest, page_of
 
 _ROUNDS = 100
 
@@ -113,12 +113,12 @@ class Files:
             self._disk.unlink(self._layout.side(key), lasting=False)
             self._prune(current.path.parent)
 
-    def list_page(self, request: Request) -> Page:
+    def list_page(self, request: ListingRequest) -> Page:
         """See Store.list_page."""
         with self._errors(request.prefix, "list"):
             self._check_root()
             walk = Walk(self._layout, request.prefix, self._entries, folded=request.delimiter == "/")
-            page = page_of(Merged(walk, self._list_odd()), request)
+            page = page_of(MergedKeys(walk, self._list_odd()), request)
             found = ((key, self._versions.find(key)) for key in page.keys)
             objects = tuple(replace(item.info(key), meta=None) for key, item in found if item is not None)
             return Page(objects, tuple(page.prefixes), page.next_token)
@@ -138,9 +138,9 @@ class Files:
                 self._disk.unlink(temp, lasting=False)
             raise
         self._drop_twin(key, path)
-        return Found(path, version).info(key)
+        return FoundVersion(path, version).info(key)
 
-    def _next_moment(self, current: Found | None) -> int:
+    def _next_moment(self, current: FoundVersion | None) -> int:
         """When the new version is dated: now, and in any case later than the one it replaces."""
         now = nanoseconds(self._clock.now())
         return max(now, current.version.identity.modified_ns + 1) if current else now
@@ -151,7 +151,7 @@ class Files:
         self._disk.write_new(temp, sidecar.render(key, versions))
         self._disk.replace(temp, side)
 
-    def _name(self, temp: Place, key: str) -> Place:
+    def _name(self, temp: FolderPlace, key: str) -> FolderPlace:
         """Commit: put the content where it belongs, on the plain path if it can be. The path."""
         plain = self._layout.plain(key)
         if plain is not None and self._name_plain(temp, plain):
@@ -160,7 +160,7 @@ class Files:
         self._disk.replace(temp, odd)
         return odd
 
-    def _name_plain(self, temp: Place, plain: Place) -> bool:
+    def _name_plain(self, temp: FolderPlace, plain: FolderPlace) -> bool:
         """Whether the plain path could be used: not when a folder has it, or a file stands where a parent would."""
         for _ in range(_ROUNDS):
             try:
@@ -180,13 +180,13 @@ class Files:
                 return False
         raise StoreError("its folder is removed again and again", key=str(plain))
 
-    def _drop_twin(self, key: str, path: Place) -> None:
+    def _drop_twin(self, key: str, path: FolderPlace) -> None:
         """Remove an older odd form of an object that lies at `path`."""
         odd = self._layout.odd(key)
         if path != odd and odd.exists():
             self._disk.unlink(odd, lasting=True)
 
-    def _prune(self, folder: Place) -> None:
+    def _prune(self, folder: FolderPlace) -> None:
         """Remove folders that hold nothing any more: a bucket has none of those."""
         while folder not in (self._layout.root, self._layout.odd_folder) and self._disk.remove_folder(folder):
             folder = folder.parent
@@ -199,10 +199,10 @@ class Files:
                 self._odd_keys[name] = side.key
         return sorted(self._odd_keys[name] for name in names if name in self._odd_keys)
 
-    def _new_temp(self) -> Place:
+    def _new_temp(self) -> FolderPlace:
         return self._temp / uuid4().hex
 
-    def _claim_temp_folder(self) -> tuple[Place, int | None]:
+    def _claim_temp_folder(self) -> tuple[FolderPlace, int | None]:
         """A temp folder of our own, after removing those of stores that are no more (the kernel dropped their lock)."""
         folder = self._layout.temp_folder
         with held(self._layout.lock_folder / "open"):

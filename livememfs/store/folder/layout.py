@@ -14,7 +14,7 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 
 HIDDEN = ".livememfs-store"
 MAX_PART_BYTES = 255
@@ -25,7 +25,7 @@ class Layout:
     """Paths below one root."""
 
     def __init__(self, root: Path) -> None:
-        self.root = Place(str(root))
+        self.root = FolderPlace(str(root))
         self.hidden = self.root / HIDDEN
         self.odd_folder = self.hidden / "odd"
         self.meta_folder = self.hidden / "meta"
@@ -33,7 +33,7 @@ class Layout:
         self.lock_folder = self.hidden / "locks"
         self.own_folders = (self.hidden, self.odd_folder, self.meta_folder, self.temp_folder, self.lock_folder)
 
-    def plain(self, key: str) -> Place | None:
+    def plain(self, key: str) -> FolderPlace | None:
         """The path a person would look for, or None for a key that is no path: empty, `.` or `..` parts (so also a
         trailing slash), parts over 255 bytes, NUL, or a start in the store's own tree.
         """
@@ -42,20 +42,20 @@ class Layout:
             return None
         return self.root / key
 
-    def odd(self, key: str) -> Place:
+    def odd(self, key: str) -> FolderPlace:
         """The path for the same object when the plain one is impossible or taken by a folder."""
         return self.odd_folder / _digest(key)
 
-    def side(self, key: str) -> Place:
+    def side(self, key: str) -> FolderPlace:
         """The path of what is remembered about the object."""
         digest = _digest(key)
         return self.meta_folder / digest[:2] / digest
 
-    def side_of_odd(self, name: str) -> Place:
+    def side_of_odd(self, name: str) -> FolderPlace:
         """The same, by the file name of an odd object."""
         return self.meta_folder / name[:2] / name
 
-    def lock(self, key: str) -> Place:
+    def lock(self, key: str) -> FolderPlace:
         """The lock file of the key's stripe."""
         return self.lock_folder / f"{int(_digest(key)[:8], 16) % STRIPES:02x}"
 

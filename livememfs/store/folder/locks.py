@@ -11,11 +11,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 
 
 @contextmanager
-def held(path: Place) -> Iterator[None]:
+def held(path: FolderPlace) -> Iterator[None]:
     """Hold an exclusive lock on a lock file for the block. The file is created and never removed."""
     # Each call opens the file anew: flock belongs to the open file, so this also keeps two threads apart.
     descriptor = path.open(os.O_RDWR | os.O_CREAT)
@@ -26,7 +26,7 @@ def held(path: Place) -> Iterator[None]:
         os.close(descriptor)
 
 
-def claim_folder(path: Place) -> int | None:
+def claim_folder(path: FolderPlace) -> int | None:
     """Lock a folder without waiting: a descriptor that holds it until closed, None when somebody else has it."""
     descriptor = path.open(os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -20,14 +20,14 @@ _ANY = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """To open a pipe or a device does not wait for anybody."""
 
 
-class Place(NamedTuple):
+class FolderPlace(NamedTuple):
     """A path below a root: `path` holds names with a slash between them, and is empty for the root."""
 
     root: str
     path: str = ""
 
-    def __truediv__(self, name: str) -> Place:
-        return Place(self.root, f"{self.path}/{name}" if self.path else name)
+    def __truediv__(self, name: str) -> FolderPlace:
+        return FolderPlace(self.root, f"{self.path}/{name}" if self.path else name)
 
     def __fspath__(self) -> str:
         return os.path.join(self.root, self.path) if self.path else self.root  # noqa: PTH118 - both are text
@@ -41,9 +41,9 @@ class Place(NamedTuple):
         return self.path.rpartition("/")[2]
 
     @property
-    def parent(self) -> Place:
+    def parent(self) -> FolderPlace:
         """The folder it is in; the root is in itself."""
-        return Place(self.root, self.path.rpartition("/")[0])
+        return FolderPlace(self.root, self.path.rpartition("/")[0])
 
     def folder(self) -> int:
         """A descriptor of the folder that is here, to open others in. Raises OSError, as for a link on the way."""
@@ -145,7 +145,7 @@ class Place(NamedTuple):
         with self._folder_of_it() as folder:
             os.unlink(self.name, dir_fd=folder)
 
-    def replace(self, target: Place) -> None:
+    def replace(self, target: FolderPlace) -> None:
         """Give the file the name `target`, over whatever file or link has it. Raises OSError."""
         with self._folder_of_it() as source, target._folder_of_it() as folder:
             os.replace(self.name, target.name, src_dir_fd=source, dst_dir_fd=folder)

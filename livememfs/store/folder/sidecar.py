@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 from livememfs.text.foreign import read_object
 
 
@@ -71,7 +71,7 @@ def render(key: str, versions: Iterable[Version]) -> bytes:
     return json.dumps({"key": key, "versions": described}, indent=1).encode()
 
 
-def read(path: Place) -> SideFile | None:
+def read(path: FolderPlace) -> SideFile | None:
     """What a side file says; None when there is none or it cannot be understood (it can always be done without)."""
     try:
         found = read_object(path.read() or b"")

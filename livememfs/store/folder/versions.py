@@ -18,7 +18,7 @@ from livememfs.errors import StoreError
 from livememfs.store.base import ObjectInfo
 from livememfs.store.folder import sidecar
 from livememfs.store.folder.layout import Layout
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 from livememfs.store.folder.sidecar import Identity, Version
 
 _CHUNK = 1 << 20
@@ -31,10 +31,10 @@ Fingerprint = tuple[Identity, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundVersion:
     """An object's present content file and what is known about it. `data` is None where only figures were asked for."""
 
-    path: Place
+    path: FolderPlace
     version: Version
     data: bytes | None = None
 
@@ -51,7 +51,7 @@ class Versions:
         self._layout = layout
         self._known: dict[str, tuple[Fingerprint, Version]] = {}
 
-    def find(self, key: str, *, content: bool = False) -> Found | None:
+    def find(self, key: str, *, content: bool = False) -> FoundVersion | None:
         """The object as it is now, or None. Raises StoreError when it changes faster than it can be read."""
         for _ in range(_ROUNDS):
             opened = self._open(key)
@@ -67,7 +67,7 @@ class Versions:
                 return found
         raise StoreError("it is being changed all the time", key=key)
 
-    def _open(self, key: str) -> tuple[Place, int] | None:
+    def _open(self, key: str) -> tuple[FolderPlace, int] | None:
         """The content file, open. The plain path is tried last again: a write may just have moved it there from odd."""
         plain, odd = self._layout.plain(key), self._layout.odd(key)
         for path in (plain, odd, plain):
@@ -75,7 +75,7 @@ class Versions:
                 return path, descriptor
         return None
 
-    def _look(self, key: str, path: Place, descriptor: int, *, content: bool) -> Found | None:
+    def _look(self, key: str, path: FolderPlace, descriptor: int, *, content: bool) -> FoundVersion | None:
         """What the open file is, or None when it changed under our eyes."""
         before = _fingerprint(os.fstat(descriptor))
         version = self._remembered(key, before)
@@ -88,7 +88,7 @@ class Versions:
                 self._known[key] = (before, version)
         if content and _fingerprint(os.fstat(descriptor))[0] != before[0]:
             return None  # written in place by hand while we read
-        return Found(path, version, data)
+        return FoundVersion(path, version, data)
 
     def _remembered(self, key: str, fingerprint: Fingerprint) -> Version | None:
         known = self._known.get(key)
@@ -105,7 +105,7 @@ def _fingerprint(stat: os.stat_result) -> Fingerprint:
     return Identity.of(stat), stat.st_ctime_ns
 
 
-def _fingerprint_at(path: Place) -> Fingerprint | None:
+def _fingerprint_at(path: FolderPlace) -> Fingerprint | None:
     try:
         return _fingerprint(path.stat())
     except OSError:

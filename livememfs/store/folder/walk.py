@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from livememfs.store.base import MAX_KEY_BYTES
 from livememfs.store.folder.layout import HIDDEN, Layout
-from livememfs.store.folder.place import Place
+from livememfs.store.folder.place import FolderPlace
 from livememfs.store.listing import SortedKeys, after_prefix
 
 KEPT_FROM = 2_000
@@ -46,7 +46,7 @@ class Walk:
         """Whole folders below the bound are left unopened."""
         self._bound = bound
 
-    def _below(self, folder: Place, stem: str) -> Iterator[str]:
+    def _below(self, folder: FolderPlace, stem: str) -> Iterator[str]:
         entries = self._entries.of(folder, stem)
         # The one before the bound may be the folder that it lies in.
         for at in range(max(bisect_left(entries, self._bound) - 1, 0), len(entries)):
@@ -67,10 +67,10 @@ class Entries:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Place, str], tuple[int, list[str]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[FolderPlace, str], tuple[int, list[str]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, folder: Place, stem: str) -> list[str]:
+    def of(self, folder: FolderPlace, stem: str) -> list[str]:
         """Files and folders of one folder as keys in order; a folder ends in a slash, as the keys below it continue."""
         changed = _changed(folder)
         with self._lock:
@@ -87,7 +87,7 @@ class Entries:
         return entries
 
 
-def _changed(folder: Place) -> int:
+def _changed(folder: FolderPlace) -> int:
     """When a name came to a folder or went from it; 0 when it is not there."""
     try:
         return folder.stat().st_mtime_ns
@@ -95,7 +95,7 @@ def _changed(folder: Place) -> int:
         return 0
 
 
-class Merged:
+class MergedKeys:
     """A KeySource over plain and odd keys together, each key once."""
 
     def __init__(self, plain: Walk, odd: list[str]) -> None:
@@ -117,7 +117,7 @@ class Merged:
             source.skip_to(bound)
 
 
-def _first_found(folder: Place, stem: str) -> list[str]:
+def _first_found(folder: FolderPlace, stem: str) -> list[str]:
     """Any key in a folder or below, in a list; none where there is none. A million names need not be read for that."""
     try:
         with folder.opened() as descriptor, os.scandir(descriptor) as entries:
@@ -131,7 +131,7 @@ def _first_found(folder: Place, stem: str) -> list[str]:
     return next(filter(None, (_first_found(folder / path[len(stem) : -1], path) for path in inner)), [])
 
 
-def _sorted_entries(folder: Place, stem: str) -> list[str]:
+def _sorted_entries(folder: FolderPlace, stem: str) -> list[str]:
     try:
         with folder.opened() as descriptor, os.scandir(descriptor) as entries:
             return sorted(filter(None, (_as_key(entry, stem) for entry in entries)))

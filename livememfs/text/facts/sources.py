@@ -24,7 +24,7 @@ _LIST_MARK = re.compile(r"(?:[-*+]|[0-9]{1,9}[.)])(?:\s+\[[ xX]\])?(?=\s|$)")
 
 
 @dataclass(frozen=True)
-class Unsourced:
+class UnsourcedFact:
     """An added line with facts that no source has.
 
     :number: which line of the new text, from 1
@@ -38,7 +38,7 @@ class Unsourced:
 
 
 @dataclass(frozen=True)
-class Said:
+class DatedText:
     """A text of which it is known when it was written, so that its `yesterday` is a day."""
 
     text: str
@@ -48,7 +48,7 @@ class Said:
 class Sources:
     """Every fact that some texts hold. Immutable; build it once for all files of a run."""
 
-    def __init__(self, texts: Iterable[str | Said], known: Iterable[str] = ()) -> None:
+    def __init__(self, texts: Iterable[str | DatedText], known: Iterable[str] = ()) -> None:
         """:known: keys of facts that are known besides (see `fact`)"""
         given = list(texts)
         # One text after the other: words that several of them share are looked at once.
@@ -56,7 +56,7 @@ class Sources:
         self._keys.update(known)
         self._words: dict[str, int] = {}
         for number, each in enumerate(given):
-            if isinstance(each, Said):
+            if isinstance(each, DatedText):
                 own = found_facts.keys(each.text)
                 self._keys |= own | said_days(each.text, each.written, own)
                 each = each.text
@@ -111,21 +111,21 @@ def facts(line: str) -> list[str]:
     return list(dict.fromkeys(fact.text for fact in found_facts.find(line) if fact.readings))
 
 
-def unsourced(old: str, new: str, sources: Iterable[str] | Sources) -> list[Unsourced]:
+def unsourced(old: str, new: str, sources: Iterable[str] | Sources) -> list[UnsourcedFact]:
     """The lines that are in `new` and not in `old`, and state what neither `old` nor any source does.
 
     Texts are read anew for each call; with many files, give them as one Sources.
     """
     known = sources if isinstance(sources, Sources) else Sources([old, *sources])
     suspects = [
-        Unsourced(number, line, missing) for number, line in _added(old, new) if (missing := known.unknown(line))
+        UnsourcedFact(number, line, missing) for number, line in _added(old, new) if (missing := known.unknown(line))
     ]
     if not suspects or not isinstance(sources, Sources):
         return suspects
     own = Sources([old])
     kept = ((each, set(own.unknown(each.line))) for each in suspects)
     both = ((each, tuple(fact for fact in each.facts if fact in missing)) for each, missing in kept)
-    return [Unsourced(each.number, each.line, missing) for each, missing in both if missing]
+    return [UnsourcedFact(each.number, each.line, missing) for each, missing in both if missing]
 
 
 def _added(old: str, new: str) -> Iterator[tuple[int, str]]:

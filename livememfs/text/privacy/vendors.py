@@ -20,7 +20,7 @@ TABLE = Path(__file__).with_name("vendors.txt")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CredentialForm:
     """One line of the table; the head of the table says what its columns are."""
 
     kind: str
@@ -32,9 +32,9 @@ class Form:
     miss: str
 
 
-def _read(table: str) -> tuple[Form, ...]:
+def _read(table: str) -> tuple[CredentialForm, ...]:
     rows = [re.split(" {2,}", line) for line in table.splitlines() if line and not line.startswith("#")]
-    return tuple(Form(*(column.replace("␣", " ").replace("⏎", "\n") for column in row)) for row in rows)
+    return tuple(CredentialForm(*(column.replace("␣", " ").replace("⏎", "\n") for column in row)) for row in rows)
 
 
 FORMS = _read(TABLE.read_text("utf-8"))
@@ -53,7 +53,7 @@ def _is_basic(text: str) -> bool:
         return False
 
 
-_WAYS: dict[str, Callable[[Form], Search]] = {
+_WAYS: dict[str, Callable[[CredentialForm], Search]] = {
     "word": lambda form: starting(form.literal, form.pattern),
     "random": lambda form: starting(form.literal, form.pattern, is_random),
     "after": lambda form: following(form.literal, form.pattern),
@@ -65,6 +65,6 @@ _WAYS: dict[str, Callable[[Form], Search]] = {
 }
 
 
-def search(form: Form) -> Search | None:
+def search(form: CredentialForm) -> Search | None:
     """How a form is found; None for what has a name only."""
     return _WAYS[form.way](form) if form.way != "name" else None

@@ -37,7 +37,7 @@ SUFFIX = ".md"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMemory:
     """A memory that is there: its folder, and the name of its object."""
 
     collection: Collection
@@ -140,11 +140,11 @@ class Collection(Live):
     def _is_memory(self, name: str) -> bool:
         return keys.parse(self.prefix + name).kind == "memory" and self.shows(name)
 
-    async def linked(self, name: str, folder: str = "") -> Found | None:
+    async def linked(self, name: str, folder: str = "") -> FoundMemory | None:
         """The memory of the space that goes by a name: in the named folder, else here, else in another."""
         first = [self._family[folder]] if folder in self._family else []
         for collection in dict.fromkeys((*first, self, *self._family.values())):
             found = await collection.find(name)
             if found is not None:
-                return Found(collection, found)
+                return FoundMemory(collection, found)
         return None

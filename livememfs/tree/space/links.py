@@ -21,7 +21,7 @@ from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, chec
 from livememfs.tree.space.views import nanoseconds
 
 if TYPE_CHECKING:
-    from livememfs.tree.space.collection import Collection, Found
+    from livememfs.tree.space.collection import Collection, FoundMemory
     from livememfs.tree.space.memoryfile import MemoryFile
 
 SUFFIX = ".links"
@@ -129,7 +129,7 @@ class RelationDirectory(Directory):
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         raise crossing(self.path_of(name), target)  # `mv` then makes the new link and removes this one
 
-    async def _meant(self, target: str) -> Found:
+    async def _meant(self, target: str) -> FoundMemory:
         """The memory that somebody wants to link to. Unusable when it is none of this space."""
         *folders, name = target.rstrip("/").split("/")
         collection = self.links.collection
@@ -156,12 +156,12 @@ class RelationDirectory(Directory):
     async def _file(self) -> MemoryFile:
         return await self.links.collection.file(await self.links.stored())
 
-    async def _names_of(self, found: Found) -> list[str]:
+    async def _names_of(self, found: FoundMemory) -> list[str]:
         """By which names the memory is linked to what was found; none when it is not."""
         linked = attributes.linked(await self._memory(), self.name)
         return [one for one in linked if await self.links.collection.linked(one) == found]
 
-    def _node(self, name: str, found: Found) -> RelationLink:
+    def _node(self, name: str, found: FoundMemory) -> RelationLink:
         folder = "" if found.collection is self.links.collection else f"../{found.collection.name}/"
         target = f"{ABOVE}{folder}{found.name}"
         node = self._made.get(name)

@@ -16,7 +16,7 @@ from livememfs.records.sealing import NoteForm
 from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
-from livememfs.tree.exchange import Hook, Recall
+from livememfs.tree.exchange import HookExchange, RecallExchange
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.space.bank import ReadOnlyDirectory, ReadOnlyFile
@@ -79,7 +79,7 @@ class Space(PlainDirectory):
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
             CONTEXT: CostlyFile(self, CONTEXT, context, self._page, self._last_page),
-            RECALL: Recall(self, RECALL, context, space),
+            RECALL: RecallExchange(self, RECALL, context, space),
             HOOKS: self._hooks(),
             keys.OBSERVATIONS: ObservationsDirectory(self, context, space),
             keys.SESSIONS: SessionsDirectory(self, context, space),
@@ -111,7 +111,9 @@ class Space(PlainDirectory):
 
     def _hooks(self) -> ComputedDirectory:
         found = ComputedDirectory(self, HOOKS)
-        found.nodes = {event: Hook(found, event, self.context, self.space) for event in self.context.hooks.events}
+        found.nodes = {
+            event: HookExchange(found, event, self.context, self.space) for event in self.context.hooks.events
+        }
         return found
 
     async def _diff(self) -> bytes:

@@ -20,7 +20,7 @@ from livememfs.tree.node import Directory, Node, check_name
 
 if TYPE_CHECKING:
     from livememfs.recall.search.ranking import Hit
-    from livememfs.recall.service import Answer
+    from livememfs.recall.service import SearchAnswer
     from livememfs.tree.context import Context
 
 NAME = "search"
@@ -40,7 +40,7 @@ class _Answers(ComputedDirectory):
         super().__init__(parent, name)
         self.context, self.space, self.spaces = context, space, spaces
 
-    async def ask(self, question: str) -> Answer:
+    async def ask(self, question: str) -> SearchAnswer:
         """The answer to a question."""
         return await self.context.recall.ask(question, await self.spaces())
 

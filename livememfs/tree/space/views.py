@@ -156,7 +156,7 @@ class Subjects(_Groups):
         )
 
 
-class Weights(_Groups):
+class ByImportance(_Groups):
     """`.by/importance/`: by what a memory weighs now, with its age and its use."""
 
     __slots__ = ()
@@ -214,7 +214,7 @@ class By(_View):
 
     def __init__(self, collection: Collection) -> None:
         super().__init__(collection, BY, collection)
-        kinds: dict[str, type[_Groups]] = {"importance": Weights, "subject": Subjects, "type": Types}
+        kinds: dict[str, type[_Groups]] = {"importance": ByImportance, "subject": Subjects, "type": Types}
         self.nodes = {name: kind(self, name, collection) for name, kind in kinds.items()}
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from livememfs.errors import EmbeddingUnavailable, ModelError
 from livememfs.recall.embed import onnxfile, weights
-from livememfs.recall.embed.model import Model
+from livememfs.recall.embed.model import OnnxModel
 from livememfs.recall.embed.tokens import MAX_TOKENS, Tokenizer
 from livememfs.recall.embed.weights import Weights
 
@@ -78,8 +78,8 @@ def tokenizer(known: Weights) -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def model(known: Weights) -> Model:
-    return Model(known)
+def model(known: Weights) -> OnnxModel:
+    return OnnxModel(known)
 
 
 # --- the weights -------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_graph_that_the_runtime_refuses_is_a_failure_of_the_model(
     monkeypatch.setattr("livememfs.recall.embed.encoder.build", lambda weights: b"not a graph")
 
     with pytest.raises(EmbeddingUnavailable, match="onnxruntime"):
-        Model(known)
+        OnnxModel(known)
 
 
 # --- the vectors -------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def exact(known: Weights, numbers: list[int], matrix: Callable[..., NDArray[np.f
 
 
 def test_vectors_are_those_of_the_exact_model_but_for_rounding(
-    known: Weights, tokenizer: Tokenizer, model: Model
+    known: Weights, tokenizer: Tokenizer, model: OnnxModel
 ) -> None:
     matrix = cache(known.matrix)  # to unpack them takes longer than all else
     cosines = [float(model.vector(text) @ exact(known, tokenizer.numbers(text), matrix)) for text in TEXTS]
@@ -273,7 +273,7 @@ def test_vectors_are_those_of_the_exact_model_but_for_rounding(
     assert min(cosines) >= 0.99
 
 
-def test_the_same_text_has_the_same_vector_whatever_is_computed_beside_it(model: Model) -> None:
+def test_the_same_text_has_the_same_vector_whatever_is_computed_beside_it(model: OnnxModel) -> None:
     """Vectors that were stored are compared with ones that are made later: nothing may depend on company or order."""
     alone = [model.vector(text) for text in TEXTS]
 
@@ -284,7 +284,7 @@ def test_the_same_text_has_the_same_vector_whatever_is_computed_beside_it(model:
 
 
 @pytest.mark.parametrize("text", AWKWARD.values(), ids=AWKWARD)
-def test_any_text_has_a_vector_of_length_1(model: Model, text: str) -> None:
+def test_any_text_has_a_vector_of_length_1(model: OnnxModel, text: str) -> None:
     vector = model.vector(text)
 
     assert vector.shape == (384,)
@@ -294,7 +294,7 @@ def test_any_text_has_a_vector_of_length_1(model: Model, text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=200))
-def test_no_text_is_too_strange(model: Model, text: str) -> None:
+def test_no_text_is_too_strange(model: OnnxModel, text: str) -> None:
     assert np.linalg.norm(model.vector(text)) == pytest.approx(1, abs=1e-5)
 
 

@@ -20,9 +20,9 @@ from postgres_server import Server
 from test_search import CORPUS, FILES, TYPES, WORDS, ask, day, fill, filters, titles
 
 from livememfs.recall.index.engine import Engine, Read
-from livememfs.recall.index.exchanged import MAX_TERMS, Asked, Damaged, Restriction
+from livememfs.recall.index.exchanged import MAX_TERMS, Damaged, Restriction, TextQuery
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.merits import Use, Wanted
+from livememfs.recall.index.merits import UnaskedMemories, Use
 from livememfs.recall.index.record import Record
 from livememfs.recall.index.sittings import SITTING_SECONDS
 from livememfs.recall.postgres.engine import Postgres
@@ -63,7 +63,7 @@ def named(index: Engine, numbers: list[int]) -> list[str]:
 
 def found(index: Engine, words: str = "", where: Restriction = ALL, **asked: Any) -> list[str]:
     """Titles of the records that have the words, in the order of the alphabet."""
-    hits, _ = index.text(Asked(words, **asked), where, 100)
+    hits, _ = index.text(TextQuery(words, **asked), where, 100)
     return sorted(set(named(index, [number for number, _ in hits])))
 
 
@@ -153,7 +153,7 @@ def memory(name: str, kind: str = "memories", **given: Any) -> Record:
 
 def foremost(index: Engine, spaces: tuple[str, ...] = ("space",), **wanted: Any) -> list[list[str]]:
     """Titles of who somebody is, of what matters, and of what is new."""
-    found = index.foremost(spaces, Wanted(**{"now": NOW, "since": NOW - 3_600, **wanted}))
+    found = index.foremost(spaces, UnaskedMemories(**{"now": NOW, "since": NOW - 3_600, **wanted}))
     return [[index.records([one])[one].title for one in ids] for ids in found]
 
 
@@ -191,7 +191,7 @@ def test_the_foremost_memories_are_those_that_their_weights_say_after_any_change
         if step == 2 and isinstance(index, Index):
             index = opener()
             index.used({("space", name): use for name, use in uses.items()})
-        found = index.foremost(("space",), Wanted(NOW, NOW - 3_600, most=7))
+        found = index.foremost(("space",), UnaskedMemories(NOW, NOW - 3_600, most=7))
         records = [list(map(index.records(ids).__getitem__, ids)) for ids in found]
         weights = {name: weight_of(one, uses) for name, one in there.items()}
         identity = [one for one in there.values() if one.type == "identity"]
@@ -202,7 +202,7 @@ def test_the_foremost_memories_are_those_that_their_weights_say_after_any_change
             sorted((weights[one.title] for one in matters), reverse=True)[:7], abs=1e-5
         )
         assert [one.created for one in records[2]] == sorted((one.created for one in recent), reverse=True)[:7]
-        lobby = index.foremost(("space",), Wanted(NOW, NOW - 3_600, channel="lobby", most=99)).recent
+        lobby = index.foremost(("space",), UnaskedMemories(NOW, NOW - 3_600, channel="lobby", most=99)).recent
         assert {one.title for one in index.records(lobby).values()} == {
             one.title for one in recent if one.channel == "lobby"
         }
@@ -236,7 +236,7 @@ def test_a_memory_that_ends_is_known_by_its_id_to_who_tells_of_its_use(index: En
 
 def test_the_vector_of_a_record_is_that_of_its_text_and_of_length_one(index: Engine) -> None:
     index.apply([], [read(memory("a")), read(memory("b"))])
-    ids = index.foremost(("space",), Wanted(NOW, 0)).recent
+    ids = index.foremost(("space",), UnaskedMemories(NOW, 0)).recent
     assert index.vectors_of(ids) == {}
     embed(index)
     found = index.vectors_of([*ids, 99_999])
@@ -422,7 +422,7 @@ def test_an_empty_index_answers_with_nothing(index: Engine) -> None:
     assert (found(index, "anything"), found(index, "", phrases=("a phrase",)), near(index, "x")) == ([], [], [])
     assert (index.unembedded(9), index.objects(), index.strict(ALL, 9), index.fitting(ALL)) == ([], {}, [], [])
     assert (index.briefs([1]), index.records([1]), index.spelt("agent", ["space"]), index.verify()) == ({}, {}, [], [])
-    assert index.text(Asked("anything"), ALL, 9)[1] >= 0
+    assert index.text(TextQuery("anything"), ALL, 9)[1] >= 0
 
 
 # --- beside ------------------------------------------------------------------------------------------------------
@@ -687,7 +687,7 @@ def test_of_a_record_whose_pieces_are_not_all_listed_those_are_found_that_are(fi
     for listed in ((first,), (second,)):
         where = Restriction(numbers=listed)
         assert [number for number, _ in filled.near(hashed("queue", DIM), where, 9)] == list(listed)
-        assert {number for number, _ in filled.text(Asked("queue gamma delta"), where, 9)[0]} == set(listed)
+        assert {number for number, _ in filled.text(TextQuery("queue gamma delta"), where, 9)[0]} == set(listed)
         assert filled.fitting(where) == [first, second]
 
 
@@ -695,7 +695,7 @@ def test_a_filter_that_few_of_many_fit_finds_them(index: Engine) -> None:
     index.apply(
         (), [read(note(f"n{n}", f"queue {'queue ' * (n < 2_990)}", DAY * n, type=f"t{n % 300}")) for n in range(3_000)]
     )
-    hits, _ = index.text(Asked("queue"), only(type=("t299",)), 100)
+    hits, _ = index.text(TextQuery("queue"), only(type=("t299",)), 100)
     assert {index.briefs([number])[number][1].type for number, _ in hits} == {"t299"}
     assert len(hits) == 10
 
@@ -738,13 +738,13 @@ def test_a_text_that_has_more_of_the_words_comes_first_and_the_limit_keeps_the_b
     index.apply(
         (), [bank("1", "retry the upload"), bank("2", "retry later"), bank("3", "the upload"), bank("4", "lunch")]
     )
-    hits, ceiling = index.text(Asked("retry upload"), ALL, 9)
+    hits, ceiling = index.text(TextQuery("retry upload"), ALL, 9)
     assert named(index, [number for number, _ in hits])[0] == "1"
     assert len(hits) == 3
     scores = [score for _, score in hits]
     assert scores == sorted(scores, reverse=True)
     assert 0 < scores[0] <= ceiling
-    assert index.text(Asked("retry upload"), ALL, 1)[0] == hits[:1]
+    assert index.text(TextQuery("retry upload"), ALL, 1)[0] == hits[:1]
 
 
 def test_each_language_is_found_by_its_own_forms(index: Engine) -> None:
@@ -833,7 +833,7 @@ def test_a_question_of_ten_kilobytes_is_answered_by_its_first_words(index: Engin
 
 @pytest.mark.parametrize("words", ["", "what is it", "?!", "\0", "\ud800", "👍", " ", "' OR 1=1 --", "%s {} \\"])
 def test_odd_questions_find_nothing_and_fail_at_nothing(filled: Engine, words: str) -> None:
-    for asked in (Asked(words), Asked("", (words,)), Asked("nothing", (words,), (words,))):
+    for asked in (TextQuery(words), TextQuery("", (words,)), TextQuery("nothing", (words,), (words,))):
         assert filled.text(asked, only(space=("space",), agent=("ann",)), 9)[0] == []
     typed = words.encode(errors="ignore").decode()  # halves of surrogate pairs get no further than the parser
     assert filled.objects(typed) == ({} if typed else filled.objects())
@@ -910,7 +910,7 @@ def test_scores_are_the_same_to_the_digit_where_nothing_was_ever_taken_out(shelv
     chance = random.Random(5)
     for _ in range(60):
         words = " ".join(chance.choices([*WORDS, "and", f"number{chance.randint(0, 60)}"], k=chance.randint(1, 5)))
-        asked = Asked(words, phrases=("queue and",) if chance.random() < 0.2 else ())
+        asked = TextQuery(words, phrases=("queue and",) if chance.random() < 0.2 else ())
         answers = []
         for one in shelves:
             hits, ceiling = one.text(asked, ALL, 400)

@@ -24,12 +24,12 @@ from livememfs.errors import CacheInUse, NoSpace
 from livememfs.recall.index import local as index_module
 from livememfs.recall.index import snapshot
 from livememfs.recall.index.engine import Read
-from livememfs.recall.index.exchanged import Asked, Restriction
+from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.lexical import Lexical
 from livememfs.recall.index.local import Index
-from livememfs.recall.index.merits import Use, Wanted
+from livememfs.recall.index.merits import UnaskedMemories, Use
 from livememfs.recall.index.record import Record
-from livememfs.recall.index.table import Table
+from livememfs.recall.index.table import RecordTable
 from livememfs.testing.embed import hashed
 
 ALL = Restriction()
@@ -56,7 +56,7 @@ def read(*records: Record) -> Read:
 
 def found(index: Index, words: str, where: Restriction = ALL) -> list[str]:
     """Titles of the records that have the words, in order."""
-    numbers = [number for number, _ in index.text(Asked(words), where, 100)[0]]
+    numbers = [number for number, _ in index.text(TextQuery(words), where, 100)[0]]
     return sorted({stored.record.title for _, stored in index.table.of_pieces(numbers).values()})
 
 
@@ -175,11 +175,11 @@ def dying(folder: Path, monkeypatch: pytest.MonkeyPatch, cls: type, name: str, *
 @pytest.mark.parametrize(
     ("cls", "name", "after", "redone"),
     [
-        (Table, "lacking", False, 1),
+        (RecordTable, "lacking", False, 1),
         (Lexical, "apply", False, 1),
         (Lexical, "apply", True, 1),
-        (Table, "settled", False, 1),
-        (Table, "settled", True, 0),
+        (RecordTable, "settled", False, 1),
+        (RecordTable, "settled", True, 0),
     ],
 )
 def test_a_crash_between_records_and_text_is_healed_by_doing_the_step_again(
@@ -202,7 +202,7 @@ def test_a_crash_between_records_and_text_is_healed_by_doing_the_step_again(
 
 
 def test_a_crash_within_the_records_leaves_what_was_there(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = dying(filled, monkeypatch, Table, "_touch_neighbours", after=True)
+    copy = dying(filled, monkeypatch, RecordTable, "_touch_neighbours", after=True)
     index = reopened(copy)
     assert_whole(index)
     assert (index.rebuilt, index.redone) == ([], 0)
@@ -223,7 +223,7 @@ def test_a_crash_between_two_commits_of_many_is_healed(tmp_path: Path, monkeypat
     index.close()
 
 
-@pytest.mark.parametrize(("cls", "name"), [(Lexical, "apply"), (Table, "settled")])
+@pytest.mark.parametrize(("cls", "name"), [(Lexical, "apply"), (RecordTable, "settled")])
 def test_a_step_that_failed_is_made_good_by_the_next_one(
     filled: Path, monkeypatch: pytest.MonkeyPatch, cls: type, name: str
 ) -> None:
@@ -461,7 +461,7 @@ def test_a_folder_is_for_one_process_at_a_time(filled: Path) -> None:
 
 def test_a_folder_that_could_not_be_opened_is_not_kept_locked(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Table, "pieces_there", lambda self: 1 / 0)
+        patch.setattr(RecordTable, "pieces_there", lambda self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             reopened(filled)
     index = reopened(filled)
@@ -526,11 +526,11 @@ def all_answers(index: Index) -> list[Any]:
             for where in (ALL, space, memories)
         ],
         index.near(hashed("queue", DIM), replace(ALL, after=2 * DAY, without=(("agent", ("agent1",)),)), 99),
-        index.text(Asked("memory queue"), memories, 99),
+        index.text(TextQuery("memory queue"), memories, 99),
         index.briefs(numbers),
         [index.spelt(field, ["space", "other"]) for field in ("type", "agent")],
-        index.foremost(["space"], Wanted(now=41 * DAY, since=30 * DAY, least=0.5)),
-        index.foremost(["space", "other"], Wanted(now=41 * DAY, since=30 * DAY, channel="c1", most=99)),
+        index.foremost(["space"], UnaskedMemories(now=41 * DAY, since=30 * DAY, least=0.5)),
+        index.foremost(["space", "other"], UnaskedMemories(now=41 * DAY, since=30 * DAY, channel="c1", most=99)),
         [text.meaning for text in index.unembedded(99)],
         index.statistics().embedded,
         index.verify(),
@@ -669,9 +669,9 @@ def test_what_is_left_out_of_what_was_found_is_what_the_filter_would_not_have_fo
         for limit in (1, 10, 400):
             where = Restriction(fields=(("space", ("space",)), ("kind", kinds)))
             for asked in (
-                Asked("queue cache"),
-                Asked("journal", without=("upload",)),
-                Asked("bucket", ("retry upload",)),
+                TextQuery("queue cache"),
+                TextQuery("journal", without=("upload",)),
+                TextQuery("bucket", ("retry upload",)),
             ):
                 wanted = index._lexical.search(asked, where, limit)
                 hits, _ = index.text(asked, where, limit)

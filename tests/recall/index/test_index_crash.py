@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from livememfs.recall.index import local as module
-from livememfs.recall.index.exchanged import Asked, Restriction
+from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.local import Index
 
 SEED = int(os.environ.get("LIVEMEMFS_TEST_SEED", "20261122"))
@@ -77,7 +77,7 @@ def acknowledged_until_killed(folder: Path, start: int, seconds: float) -> list[
 
 def found(index: Index, number: int) -> bool:
     """Whether a note is found by its own word; those beside it have the word in their context."""
-    hits, _ = index.text(Asked(f"word{number}"), ALL, 5)
+    hits, _ = index.text(TextQuery(f"word{number}"), ALL, 5)
     records = index.table.of_pieces([piece for piece, _ in hits])
     return any(stored.record.text.endswith(f"word{number}") for _, stored in records.values())
 

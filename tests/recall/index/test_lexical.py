@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from livememfs.errors import NoSpace
-from livememfs.recall.index.exchanged import MAX_TERMS, Asked, Damaged, Piece, Restriction
+from livememfs.recall.index.exchanged import MAX_TERMS, Damaged, Piece, Restriction, TextQuery
 from livememfs.recall.index.lexical import Lexical
 
 ALL = Restriction()
@@ -35,7 +35,7 @@ def index(tmp_path: Path) -> Iterator[Lexical]:
 
 def found(index: Lexical, words: str = "", where: Restriction = ALL, **asked: Any) -> list[int]:
     """The numbers of what is found, in the order of numbers."""
-    return sorted(number for number, _ in index.search(Asked(words, **asked), where, 100))
+    return sorted(number for number, _ in index.search(TextQuery(words, **asked), where, 100))
 
 
 # --- in and out --------------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_a_number_that_is_put_in_again_has_only_its_new_text(index: Lexical) -> 
 def test_an_empty_index_finds_nothing(index: Lexical) -> None:
     index.apply((), ())
     assert (found(index, "anything"), len(index), index.numbers()) == ([], 0, set())
-    assert index.ceiling(Asked("anything")) >= 0
+    assert index.ceiling(TextQuery("anything")) >= 0
 
 
 # --- asking ------------------------------------------------------------------------------------------------------
@@ -129,14 +129,14 @@ def test_a_moment_before_1970_and_the_year_9999_can_be_told_apart(index: Lexical
 
 
 def test_a_restriction_changes_no_score(shelf: Lexical) -> None:
-    everything = dict(shelf.search(Asked("queue"), ALL, 9))
-    some = shelf.search(Asked("queue"), Restriction(fields=(("type", ("decision",)),), after=0), 9)
+    everything = dict(shelf.search(TextQuery("queue"), ALL, 9))
+    some = shelf.search(TextQuery("queue"), Restriction(fields=(("type", ("decision",)),), after=0), 9)
     assert {number: everything[number] for number, _ in some} == pytest.approx(dict(some))
 
 
 def test_a_text_that_has_more_of_the_words_comes_first(index: Lexical) -> None:
     index.apply((), [piece(1, "retry the upload"), piece(2, "retry later"), piece(3, "the upload"), piece(4, "lunch")])
-    hits = index.search(Asked("retry upload"), ALL, 9)
+    hits = index.search(TextQuery("retry upload"), ALL, 9)
     assert hits[0][0] == 1
     assert {number for number, _ in hits} == {1, 2, 3}
     assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
@@ -144,12 +144,12 @@ def test_a_text_that_has_more_of_the_words_comes_first(index: Lexical) -> None:
 
 def test_the_limit_keeps_the_best(index: Lexical) -> None:
     index.apply((), [piece(n, "retry " * n + "pad " * (20 - n)) for n in range(1, 11)])
-    assert index.search(Asked("retry"), ALL, 3) == index.search(Asked("retry"), ALL, 10)[:3]
+    assert index.search(TextQuery("retry"), ALL, 3) == index.search(TextQuery("retry"), ALL, 10)[:3]
 
 
 def test_the_text_counts_more_than_what_was_said_beside_it(index: Lexical) -> None:
     index.apply((), [piece(1, "lunch", context="queue"), piece(2, "queue", context="lunch")])
-    assert [number for number, _ in index.search(Asked("queue"), ALL, 9)] == [2, 1]
+    assert [number for number, _ in index.search(TextQuery("queue"), ALL, 9)] == [2, 1]
 
 
 def test_each_language_is_found_by_its_own_forms(index: Lexical) -> None:
@@ -160,7 +160,7 @@ def test_each_language_is_found_by_its_own_forms(index: Lexical) -> None:
 @pytest.mark.parametrize("words", ["", "what is it", "qui est ce", "?!", "\0", "\ud800", "👍", " "])
 def test_a_question_of_nothing_but_stop_words_finds_nothing(shelf: Lexical, words: str) -> None:
     assert found(shelf, words) == []
-    assert shelf.ceiling(Asked(words)) == 0
+    assert shelf.ceiling(TextQuery(words)) == 0
 
 
 def test_a_phrase_needs_its_words_in_a_row_and_beside_the_words(index: Lexical) -> None:
@@ -215,8 +215,8 @@ def test_a_name_is_found_whole_and_by_its_parts(index: Lexical, text: str, words
 def test_the_ceiling_is_what_a_text_with_all_the_words_comes_near_to(index: Lexical, words: str) -> None:
     index.apply((), [piece(n, f"lunch number {n}") for n in range(2, 300)])
     index.apply((), [piece(1, f"{words} " * 20)])
-    best = index.search(Asked(words), ALL, 1)[0][1]
-    assert 0.6 * index.ceiling(Asked(words)) <= best <= 1.001 * index.ceiling(Asked(words))
+    best = index.search(TextQuery(words), ALL, 1)[0][1]
+    assert 0.6 * index.ceiling(TextQuery(words)) <= best <= 1.001 * index.ceiling(TextQuery(words))
 
 
 # --- large and odd -----------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def _opened(folder: Path) -> None:
     index = Lexical(folder)
     try:
         index.apply([7], [piece(400, "queue")])
-        index.search(Asked("queue word9", phrases=("queue",)), Restriction(fields=(("label", ("tag:9",)),)), 9)
+        index.search(TextQuery("queue word9", phrases=("queue",)), Restriction(fields=(("label", ("tag:9",)),)), 9)
         index.numbers()
     finally:
         index.close()

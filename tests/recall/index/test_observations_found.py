@@ -17,7 +17,7 @@ from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.query import parse
-from livememfs.recall.search.ranking import Found, search
+from livememfs.recall.search.ranking import RankedHit, search
 from livememfs.recall.service import Recall
 from livememfs.records import keys
 from livememfs.records.observation import Observation
@@ -93,12 +93,12 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     index.close()
 
 
-def ask(index: Index, typed: str, *, meaning: bool = True, **options: Any) -> Found:
+def ask(index: Index, typed: str, *, meaning: bool = True, **options: Any) -> RankedHit:
     query = parse(typed, now=NOW)
     return search(index, query, hashed(query.text, DIM) if meaning else None, (SPACE,), **options)
 
 
-def ids(found: Found) -> list[str]:
+def ids(found: RankedHit) -> list[str]:
     """The last digit of the ids of what was found, best first; `s` for a summary."""
     return [keys.ending(hit.record.key)[-1] if hit.record.kind == keys.OBSERVATIONS else "s" for hit in found.hits]
 

@@ -14,11 +14,11 @@ import pytest
 from livememfs.errors import NoSpace
 from livememfs.recall.index import table as module
 from livememfs.recall.index.exchanged import Damaged, Restriction
-from livememfs.recall.index.pieces import Text, spoken
+from livememfs.recall.index.pieces import PieceText, spoken
 from livememfs.recall.index.record import Record
 from livememfs.recall.index.recordfile import VERSION
 from livememfs.recall.index.sittings import NEIGHBOURS, SITTING_SECONDS
-from livememfs.recall.index.table import Table
+from livememfs.recall.index.table import RecordTable
 
 ALL = Restriction()
 
@@ -34,23 +34,23 @@ def note(name: str, created: int, text: str | tuple[str, ...] = "text", **given:
     return Record(**{**defaults, "created": created, "pieces": pieces, **given})
 
 
-def put(table: Table, *records: Record) -> int:
+def put(table: RecordTable, *records: Record) -> int:
     return table.apply((), [(one.key, one.etag, one.space, (one,)) for one in records])
 
 
-def lacking(table: Table, model: str) -> list[Text]:
+def lacking(table: RecordTable, model: str) -> list[PieceText]:
     """Texts without a vector, the newest first."""
     return list(table.texts(table.without_vector(model)[::-1]).values())
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[Table]:
-    opened = Table(tmp_path / "records.db")
+def table(tmp_path: Path) -> Iterator[RecordTable]:
+    opened = RecordTable(tmp_path / "records.db")
     yield opened
     opened.close()
 
 
-def titles(table: Table, where: Restriction = ALL, limit: int = 100) -> list[str]:
+def titles(table: RecordTable, where: Restriction = ALL, limit: int = 100) -> list[str]:
     return [stored.record.title for stored in table.select(where, limit)]
 
 
@@ -68,12 +68,12 @@ def test_a_record_comes_back_as_it_was_and_after_reopening(tmp_path: Path) -> No
         channel="é",
         updated=78,
     )
-    table = Table(tmp_path / "records.db")
+    table = RecordTable(tmp_path / "records.db")
     put(table, odd)
     assert [stored.record for stored in table.select(ALL, 9)] == [odd]
     table.close()
 
-    table = Table(tmp_path / "records.db")
+    table = RecordTable(tmp_path / "records.db")
     assert [stored.record for stored in table.select(ALL, 9)] == [odd]
     assert [(part, stored.record) for part, stored in table.of_pieces([1, 2, 3, 99]).values()] == [
         (0, odd), (1, odd), (2, odd),
@@ -85,7 +85,7 @@ def test_numbers_of_pieces_are_never_given_twice(tmp_path: Path) -> None:
     """The text index may still have the old ones."""
     given: set[int] = set()
     for _ in range(4):
-        table = Table(tmp_path / "records.db")
+        table = RecordTable(tmp_path / "records.db")
         put(table, note("one", 1, ("a", "b")))
         assert given.isdisjoint(table.piece_numbers())
         given.update(table.piece_numbers())
@@ -95,7 +95,7 @@ def test_numbers_of_pieces_are_never_given_twice(tmp_path: Path) -> None:
     assert len(given) == 8
 
 
-def test_what_went_leaves_no_row_behind(table: Table) -> None:
+def test_what_went_leaves_no_row_behind(table: RecordTable) -> None:
     put(table, note("one", 1, ("a", "b"), labels=(("tag", "x"),)), note("two", 2))
     table.apply(["space/live/one.md"], ())
     counts = {"objects": 1, "records": 1, "pieces": 1, "vectors": 0, "gone": 2, "links": 0, "lost_links": 0}
@@ -107,7 +107,7 @@ def test_what_went_leaves_no_row_behind(table: Table) -> None:
     assert table.counts()["gone"] == 0
 
 
-def test_objects_are_listed_below_a_prefix(table: Table) -> None:
+def test_objects_are_listed_below_a_prefix(table: RecordTable) -> None:
     put(table, note("one", 1), note("two", 2), note("one", 1, space="spaces"), note("one", 1, space="s"))
     assert table.objects() == dict.fromkeys(
         ["space/live/one.md", "space/live/two.md", "spaces/live/one.md", "s/live/one.md"], "1"
@@ -115,7 +115,7 @@ def test_objects_are_listed_below_a_prefix(table: Table) -> None:
     assert set(table.objects("space/")) == {"space/live/one.md", "space/live/two.md"}
 
 
-def test_a_step_that_fails_half_way_changes_nothing(table: Table) -> None:
+def test_a_step_that_fails_half_way_changes_nothing(table: RecordTable) -> None:
     put(table, note("one", 1))
     with pytest.raises(Damaged):
         table.apply(["space/live/one.md"], [("k", "1", "space", [note("two", 2), note("two", 3)])])
@@ -134,12 +134,12 @@ def test_a_step_that_fails_half_way_changes_nothing(table: Table) -> None:
 
 
 def test_a_word_that_is_remembered_is_known_after_reopening(tmp_path: Path) -> None:
-    table = Table(tmp_path / "records.db")
+    table = RecordTable(tmp_path / "records.db")
     assert table.state("word") is None
     table.remember("word", "a")
     table.remember("word", "é")
     table.close()
-    table = Table(tmp_path / "records.db")
+    table = RecordTable(tmp_path / "records.db")
     assert table.state("word") == "é"
     table.close()
 
@@ -147,7 +147,7 @@ def test_a_word_that_is_remembered_is_known_after_reopening(tmp_path: Path) -> N
 # --- what the text index lacks -----------------------------------------------------------------------------------
 
 
-def test_what_is_lacking_is_what_changed_since_a_step(table: Table) -> None:
+def test_what_is_lacking_is_what_changed_since_a_step(table: RecordTable) -> None:
     first = put(table, note("one", 1 * SITTING_SECONDS), note("two", 5 * SITTING_SECONDS))
     assert [piece.number for piece in table.lacking(0).pieces] == [1, 2]
     table.settled(first)
@@ -160,7 +160,7 @@ def test_what_is_lacking_is_what_changed_since_a_step(table: Table) -> None:
     assert delta.step >= second
 
 
-def test_a_piece_has_what_one_may_filter_by_and_its_labels_in_small_letters(table: Table) -> None:
+def test_a_piece_has_what_one_may_filter_by_and_its_labels_in_small_letters(table: RecordTable) -> None:
     put(table, note("one", 77, labels=(("tag", "École"), ("file", "SRC/a.py")), type="issue", agent="Zoë"))
     (piece,) = table.lacking(0).pieces
     assert (piece.space, piece.kind, piece.type, piece.agent, piece.created) == ("space", "live", "issue", "Zoë", 77)
@@ -170,7 +170,7 @@ def test_a_piece_has_what_one_may_filter_by_and_its_labels_in_small_letters(tabl
     assert list(table.columns([number, 99])) == [(number, part, record, *rest)]
 
 
-def test_the_title_stands_above_the_parts_of_a_record_but_not_above_the_whole(table: Table) -> None:
+def test_the_title_stands_above_the_parts_of_a_record_but_not_above_the_whole(table: RecordTable) -> None:
     put(table, note("one", 1, ("whole", "part"), kind="bank", title="Title"))
     assert [piece.text for piece in table.lacking(0).pieces] == ["whole", "Title\npart"]
 
@@ -187,7 +187,7 @@ def test_many_at_once_have_the_contexts_and_meanings_of_those_that_came_one_by_o
         for n in range(40)
     ]
     notes += [note(f"memory{n}", 1_000_000 + n, f"fact {n}", kind="memories") for n in range(20)]
-    several, single = Table(tmp_path / "several.db"), Table(tmp_path / "single.db")
+    several, single = RecordTable(tmp_path / "several.db"), RecordTable(tmp_path / "single.db")
     monkeypatch.setattr(module, "CROWDED", crowded)
     put(several, *notes[::2])
     put(several, *notes[1::2])
@@ -197,7 +197,7 @@ def test_many_at_once_have_the_contexts_and_meanings_of_those_that_came_one_by_o
         put(single, one)
     single.apply([one.key for one in notes[10:30]], ())
 
-    def shown(table: Table) -> list[tuple[str, str]]:
+    def shown(table: RecordTable) -> list[tuple[str, str]]:
         return sorted((piece.text, piece.context) for piece in table.lacking(0).pieces)
 
     assert shown(several) == shown(single)
@@ -209,7 +209,7 @@ def test_many_at_once_have_the_contexts_and_meanings_of_those_that_came_one_by_o
 
 
 @pytest.mark.parametrize("at", range(9))
-def test_the_context_of_a_note_are_the_notes_around_it(table: Table, at: int) -> None:
+def test_the_context_of_a_note_are_the_notes_around_it(table: RecordTable, at: int) -> None:
     put(table, *[note(f"n{n}", 60 * n, f"word{n}") for n in range(9)])
     piece = table.lacking(0).pieces[at]
     said = [line.rpartition(" ")[2] for line in piece.context.splitlines()]
@@ -217,7 +217,7 @@ def test_the_context_of_a_note_are_the_notes_around_it(table: Table, at: int) ->
     assert said == [f"word{n}" for n in around if n != at]
 
 
-def test_a_note_that_comes_and_one_that_goes_touch_those_beside_and_no_others(table: Table) -> None:
+def test_a_note_that_comes_and_one_that_goes_touch_those_beside_and_no_others(table: RecordTable) -> None:
     step = put(table, *[note(f"n{n}", 60 * n, f"word{n}") for n in range(20)])
     put(table, note("new", 60 * 10 + 30, "new"))
     touched = {piece.created // 60 for piece in table.lacking(step).pieces}
@@ -232,7 +232,7 @@ def test_a_note_that_comes_and_one_that_goes_touch_those_beside_and_no_others(ta
 # --- vectors -----------------------------------------------------------------------------------------------------
 
 
-def test_vectors_are_kept_by_meaning_and_model(table: Table) -> None:
+def test_vectors_are_kept_by_meaning_and_model(table: RecordTable) -> None:
     put(table, note("one", 1, "first"), note("two", 9_999, "second"))
     first, second = lacking(table, "m")
     table.keep_vectors("m", [(first.meaning, b"123")])
@@ -244,7 +244,7 @@ def test_vectors_are_kept_by_meaning_and_model(table: Table) -> None:
     assert sorted(table.meanings([1, 2])) == sorted([first.meaning, second.meaning])
 
 
-def test_thousands_of_meanings_and_numbers_are_no_matter(table: Table) -> None:
+def test_thousands_of_meanings_and_numbers_are_no_matter(table: RecordTable) -> None:
     put(table, *[note(f"n{n}", n, f"w{n}", kind="bank") for n in range(1_200)])
     texts = lacking(table, "m")
     table.keep_vectors("m", [(text.meaning, b"x") for text in texts])
@@ -252,7 +252,7 @@ def test_thousands_of_meanings_and_numbers_are_no_matter(table: Table) -> None:
     assert len(table.of_pieces(range(1, 1_201))) == len(table.meanings(range(1, 1_201))) == 1_200
 
 
-def test_a_note_means_itself_and_what_was_said_just_before(table: Table) -> None:
+def test_a_note_means_itself_and_what_was_said_just_before(table: RecordTable) -> None:
     put(table, note("a", 1_000, "question"), note("b", 1_060, "answer"), note("c", 1_061 + SITTING_SECONDS, "later"))
     by_end = {text.own.rpartition(" ")[2]: text for text in lacking(table, "m")}
     assert by_end["answer"].around == f"{by_end['question'].own}\n{by_end['answer'].own}"
@@ -282,7 +282,7 @@ def test_a_note_is_spoken_with_who_and_when_and_other_texts_as_they_are() -> Non
         (Restriction(fields=(("agent", ()),)), []),
     ],
 )
-def test_a_filter_selects_the_newest_first(table: Table, where: Restriction, found: list[str]) -> None:
+def test_a_filter_selects_the_newest_first(table: RecordTable, where: Restriction, found: list[str]) -> None:
     put(
         table,
         note("a", 10, labels=(("tag", "X"),)),
@@ -295,7 +295,7 @@ def test_a_filter_selects_the_newest_first(table: Table, where: Restriction, fou
     assert len(table.numbers(where)) == len(found)
 
 
-def test_files_are_found_by_a_part_of_their_name(table: Table) -> None:
+def test_files_are_found_by_a_part_of_their_name(table: RecordTable) -> None:
     put(table, note("a", 1, labels=(("file", "src/Auth.py"),)), note("b", 2, labels=(("tag", "auth"),)), note("c", 3))
     assert table.numbers(ALL, files=["AUTH"]) == [1]
     assert table.numbers(ALL, files=["nothing", "th.py"]) == [1]
@@ -308,12 +308,12 @@ def test_files_are_found_by_a_part_of_their_name(table: Table) -> None:
 
 def test_a_file_of_another_version_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    Table(path).close()
+    RecordTable(path).close()
     db = sqlite3.connect(path)
     db.execute(f"PRAGMA user_version={VERSION + 1}")
     db.close()
     with pytest.raises(Damaged, match="version"):
-        Table(path)
+        RecordTable(path)
 
 
 def test_a_database_of_something_else_is_damage(tmp_path: Path) -> None:
@@ -322,10 +322,10 @@ def test_a_database_of_something_else_is_damage(tmp_path: Path) -> None:
     db.execute("CREATE TABLE mine (x)")
     db.close()
     with pytest.raises(Damaged):
-        Table(path)
+        RecordTable(path)
 
 
-def test_a_full_disk_is_told_from_damage(table: Table) -> None:
+def test_a_full_disk_is_told_from_damage(table: RecordTable) -> None:
     put(table, note("one", 1))
     table._db.execute(f"PRAGMA max_page_count={table._db.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(NoSpace):
@@ -333,7 +333,7 @@ def test_a_full_disk_is_told_from_damage(table: Table) -> None:
     assert titles(table) == ["one"]
 
 
-def test_threads_read_while_one_writes_and_see_whole_steps(table: Table) -> None:
+def test_threads_read_while_one_writes_and_see_whole_steps(table: RecordTable) -> None:
     """Each step puts in two records, so there is never an odd number of them."""
     odd: list[int] = []
     done = threading.Event()
@@ -357,7 +357,7 @@ def test_threads_read_while_one_writes_and_see_whole_steps(table: Table) -> None
 
 
 def test_a_table_in_memory_works_for_one_thread() -> None:
-    table = Table(None)
+    table = RecordTable(None)
     put(table, note("one", 1))
     assert titles(table) == ["one"]
     table.close()

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from livememfs.recall.embed.model import Model
+from livememfs.recall.embed.model import OnnxModel
 from livememfs.recall.index.prior import TEXTS
 from livememfs.recall.likeness.estimate import LOOKED_AT, THRESHOLD, evidence, likeness
 
@@ -36,7 +36,7 @@ cosines = st.floats(-1, 1)
 @pytest.fixture(scope="module")
 def near() -> Alike:
     """The cosine of two texts, relative to the mean of any texts."""
-    model = Model()
+    model = OnnxModel()
     prior = np.mean([model.vector("passage: " + text) for text in TEXTS], axis=0)
     known: dict[str, NDArray[np.float32]] = {}
 

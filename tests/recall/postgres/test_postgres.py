@@ -22,7 +22,7 @@ from livememfs.app.recall import drop_engine, open_engine
 from livememfs.cli.main import main
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError, SettingsError, TimedOut
-from livememfs.recall.index.exchanged import Asked
+from livememfs.recall.index.exchanged import TextQuery
 from livememfs.recall.index.sittings import Sittings, windows
 from livememfs.recall.postgres import connection, meaning, schema
 from livememfs.recall.postgres.connection import Unavailable, place_of
@@ -278,7 +278,7 @@ def test_a_server_that_is_down_is_said_soon_and_works_again_when_it_is_back(
     server.stop()
     try:
         for act in (
-            lambda: engine.text(Asked("queue"), ALL, 9),
+            lambda: engine.text(TextQuery("queue"), ALL, 9),
             lambda: engine.apply((), [read(note("four", "queue"))]),
             lambda: Postgres(server.url(), MODEL, name),
         ):

@@ -16,7 +16,7 @@ from livememfs.recall.index.record import Brief, Record
 from livememfs.recall.search.graph import LINKS, NEAR, SEEDS, seeds_of, walk
 from livememfs.recall.search.page import explanation
 from livememfs.recall.search.query import parse
-from livememfs.recall.search.ranking import Found, Ranking, fitting_best, search
+from livememfs.recall.search.ranking import RankedHit, Ranking, fitting_best, search
 from livememfs.testing.embed import hashed
 
 ALL = Restriction()
@@ -52,12 +52,12 @@ def walked(index: Index, seeds: Mapping[str, float], numbers: Mapping[str, int])
     return [(names[record], round(score, 3)) for record, _, score in found]
 
 
-def ask(index: Index, typed: str, *, meaning: bool = False, **options: Any) -> Found:
+def ask(index: Index, typed: str, *, meaning: bool = False, **options: Any) -> RankedHit:
     query = parse(typed, now=NOW)
     return search(index, query, hashed(query.text, DIM) if meaning else None, ["s"], **options)
 
 
-def titles(found: Found) -> list[str]:
+def titles(found: RankedHit) -> list[str]:
     return [hit.record.title for hit in found.hits]
 
 

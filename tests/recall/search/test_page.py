@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.page import DEFAULT_BUDGET, SNIPPET, explanation, page, slug, snippet
 from livememfs.recall.search.query import Query, parse
-from livememfs.recall.search.ranking import Found, Hit
+from livememfs.recall.search.ranking import Hit, RankedHit
 from livememfs.text.own import END, HEAD
 from livememfs.text.size import tokens
 
@@ -35,12 +35,12 @@ def record(text: str = "text", title: str = "title", **given: Any) -> Record:
     )  # fmt: skip
 
 
-def found(*records: Record, **given: Any) -> Found:
+def found(*records: Record, **given: Any) -> RankedHit:
     hits = tuple(Hit(one, 0, 0.5, {"words": rank}) for rank, one in enumerate(records, 1))
-    return Found(hits, "semantic", len(hits), **given)
+    return RankedHit(hits, "semantic", len(hits), **given)
 
 
-def shown(query: Query, answer: Found, **options: Any) -> str:
+def shown(query: Query, answer: RankedHit, **options: Any) -> str:
     return page(query, answer, [f"../x/{n}.md" for n in range(len(answer.hits))], **options)
 
 
@@ -239,7 +239,7 @@ def test_an_explanation_shows_the_rank_in_each_list() -> None:
         Hit(record(title="one"), 0, 0.75, {"words": 2, "meaning": 1}),
         Hit(record(title="two"), 0, 0.5, {"words": 1, "hints": 3}),
     )
-    text = explanation(ask("kafka type:todo"), Found(hits, "hybrid", 17), ["a.md", "b.md"], notes=("a note",))
+    text = explanation(ask("kafka type:todo"), RankedHit(hits, "hybrid", 17), ["a.md", "b.md"], notes=("a note",))
     assert "| rank | score | words | meaning | hints | record |" in text
     assert "| 1 | 0.7500 | 2 | 1 |  | [one](<a.md>) |" in text
     assert "| 2 | 0.5000 | 1 |  | 3 | [two](<b.md>) |" in text

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.record import Record
 from livememfs.recall.search.query import parse
-from livememfs.recall.search.ranking import DEFAULT_LIMIT, READ, Found, Ranking, search
+from livememfs.recall.search.ranking import DEFAULT_LIMIT, READ, RankedHit, Ranking, search
 from livememfs.testing.embed import hashed
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
@@ -43,14 +43,14 @@ def fill(index: Index, *records: Record) -> None:
         index.take_vectors([text.meaning for text in texts], rows)
 
 
-def ask(index: Index, typed: str, *, meaning: bool = True, **options: Any) -> Found:
+def ask(index: Index, typed: str, *, meaning: bool = True, **options: Any) -> RankedHit:
     """The answer to what somebody typed."""
     query = parse(typed, now=NOW)
     question = hashed(query.text, DIM) if meaning else None
     return search(index, query, question, options.pop("spaces", SPACES), **options)
 
 
-def titles(found: Found) -> list[str]:
+def titles(found: RankedHit) -> list[str]:
     return [hit.record.title for hit in found.hits]
 
 
@@ -456,7 +456,7 @@ def test_when_several_things_are_asked_for_one_sitting_does_not_fill_the_answer(
     assert titles(ask(empty, typed, meaning=False, ranking=ranking)).index("elsewhere") == 1
 
 
-def scores(found: Found) -> dict[str, float]:
+def scores(found: RankedHit) -> dict[str, float]:
     return {hit.record.title: hit.score for hit in found.hits}
 
 

@@ -21,10 +21,10 @@ from livememfs.memories import tools
 from livememfs.memories.tools import Desk
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.embed.builtin import Builtin
-from livememfs.recall.embed.model import Model
+from livememfs.recall.embed.model import OnnxModel
 from livememfs.recall.turn.choosing import PrehookSettings
-from livememfs.recall.turn.prehook import Answer, Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.prehook import Prehook, TurnAnswer
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
 from livememfs.text.own import HEAD
@@ -40,8 +40,8 @@ CHANGED_MIND = "".join(
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
-    return Model()
+def model() -> OnnxModel:
+    return OnnxModel()
 
 
 @dataclass
@@ -52,13 +52,15 @@ class Conversation:
     prehook: Prehook
     desk: Desk
 
-    async def says(self, message: str, *, session: str = "ours") -> Answer:
+    async def says(self, message: str, *, session: str = "ours") -> TurnAnswer:
         """One turn, as text or as a request."""
         return await self.prehook.turn(SPACE, Turn.parse(message.encode(), path=".recall").of(session))
 
 
 @asynccontextmanager
-async def talking(bucket: Bucket, model: Model, settings: PrehookSettings | None = None) -> AsyncIterator[Conversation]:
+async def talking(
+    bucket: Bucket, model: OnnxModel, settings: PrehookSettings | None = None
+) -> AsyncIterator[Conversation]:
     """A mount with everything in it indexed by meaning."""
 
     async def own() -> Embedder:
@@ -67,7 +69,7 @@ async def talking(bucket: Bucket, model: Model, settings: PrehookSettings | None
     async with bucket.mount(own) as mount:
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
         desk = Desk(mount.replica, bucket.clock, mount.recall, SPACE, "pet")
-        yield Conversation(bucket, Prehook(mount.recall, bucket.clock, Sessions(mount.replica), settings), desk)
+        yield Conversation(bucket, Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica), settings), desk)
 
 
 @pytest.fixture
@@ -87,11 +89,11 @@ async def bucket(tmp_path: Path) -> Bucket:
     return made
 
 
-def told(answer: Answer) -> list[str]:
+def told(answer: TurnAnswer) -> list[str]:
     return [one.text for one in answer.told.emitted] if answer.told is not None else []
 
 
-async def test_the_four_turn_conversation_about_postgresql_and_mysql(bucket: Bucket, model: Model) -> None:
+async def test_the_four_turn_conversation_about_postgresql_and_mysql(bucket: Bucket, model: OnnxModel) -> None:
     async with talking(bucket, model) as talk:
         first = await talk.says(REMEMBER)
         assert {USE_POSTGRES, PREFERS, REPLICATION, "The user is called Mickael"} <= set(told(first))
@@ -114,7 +116,9 @@ async def test_the_four_turn_conversation_about_postgresql_and_mysql(bucket: Buc
         assert USE_MYSQL in told(fourth)
 
 
-async def test_a_change_of_mind_in_three_messages_finds_the_decision_it_changes(bucket: Bucket, model: Model) -> None:
+async def test_a_change_of_mind_in_three_messages_finds_the_decision_it_changes(
+    bucket: Bucket, model: OnnxModel
+) -> None:
     async with talking(bucket, model) as talk:
         answer = await talk.says(CHANGED_MIND)
 
@@ -124,7 +128,7 @@ async def test_a_change_of_mind_in_three_messages_finds_the_decision_it_changes(
 
 
 @pytest.mark.parametrize("question", ["Tu es qui ?", "who are you?"])
-async def test_who_are_you_is_answered_from_self(bucket: Bucket, model: Model, question: str) -> None:
+async def test_who_are_you_is_answered_from_self(bucket: Bucket, model: OnnxModel, question: str) -> None:
     mine = ["Je suis une créature qui vit dans l'app Organizer", "Mickael et David m'ont créé"]
     for text in mine:
         await bucket.remember(text, "self", category="context")
@@ -139,7 +143,7 @@ async def test_who_are_you_is_answered_from_self(bucket: Bucket, model: Model, q
         assert told(answer)[0] in mine, "by meaning as well, where nothing comes unasked"
 
 
-async def test_what_somebody_would_like_is_answered_from_goals(bucket: Bucket, model: Model) -> None:
+async def test_what_somebody_would_like_is_answered_from_goals(bucket: Bucket, model: OnnxModel) -> None:
     await bucket.remember("J'aimerais pouvoir chercher sur le web", "goals", category="capability_request")
     bucket.clock.advance(days=1)
 
@@ -147,7 +151,7 @@ async def test_what_somebody_would_like_is_answered_from_goals(bucket: Bucket, m
         assert "J'aimerais pouvoir chercher sur le web" in told(await talk.says("Tu aimerais faire quoi ?"))
 
 
-async def test_what_was_said_in_the_lobby_a_minute_ago_is_known_as_an_excerpt(bucket: Bucket, model: Model) -> None:
+async def test_what_was_said_in_the_lobby_a_minute_ago_is_known_as_an_excerpt(bucket: Bucket, model: OnnxModel) -> None:
     await bucket.write("m1", "je pars en Grèce demain, une semaine")
     await bucket.write("m2", "ok")
     await bucket.write("m3", "lol")
@@ -168,7 +172,7 @@ def texts(answer: dict[str, Any]) -> list[str]:
     return [one["text"] for one in answer["memories"]]
 
 
-async def test_hello_from_dev_finds_who_dev_is_however_low_the_score(bucket: Bucket, model: Model) -> None:
+async def test_hello_from_dev_finds_who_dev_is_however_low_the_score(bucket: Bucket, model: OnnxModel) -> None:
     await bucket.remember("dev = Mickael", subjects=["dev", "mickael"])
 
     async with talking(bucket, model) as talk:
@@ -177,7 +181,7 @@ async def test_hello_from_dev_finds_who_dev_is_however_low_the_score(bucket: Buc
 
 
 async def test_what_did_we_talk_about_goes_from_what_is_recent_to_what_was_said_of_it(
-    bucket: Bucket, model: Model
+    bucket: Bucket, model: OnnxModel
 ) -> None:
     await bucket.remember("Mickael part en Grèce en février", subjects=["mickael", "vacances"])
     bucket.clock.advance(days=1)
@@ -189,7 +193,7 @@ async def test_what_did_we_talk_about_goes_from_what_is_recent_to_what_was_said_
         assert "Mickael part en Grèce en février" in dug[:3]
 
 
-async def test_what_the_agent_learns_of_itself_it_knows_when_it_is_asked(bucket: Bucket, model: Model) -> None:
+async def test_what_the_agent_learns_of_itself_it_knows_when_it_is_asked(bucket: Bucket, model: OnnxModel) -> None:
     async with talking(bucket, model) as talk:
         await tools.store_self(talk.desk, "Je suis dans Organizer, Mickael m'a créé", "context")
         await tools.store_self(talk.desk, "Je peux observer les messages du Lobby", "capability")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from livememfs.recall.turn.inject import TITLES, Candidate, Limits, SameWords, Section, Session, block, tell
+from livememfs.recall.turn.inject import TITLES, Candidate, Limits, SameWords, Section, ToldSession, block, tell
 from livememfs.text.foreign import Unreadable
 from livememfs.text.own import END, HEAD
 from livememfs.text.size import tokens
@@ -57,13 +57,13 @@ class ByNumber(SameWords):
         return super().__call__(one) or any(near(one, other) > ALIKE for other in compared)
 
 
-def told(session: Session, *candidates: Candidate, **limits: float) -> list[str]:
+def told(session: ToldSession, *candidates: Candidate, **limits: float) -> list[str]:
     found = tell(session, candidates, ByNumber(), Limits(**limits))  # type: ignore[arg-type]  # of several types
     return [candidate.id for candidate in found.emitted]
 
 
 def test_a_record_is_told_once_while_it_is_in_view_and_again_when_it_has_left() -> None:
-    session = Session()
+    session = ToldSession()
 
     turns = [told(session, one("a"), window=3) for _ in range(7)]
 
@@ -71,26 +71,26 @@ def test_a_record_is_told_once_while_it_is_in_view_and_again_when_it_has_left() 
 
 
 def test_within_a_turn_a_record_is_told_once_where_it_came_first() -> None:
-    found = tell(Session(), [one("a", section="pinned"), one("b"), one("a", section="live")], ByNumber())
+    found = tell(ToldSession(), [one("a", section="pinned"), one("b"), one("a", section="live")], ByNumber())
 
     assert [(candidate.id, candidate.section) for candidate in found.emitted] == [("a", "pinned"), ("b", "relevant")]
 
 
 def test_the_same_in_other_words_is_told_once_in_a_turn_and_over_turns() -> None:
-    session = Session()
+    session = ToldSession()
 
     assert told(session, one("a", vector=0.0), one("b", vector=0.1), one("c", vector=0.5)) == ["a", "c"]
     assert told(session, one("d", vector=0.49), one("e", vector=0.8)) == ["e"]
 
 
 def test_without_vectors_the_same_words_are_the_same_and_nothing_else() -> None:
-    session = Session()
+    session = ToldSession()
 
     assert told(session, one("a", "Déjà vu"), one("b", "  deja\nVU "), one("c", "deja", vector=1.0)) == ["a", "c"]
 
 
 def test_what_the_limit_cuts_is_not_taken_for_told() -> None:
-    session = Session()
+    session = ToldSession()
     many = [one(f"n{number}", vector=float(number)) for number in range(30)]
 
     assert told(session, *many) == [f"n{number}" for number in range(20)]
@@ -98,7 +98,7 @@ def test_what_the_limit_cuts_is_not_taken_for_told() -> None:
 
 
 def test_only_the_last_are_compared_with() -> None:
-    session = Session()
+    session = ToldSession()
     for number in range(5):
         told(session, one(f"n{number}", vector=float(10 * number)), buffer=3)
 
@@ -107,7 +107,7 @@ def test_only_the_last_are_compared_with() -> None:
 
 
 def test_two_sessions_do_not_disturb_each_other() -> None:
-    first, other = Session(), Session()
+    first, other = ToldSession(), ToldSession()
 
     assert told(first, one("a")) == told(other, one("a")) == ["a"]
 
@@ -116,7 +116,7 @@ def test_two_sessions_do_not_disturb_each_other() -> None:
 def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_ones(budget: int) -> None:
     long = one("long", "word " * 400)
 
-    found = tell(Session(), [one("a", "short"), long, one("b", "short too")], ByNumber(), Limits(budget=budget))
+    found = tell(ToldSession(), [one("a", "short"), long, one("b", "short too")], ByNumber(), Limits(budget=budget))
 
     assert tokens(found.block) <= budget + 2  # line ends are counted with the whole
     assert found.left_out["budget"] == 3 - len(found.emitted)
@@ -125,13 +125,13 @@ def test_a_block_stays_under_its_budget_and_a_long_text_leaves_room_for_short_on
 
 
 def test_nothing_to_tell_is_no_block() -> None:
-    assert tell(Session(), [], ByNumber()).block == ""
+    assert tell(ToldSession(), [], ByNumber()).block == ""
     assert block([]) == ""
 
 
 def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> None:
     found = tell(
-        Session(),
+        ToldSession(),
         [one("n", "I leave tomorrow", "live"), one("m", "David is my brother"), one("i", "I am a helper", "pinned")],
         ByNumber(),
     )
@@ -145,17 +145,17 @@ def test_the_block_has_its_sections_in_one_order_and_says_what_notes_are() -> No
 
 
 def test_a_text_is_one_line_of_basic_characters() -> None:
-    found = tell(Session(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], ByNumber())
+    found = tell(ToldSession(), [one("a", "one\n\n- two \U0001f600 \ud83d é")], ByNumber())
 
     assert found.block.endswith(f": one - two \ufffd \ufffd é\n{END}\n")
     found.block.encode()
 
 
 def test_a_session_goes_on_after_a_restart_by_ids_alone() -> None:
-    session = Session()
+    session = ToldSession()
     told(session, one("a"), one("b"))
 
-    again = Session.parse(session.render())
+    again = ToldSession.parse(session.render())
 
     assert again.render() == session.render()
     assert b"text" not in session.render()
@@ -170,11 +170,11 @@ def test_a_session_goes_on_after_a_restart_by_ids_alone() -> None:
 )  # fmt: skip
 def test_what_is_no_session_is_unreadable(kept: bytes) -> None:
     with pytest.raises(Unreadable):
-        Session.parse(kept)
+        ToldSession.parse(kept)
 
 
 sessions = st.builds(
-    Session,
+    ToldSession,
     st.integers(0, 9),
     st.dictionaries(st.sampled_from(["a", "b", "file:1"]), st.integers(0, 9)),
     forgotten=st.integers(0, 2),
@@ -183,11 +183,11 @@ sessions = st.builds(
 
 @given(sessions, sessions, sessions)
 def test_in_whatever_order_mounts_hear_of_each_other_they_know_the_same(
-    one: Session, two: Session, three: Session
+    one: ToldSession, two: ToldSession, three: ToldSession
 ) -> None:
     made = []
     for order in permutations((one, two, three)):
-        session = Session()
+        session = ToldSession()
         for other in order:
             session.join(deepcopy(other))
         session.join(deepcopy(order[0]))
@@ -202,7 +202,7 @@ def test_in_whatever_order_mounts_hear_of_each_other_they_know_the_same(
 
 
 def test_what_was_told_before_it_was_forgotten_is_told_again_by_all() -> None:
-    here, there = Session(), Session()
+    here, there = ToldSession(), ToldSession()
     told(here, one("a"))
     there.join(here)
     here.forget(here.forgotten + 1)
@@ -213,12 +213,12 @@ def test_what_was_told_before_it_was_forgotten_is_told_again_by_all() -> None:
 
 
 def test_fifty_turns_never_tell_an_id_twice_in_view_nor_two_things_alike() -> None:
-    chance, session, limits = random.Random(7), Session(), Limits(window=10)
+    chance, session, limits = random.Random(7), ToldSession(), Limits(window=10)
     shown: list[list[Candidate]] = []
     for _ in range(50):
         some = [one(f"m{number}", vector=number / 40) for number in chance.sample(range(200), 30)]
         if chance.random() < 0.2:
-            others, session = session.last, Session.parse(session.render())
+            others, session = session.last, ToldSession.parse(session.render())
             session.last = others  # their texts are looked up
         shown.append(list(tell(session, some, ByNumber(), limits).emitted))
 

@@ -26,8 +26,8 @@ from livememfs.recall.index.vectors import Floats, unit
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import TITLES, Limits
-from livememfs.recall.turn.prehook import LOOKED_AT, Answer, Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.prehook import LOOKED_AT, Prehook, TurnAnswer
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
 from livememfs.testing.store import Fault
@@ -51,7 +51,7 @@ class Hook:
         """Wait until the index has what was changed: a message waits for a moment only."""
         await self.mount.recall.prepare((SPACE,), DONE_WITHIN)
 
-    async def turn(self, message: str, session: str = "s", **fields: Any) -> Answer:
+    async def turn(self, message: str, session: str = "s", **fields: Any) -> TurnAnswer:
         return await self.prehook.turn(SPACE, Turn(message, session, **fields))
 
     async def told(self, message: str, session: str = "s", **fields: Any) -> list[str]:
@@ -84,7 +84,7 @@ def hook(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ope
         settings: PrehookSettings | None = None, *, ready: bool = True, **options: Any
     ) -> AsyncIterator[Hook]:
         async with bucket.mount(**options) as mount, trio.open_nursery() as nursery:
-            told = Sessions(mount.replica)
+            told = ToldSessions(mount.replica)
             nursery.start_soon(told.run)
             if ready:
                 await mount.recall.prepare((SPACE,), DONE_WITHIN)
@@ -334,7 +334,7 @@ async def test_what_was_told_counts_as_used_and_notes_do_not(bucket: Bucket, tmp
     await bucket.write("n", "apples in the garden")
     async with bucket.mount() as mount:
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        told = Sessions(mount.replica)
+        told = ToldSessions(mount.replica)
         prehook = Prehook(mount.recall, bucket.clock, told, used=lambda space, ids: used.append((space, list(ids))))
         answer = await prehook.turn(SPACE, Turn("apples", "s"))
 
@@ -452,7 +452,7 @@ async def test_two_sessions_and_a_restart_do_not_disturb_each_other(bucket: Buck
 
 async def test_turns_of_one_session_at_once_are_turns_one_after_the_other(bucket: Bucket, hook: Open) -> None:
     await several(bucket, 15)
-    answers: list[Answer] = []
+    answers: list[TurnAnswer] = []
     async with hook() as here:
 
         async def ask() -> None:
@@ -512,7 +512,7 @@ async def test_an_index_that_takes_long_to_open_is_not_waited_for(
 
     replica = Replica(bucket.store)
     recall = Recall(replica, bucket.clock, slowly, model)
-    prehook = Prehook(recall, bucket.clock, Sessions(replica))
+    prehook = Prehook(recall, bucket.clock, ToldSessions(replica))
     with trio.fail_after(DONE_WITHIN):
         async with trio.open_nursery() as nursery:
             await nursery.start(replica.run)
@@ -537,7 +537,7 @@ async def test_a_search_that_has_not_been_started_is_no_reason_to_fail(bucket: B
     replica = Replica(bucket.store)
     recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "x"), none)
 
-    answer = await Prehook(recall, bucket.clock, Sessions(replica)).turn(SPACE, Turn("hello", "s"))
+    answer = await Prehook(recall, bucket.clock, ToldSessions(replica)).turn(SPACE, Turn("hello", "s"))
 
     assert (answer.block, answer.notes[0]) == ("", "the search has not been started")
 

@@ -15,8 +15,8 @@ from livememfs.cache.replica import Replica
 from livememfs.config import Settings
 from livememfs.memories.notes import write_note
 from livememfs.recall.turn.inject import SHOWN_CHARACTERS, TITLES
-from livememfs.recall.turn.prehook import Answer, Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.prehook import Prehook, TurnAnswer
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records import keys
 from livememfs.records.turn import Turn
 from livememfs.spaces import making as spaces
@@ -43,7 +43,7 @@ async def bank(bucket: Bucket, text: str, name: str = "facts.md") -> None:
 async def prehook(bucket: Bucket) -> AsyncIterator[Prehook]:
     """That of a mount which has indexed everything."""
     async with bucket.mount() as mount, trio.open_nursery() as nursery:
-        told = Sessions(mount.replica)
+        told = ToldSessions(mount.replica)
         nursery.start_soon(told.run)
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
         yield Prehook(mount.recall, bucket.clock, told)
@@ -51,7 +51,7 @@ async def prehook(bucket: Bucket) -> AsyncIterator[Prehook]:
         nursery.cancel_scope.cancel()
 
 
-async def ask(here: Prehook, message: str, session: str = "s") -> Answer:
+async def ask(here: Prehook, message: str, session: str = "s") -> TurnAnswer:
     return await here.turn(SPACE, Turn(message, session))
 
 
@@ -112,7 +112,7 @@ async def test_what_the_bank_says_is_no_use_of_a_memory(bucket: Bucket) -> None:
     used: list[str] = []
     async with bucket.mount() as mount:
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
-        told = Sessions(mount.replica)
+        told = ToldSessions(mount.replica)
         here = Prehook(mount.recall, bucket.clock, told, used=lambda _, ids: used.extend(ids))
         assert "garage" in (await ask(here, "zebra")).block
     assert used == []

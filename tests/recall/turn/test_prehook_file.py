@@ -18,7 +18,7 @@ from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import TITLES
 from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records import keys
 from livememfs.records.observation import Observation
 from livememfs.records.turn import Turn
@@ -53,7 +53,7 @@ async def observe(
 async def prehook(bucket: Bucket, settings: PrehookSettings | None = None) -> AsyncIterator[Prehook]:
     """That of a mount which has indexed everything."""
     async with bucket.mount() as mount, trio.open_nursery() as nursery:
-        told = Sessions(mount.replica)
+        told = ToldSessions(mount.replica)
         nursery.start_soon(told.run)
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
         yield Prehook(mount.recall, bucket.clock, told, settings)
@@ -191,7 +191,7 @@ async def test_what_is_gone_is_not_told(bucket: Bucket) -> None:
         await mount.recall.prepare((SPACE,), DONE_WITHIN)
         await mount.replica.delete(key)
         bucket.clock.advance(hours=2)
-        assert await Prehook(mount.recall, bucket.clock, Sessions(mount.replica)).file(SPACE, "s", FILE, ROOT) == ""
+        assert await Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica)).file(SPACE, "s", FILE, ROOT) == ""
 
 
 async def test_it_can_be_switched_off(bucket: Bucket) -> None:
@@ -211,7 +211,7 @@ async def test_an_index_that_is_not_open_is_neither_opened_nor_waited_for(bucket
         opened.append(1)
         return Index(bucket.folder, "x")
 
-    here = Prehook(Recall(replica, bucket.clock, opening, none), bucket.clock, Sessions(replica))
+    here = Prehook(Recall(replica, bucket.clock, opening, none), bucket.clock, ToldSessions(replica))
     assert await here.file(SPACE, "s", FILE, ROOT) == ""
     assert opened == []
 

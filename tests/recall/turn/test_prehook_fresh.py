@@ -19,8 +19,8 @@ from livememfs.memories.notes import write_note
 from livememfs.recall.index.reader import records_in
 from livememfs.recall.service import Patience
 from livememfs.recall.turn.athand import MOST, AtHand, excerpt, fitting, read_newest
-from livememfs.recall.turn.prehook import LATEST, PATIENCE, Answer, Prehook
-from livememfs.recall.turn.told import Sessions
+from livememfs.recall.turn.prehook import LATEST, PATIENCE, Prehook, TurnAnswer
+from livememfs.recall.turn.told import ToldSessions
 from livememfs.records import keys
 from livememfs.records.keys import NoteName
 from livememfs.records.note import Note
@@ -38,7 +38,7 @@ def settings(tmp_path: Path, store: Path | None = None) -> Settings:
     return Settings(store=str(store or tmp_path / "s"), cache=str(tmp_path / "c"), embed_model="none")
 
 
-async def asked(app: App, session: str = "s") -> tuple[Answer, float]:
+async def asked(app: App, session: str = "s") -> tuple[TurnAnswer, float]:
     """The answer to one question, and the seconds that it took."""
     began = time.monotonic()
     answer = await app.prehook.turn(SPACE, Turn("where does the zebra live?", session))
@@ -83,7 +83,9 @@ async def test_what_was_written_a_moment_ago_is_told_before_the_index_knows(buck
         await feeder._limiter.acquire_on_behalf_of("a step that takes long")
         note = Note(bucket.clock.now(), "me", "observation", (), SPACE, ZEBRA)
         await mount.replica.put(keys.live_key(SPACE, "20260220T140000_me_observation_d4d8560b.md"), note.render())
-        answer = await Prehook(mount.recall, bucket.clock, Sessions(mount.replica)).turn(SPACE, Turn("the zebra?", "s"))
+        answer = await Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica)).turn(
+            SPACE, Turn("the zebra?", "s")
+        )
         feeder._limiter.release_on_behalf_of("a step that takes long")
 
     assert ZEBRA in answer.block
@@ -148,7 +150,7 @@ async def test_a_bucket_that_is_away_costs_what_it_has_and_no_more(
     bucket.store.blackhole = True
     async with bucket.mount() as mount:
         began = time.monotonic()
-        answer = await Prehook(mount.recall, bucket.clock, Sessions(mount.replica)).turn(SPACE, Turn("zebra", "s"))
+        answer = await Prehook(mount.recall, bucket.clock, ToldSessions(mount.replica)).turn(SPACE, Turn("zebra", "s"))
         assert answer.block == ""
         assert time.monotonic() - began < ANSWERED_WITHIN
         assert answer.notes

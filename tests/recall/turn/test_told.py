@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from livememfs import errors
 from livememfs.cache.replica import Replica
 from livememfs.recall.turn.inject import Candidate, tell
-from livememfs.recall.turn.told import FIRST, FRESH, PAUSE, RETRY, Sessions
+from livememfs.recall.turn.told import FIRST, FRESH, PAUSE, RETRY, ToldSessions
 from livememfs.records import keys
 from livememfs.spaces import making as spaces
 from livememfs.store.memory import MemoryStore
@@ -29,7 +29,7 @@ class Mount:
     """One mount, and what it tells."""
 
     def __init__(self, store: FaultyStore) -> None:
-        self.sessions = Sessions(Replica(store))
+        self.sessions = ToldSessions(Replica(store))
 
     async def tell(self, *names: str, session: str = SESSION) -> list[str]:
         """A turn of which these are the candidates; those that were told."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livememfs.text.facts.sources import Said, Sources, Unsourced, facts, is_hard, unsourced
+from livememfs.text.facts.sources import DatedText, Sources, UnsourcedFact, facts, is_hard, unsourced
 
 # --- what is a fact --------------------------------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
     ],
 )
 def test_a_day_that_is_meant_is_reckoned_from_when_it_was_written(said: str, day: str) -> None:
-    sources = Sources([Said(f"It is {said}, they say.", MONDAY)])
+    sources = Sources([DatedText(f"It is {said}, they say.", MONDAY)])
 
     assert sources.unknown(f"on {day}") == ()
     assert Sources([f"It is {said}, they say."]).unknown(f"on {day}") != ()
@@ -284,7 +284,7 @@ def test_a_day_that_is_meant_is_reckoned_from_when_it_was_written(said: str, day
 
 @pytest.mark.parametrize("said", ["yesterday", "vendredi dernier", "in two days", "3 janvier", "le 15"])
 def test_another_day_than_the_one_that_is_meant_has_no_source(said: str) -> None:
-    assert Sources([Said(said, MONDAY)]).unknown("2026-11-18") == ("2026-11-18",)
+    assert Sources([DatedText(said, MONDAY)]).unknown("2026-11-18") == ("2026-11-18",)
 
 
 @pytest.mark.parametrize("word", ["yesterday", "hier", "last Friday", "demain", "la semaine dernière"])
@@ -330,8 +330,8 @@ def test_each_added_line_is_named_with_what_nobody_said() -> None:
     new = "# Facts\r\n\r\n- port 8080\r\n- port 9090, since 2026-02-20\r\n- no fact\r\n- 9 of 10\r\n"
 
     assert unsourced(old, new, ["9090", "there are 10"]) == [
-        Unsourced(4, "- port 9090, since 2026-02-20", ("2026-02-20",)),
-        Unsourced(6, "- 9 of 10", ("9",)),
+        UnsourcedFact(4, "- port 9090, since 2026-02-20", ("2026-02-20",)),
+        UnsourcedFact(6, "- 9 of 10", ("9",)),
     ]
 
 
@@ -339,7 +339,7 @@ def test_the_old_text_is_a_source() -> None:
     assert unsourced("port 8080\n", "the port is 8080\n", []) == []
     assert unsourced("port 8080\n", "the port is 8080\n", Sources(["x"])) == []
     assert unsourced("port 8080\n", "the ports are 8080 and 81\n", Sources([])) == [
-        Unsourced(1, "the ports are 8080 and 81", ("81",))
+        UnsourcedFact(1, "the ports are 8080 and 81", ("81",))
     ]
 
 
@@ -351,7 +351,7 @@ def test_a_line_that_only_moved_is_not_added() -> None:
 
 def test_a_line_is_there_as_often_as_it_was() -> None:
     """A second copy is an added line, though the old text is its source."""
-    assert unsourced("", "at 5\nat 5\n", []) == [Unsourced(1, "at 5", ("5",)), Unsourced(2, "at 5", ("5",))]
+    assert unsourced("", "at 5\nat 5\n", []) == [UnsourcedFact(1, "at 5", ("5",)), UnsourcedFact(2, "at 5", ("5",))]
     assert unsourced("at 5\n", "at 5\nat 5\n", []) == []
 
 
@@ -494,6 +494,6 @@ def test_no_note_is_slow_to_read(piece: str) -> None:
 
 def _read_at_once(piece: str) -> None:
     started = time.thread_time()
-    Sources([Said(piece * 20_000, MONDAY)])
+    Sources([DatedText(piece * 20_000, MONDAY)])
 
     assert time.thread_time() - started < 4

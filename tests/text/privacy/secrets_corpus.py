@@ -10,7 +10,7 @@ import random
 import re
 from base64 import urlsafe_b64encode
 
-from livememfs.text.privacy.vendors import FORMS, Form
+from livememfs.text.privacy.vendors import FORMS, CredentialForm
 
 DIGITS = "0123456789"
 HEX = DIGITS + "abcdef"
@@ -45,7 +45,7 @@ def made(template: str) -> str:
     return re.sub("<([a-z]):([0-9]+)>", lambda part: some(int(part[2]), ALPHABETS[part[1]]), template)
 
 
-def example(form: Form) -> tuple[str, str, str]:
+def example(form: CredentialForm) -> tuple[str, str, str]:
     """A text with a credential of this form, the credential, and a near miss."""
     text = made(form.example)
     secret = re.search("«(.*)»", text, re.DOTALL)

@@ -16,7 +16,7 @@ from secrets_corpus import example, made, some
 
 from livememfs.text.privacy import credentials
 from livememfs.text.privacy.redaction import MARK, Redacted, redact
-from livememfs.text.privacy.vendors import FORMS, TABLE, Form
+from livememfs.text.privacy.vendors import FORMS, TABLE, CredentialForm
 
 ROOT = Path(__file__).resolve().parents[3]
 KNOWN_FORMS = Path(__file__).with_name("secrets_known.txt")
@@ -36,7 +36,7 @@ def left(text: str, *secret: str) -> str | None:
     return redacted.text if not redacted.found or any(part in redacted.text for part in secret) else None
 
 
-def halves(form: Form) -> tuple[str, str, str, str]:
+def halves(form: CredentialForm) -> tuple[str, str, str, str]:
     """A text with an example, cut in the middle of what is secret."""
     text, secret, _ = example(form)
     middle = len(secret) // 2
