@@ -77,7 +77,7 @@ class App(Context):
     tokens: Tokens
     gate: Gate
     scheduler: Scheduler | None
-    hooks: Hooks
+    hooks: Hooks  # of which the tree knows less: here they have figures
     served: dict[str, Callable[[], Any]] = field(default_factory=dict)
 
     @cached_property

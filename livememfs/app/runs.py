@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from livememfs.llm.base import ChatModel
 
 RECOVERY_SECONDS = 60.0
+"""How long after the start others' unfinished runs are looked for."""
 
 
 def open_consolidations(
@@ -92,9 +93,9 @@ def look_after(app: App, keep: Keep) -> None:
 
 
 async def _recover(app: App) -> None:
-    """What a process committed that is no more is carried out, space by space, before anybody asks.
+    """Finish, space by space and before anybody asks, the runs that a process committed and did not live to carry out.
 
-    At once if it may have been the one before us; else when whoever has just mounted has had what they came for.
+    At once if that may have been the process before us; else later, when whoever has just mounted is served.
     """
     if not app.replica.after_crash:
         await trio.sleep(RECOVERY_SECONDS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def status_of(app: App) -> dict[str, Any]:
     """What `status.json` shows: since when and where, one word, then who, then every figure there is."""
-    replica, failing = app.replica.statistics(), app.background.failing()
+    replica, tree, failing = app.replica.statistics(), app.tree.statistics(), app.background.failing()
     ago = replica.failing_s
     return {
         "since": app.since,
@@ -27,24 +27,26 @@ def status_of(app: App) -> dict[str, Any]:
         "store": app.store.label,
         "model": app.settings.model_name,
         "host": app.settings.host_name,
-        "unsaved": app.tree.statistics().unsaved,
+        "unsaved": tree.unsaved,
         "pending": replica.journal.pending,
         "pending_bytes": replica.journal.pending_bytes,
         "failing_since": iso(app.clock.now() - timedelta(seconds=ago)) if ago is not None else None,
         "stuck": [{"key": op.key, "reason": op.error} for op in app.replica.journal.ops.stuck()],
         "schedule": app.scheduler.status() if app.scheduler is not None else None,
         "sessions": asdict(app.observer.statistics()),
-        "statistics": _statistics(app),
+        "statistics": {
+            "store": asdict(app.store.statistics()) | asdict(app.store.retry_statistics()),
+            "replica": asdict(replica),
+            "tree": asdict(tree),
+            **_statistics(app),
+        },
     }
 
 
 def _statistics(app: App) -> dict[str, Any]:
-    """The figures of each part."""
+    """The figures of the other parts."""
     scheduler, model = app.scheduler, app.models.consolidating
     return {
-        "store": asdict(app.store.statistics()) | asdict(app.store.retry_statistics()),
-        "replica": asdict(app.replica.statistics()),
-        "tree": asdict(app.tree.statistics()),
         "consolidations": asdict(app.consolidations.statistics()),
         "leases": asdict(app.consolidations.leases.statistics()),
         "schedule": asdict(scheduler.statistics()) if scheduler is not None else None,
