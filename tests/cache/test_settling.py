@@ -238,6 +238,7 @@ async def test_attributes_that_wait_behind_a_version_that_went_beside_another_ho
         await trio.sleep(0.8)
         await machine.memory.put(KEY, b"theirs", meta={})
         replica.restamp(ours, {"colour": "blue"})
+        machine.store.latency("head", 1.0)
         while any(op.kind == "put" for op in replica.journal.ops.all()):
             await trio.sleep(0.01)
         shown = replica.names.now(KEY)
