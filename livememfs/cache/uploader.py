@@ -18,7 +18,7 @@ import structlog
 import trio
 
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, MergedVersion, TryAgain, settle_copy, settle_put
-from livememfs.cache.operation import ANY, FREE, NEVER, Operation
+from livememfs.cache.journal.operation import ANY, FREE, NEVER, Operation
 from livememfs.cache.removals import Removals, ids_of, makers_of, with_makers
 from livememfs.cache.unread import Unread
 from livememfs.errors import (
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from livememfs.cache.blobs import Blobs
-    from livememfs.cache.journal import Journal
-    from livememfs.cache.outcomes import Outcomes
+    from livememfs.cache.journal.outcomes import Outcomes
+    from livememfs.cache.journal.steps import Journal
     from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cache")

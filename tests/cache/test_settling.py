@@ -1,4 +1,4 @@
-"""What two operations of one name stand for: each rule of `cache/settling.py`, by the harm that it keeps away."""
+"""What two operations of one name stand for: each rule of `cache/journal/settling.py`, by the harm it keeps away."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from journal_world import KEY, Machine, lose_the_answer, save, tried_in_vain, un
 from trio.abc import Clock
 
 from livememfs.cache.conflicts import TryAgain, settle_put
-from livememfs.cache.operation import FREE, Operation
+from livememfs.cache.journal.operation import FREE, Operation
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag
 from livememfs.store.memory import MemoryStore

@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from livememfs.cache.operation import BEFORE, FREE, Operation
+from livememfs.cache.journal.operation import BEFORE, FREE, Operation
 from livememfs.text.merge import merge
 
 if TYPE_CHECKING:
