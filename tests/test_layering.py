@@ -325,6 +325,7 @@ def test_a_class_name_stands_for_one_thing_in_the_whole_package() -> None:
 
     assert {name: places for name, places in named.items() if len(places) > 1} == {}
 
+
 def test_no_folder_holds_more_than_can_be_looked_over() -> None:
     counted = Counter(path.parent for path in MODULES if path.name != "__init__.py")
 

@@ -14,7 +14,7 @@ from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import Asked, Fault, FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 KEY = "space/file.txt"
 
@@ -81,7 +81,7 @@ async def lose_the_answer(machine: Machine, replica: Replica) -> None:
     """The next upload arrives, its answer is lost, and nothing is answered from then on until `plan` is None."""
     arrived = False
 
-    def plan(asked: Asked, _: int) -> Fault | None:
+    def plan(asked: StoreRequest, _: int) -> Fault | None:
         nonlocal arrived
         if arrived:
             return Fault(before=unreachable())
