@@ -1,4 +1,4 @@
-"""What a chat model is to the rest of livememfs: a name and one call.
+"""The interface of a chat model: a name and one call.
 
 Owns the protocol and its values. Refuses streaming, tools and conversations: each request is complete in itself, so a
 run that is repeated asks the same thing again. The values are immutable and may be used from any thread.
@@ -19,7 +19,7 @@ CONTEXT_FAULT = re.compile(
     r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)",
     re.IGNORECASE,
 )
-"""How a model says that a request is longer than it takes."""
+"""How endpoints word that a request is too long for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What the model answered. Token counts are 0 where the endpoint does not tell them.
+    """What the model answered. Token counts are 0 where the endpoint does not give them.
 
     :text:          the reply as it came, neither trimmed nor parsed
     :finish_reason: `stop` when the model ended by itself; anything else means that `text` is not the whole answer
@@ -90,10 +90,10 @@ class ChatModel(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of what is open. Nothing may be asked afterwards."""
+        """Close connections. No call may follow."""
         ...
 
 
 def public(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """What may be sent of a request: other programs may have put anything into the bucket it was made from."""
+    """A request without what is private: other programs may have put anything into the bucket."""
     return [ChatMessage(message.role, redact(message.content).text) for message in messages]

@@ -52,7 +52,7 @@ def file_notes(rules: str, bank: Mapping[str, str], notes: Sequence[Note], *, ma
 
 
 class _Filing:
-    """The files as they will be, and the account of the notes."""
+    """The new files, and what became of the notes."""
 
     def __init__(self, rules: str, bank: Mapping[str, str], max_bytes: int) -> None:
         present = {name.casefold(): name for name in bank}
@@ -95,7 +95,7 @@ class _Filing:
         return {"bank_files": files, "coverage": self._coverage, "synthesis": self._synthesis()}
 
     def _synthesis(self) -> str:
-        # Without a count: it stands in no note, so the check would list it among what was invented.
+        # Without a count: no note has it, so the check would list it as a fact without a source.
         lines = ["Filed word for word by the built-in consolidator, without a model:", ""]
         lines += self._lines[:_LISTED_NOTES]
         if len(self._lines) > _LISTED_NOTES:
@@ -107,7 +107,7 @@ class _Filing:
 
 
 def _place(planned: Sequence[PlannedFile], note: Note) -> tuple[PlannedFile, str]:
-    """The planned file and the heading for a note; the day where no heading speaks of its category."""
+    """The planned file and the heading for a note; the day is the heading when none fits its category."""
     day = note.timestamp.date().isoformat()
     category = note.category.casefold()
     words = _KEYWORDS.get(category, (category,))
@@ -150,7 +150,7 @@ def _skeleton(file: PlannedFile) -> str:
 
 
 def _entry(note: Note) -> str:
-    """A dated line and the note as a quotation: whatever it says, it cannot open a heading or a fence of the file."""
+    """A dated line and the note as a quotation, so that no line of it can begin a heading or a fence in the file."""
     head = " · ".join((iso(note.timestamp), _one_line(note.agent), _one_line(note.category)))
     tags = ", ".join(_one_line(tag) for tag in note.tags)
     lines = _LINE_END.sub(lambda end: f"{end[0]}> ", note.body.strip("\r\n"))
@@ -172,7 +172,7 @@ def _insert(page: str, heading: str, entry: str) -> str:
 
 
 def _gap(before: str) -> str:
-    """What is missing to a blank line."""
+    """The line ends that are missing before a blank line."""
     if not before or before.endswith("\n\n"):
         return ""
     return "\n" if before.endswith("\n") else "\n\n"

@@ -1,9 +1,9 @@
 """Models behind an OpenAI-compatible endpoint: chat (consolidation 6) and embeddings.
 
-Owns the HTTP client, the deadline of a call, and what each way of failing means. Remembers which optional parameters
-the endpoint rejected, so that only the first call pays for finding out. Refuses retries, which belong to whoever knows
-what a repetition costs; redirects, because notes go to the configured host and no other; and to let the key, or what an
-endpoint echoes of it, into an error. The only module that imports openai. Trio thread only.
+Owns the HTTP client, the deadline of a call, and the error for each kind of failure. Remembers which optional
+parameters the endpoint rejected, so that only the first call fails for them. Refuses retries, which only the caller can
+judge; redirects, because notes go to the configured host and no other; and to let the key, or what an endpoint repeats
+of it, into an error. The only module that imports openai. Trio thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from livememfs.llm.base import CONTEXT_FAULT, ChatMessage, ChatReply, ChatStatis
 log = structlog.get_logger("livememfs.llm")
 
 CONNECT_TIMEOUT = 20.0
-"""Longest wait for a connection, in seconds. A host that is down must not cost the whole of a long model timeout."""
+"""Longest wait for a connection, in seconds. A host that is down must not use up the long timeout of a model."""
 
 _SHOWN_CHARS = 300
 # Optional parameters, and how an endpoint that cannot take one says so when it leaves the `param` field empty.
@@ -55,14 +55,14 @@ class _Endpoint:
 
     def __init__(self, base_url: str, api_key: str, model: str, timeout: float) -> None:
         self.name = model
-        self._key = api_key = api_key.strip()  # a header with the line end of a file in it is shown in the error
+        self._key = api_key = api_key.strip()  # a line end from a file would make an error that shows the header
         self._timeout = timeout
         self._host = urlsplit(base_url).hostname or "?"
         here = _is_loopback(self._host)
         limits = openai.Timeout(timeout, connect=min(timeout, CONNECT_TIMEOUT))
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
-            api_key=api_key or "none",  # the library insists on one
+            api_key=api_key or "none",  # the library requires one
             timeout=limits,
             max_retries=0,
             # A proxy from the environment is for the world outside, never for a server on this machine.
@@ -80,7 +80,7 @@ class _Endpoint:
         await self._client.close()
 
     def _raise(self, error: Exception) -> NoReturn:
-        """Raise what an exception of the library means to us."""
+        """Raise our error for an exception of the library."""
         if isinstance(error, openai.APIStatusError):
             self._raise_status(error)
         if isinstance(error, openai.APITimeoutError):
@@ -96,7 +96,7 @@ class _Endpoint:
         raise self._fault(error.status_code, self._clean(error.message), is_length=_is_context_fault(error)) from None
 
     def _raise_told(self, told: object) -> NoReturn:
-        """Raise what an error means that came under status 200, as gateways send those of the model behind them."""
+        """Raise our error for one in a reply with status 200: gateways send errors of the model behind them so."""
         found = told if isinstance(told, dict) else {"message": told}
         said, code = self._clean(str(found.get("message") or told)), str(found.get("code"))
         status = int(code) if code.isascii() and code.isdecimal() and 400 <= int(code[:4]) < 600 else 503
@@ -104,9 +104,9 @@ class _Endpoint:
         raise self._fault(status, said, is_length=is_length)
 
     def _fault(self, status: int, said: str, *, is_length: bool) -> errors.ModelError:
-        """What a status and a server's words mean to us."""
+        """Our error for a status and a server's message."""
         if status == 401:
-            # Its text may echo the key.
+            # Its text may repeat the key.
             return errors.ModelDenied("status 401, the key is wrong or missing", status=status)
         if status in (403, 404):
             return errors.ModelDenied(f"status {status} for model {self.name}: {said}", status=status)
@@ -121,7 +121,7 @@ class _Endpoint:
         return errors.ModelError(f"status {status}: {said}")
 
     def _clean(self, text: str) -> str:
-        """A server's words, short, in one line and without our key."""
+        """A server's message, short, in one line and without our key."""
         if self._key:
             text = text.replace(self._key, "[key]")
         text = re.sub(r"\bsk-[A-Za-z0-9*_-]{4,}", "[key]", text)
@@ -213,7 +213,7 @@ class OpenAIChat(_Endpoint):
     # --- reading --------------------------------------------------------------------------------------------
 
     def _read(self, completion: object) -> ChatReply:
-        """The reply in our own terms. The library checks no types, so everything here is doubted."""
+        """The reply as a `ChatReply`. The library checks no types, so all of them are checked here."""
         if not isinstance(completion, ChatCompletion):
             raise errors.ModelError(f"{self._host} did not answer with a chat completion; does the URL end in /v1?")
         usage = completion.usage
@@ -240,7 +240,7 @@ class OpenAIChat(_Endpoint):
 
 
 class OpenAIEmbeddings(_Endpoint):
-    """The vectors of texts. Sends the model and the texts and no optional parameter: none is known to every server."""
+    """The vectors of texts. Sends the model and the texts without optional parameters: no server knows all of those."""
 
     async def embed(self, texts: Sequence[str]) -> object:
         """The reply as it came, unread: any JSON, or text where the endpoint did not say that it is JSON.

@@ -29,17 +29,17 @@ from livememfs.text.own import ASKING
 from livememfs.text.privacy.redaction import redact
 
 MOST_OUTPUT = 8 << 20
-"""Bytes of a reply, with what an agent tells around it."""
+"""Most bytes of an output: a reply, and what an agent writes around it."""
 MOST_ERRORS = 1 << 16
 LINGER_SECONDS = 2.0
-"""How long what the program has said may take to arrive once it has ended, and its end once it was asked for."""
+"""Seconds for the last output of a program after its end, and for its end after it was told to stop."""
 _SHOWN_CHARS = 300
 _CHUNK = 1 << 16
 
 
 @dataclass
 class _Said:
-    """What a program's output says."""
+    """What was read from a program's output."""
 
     text: str
     finish_reason: str = "stop"
@@ -50,7 +50,7 @@ class _Said:
 
 @dataclass(frozen=True)
 class _Agent:
-    """How an agent is asked like a model.
+    """How an agent is called as a model.
 
     :options: ours, in the words of a shell; `{system}` is the file with the system message
     :verb:    the command of the program that takes a prompt, which is put first where nobody has written it
@@ -65,7 +65,7 @@ class _Agent:
 
 @dataclass(frozen=True)
 class _Ended:
-    """How a process ended. `status` is negative where a signal ended it."""
+    """How a process ended. `status` is negative if a signal ended it."""
 
     status: int
     output: bytes
@@ -158,7 +158,7 @@ class CommandChat:
         return said
 
     def _command(self, messages: Sequence[ChatMessage], system: Path) -> tuple[list[str], str]:
-        """The command line and what it is to read. The system message of an agent goes into the file `system`."""
+        """The command line and its input. The system message of an agent goes into the file `system`."""
         agent = self._agent
         if agent is None:
             return self._words, "\n\n".join(message.content for message in messages)
@@ -171,7 +171,7 @@ class CommandChat:
         return [program, *verb, *words, *options, *model], prompt
 
     def _failure(self, ended: _Ended, said: _Said) -> errors.ModelError:
-        """What the end of a program without a reply means: its own words, the last of them, without what is private."""
+        """The error for a program that ended without a reply: its last words, without what is private."""
         told = said.fault or ended.errors.decode("utf-8", "replace") or said.text
         told = " ".join(redact(told).text.split())[-_SHOWN_CHARS:]
         if CONTEXT_FAULT.search(told):
@@ -184,7 +184,7 @@ class CommandChat:
 
 
 async def _run(command: Sequence[str], prompt: bytes, folder: str, environment: Mapping[str, str]) -> _Ended:
-    """Run a program to its end. Nothing of its process group is left, whatever happens meanwhile. Raises OSError."""
+    """Run a program to its end. No process of its group is left, even after an error. Raises OSError."""
     process = await trio.lowlevel.open_process(
         list(command),
         stdin=subprocess.PIPE,
@@ -204,7 +204,7 @@ async def _run(command: Sequence[str], prompt: bytes, folder: str, environment: 
             nursery.start_soon(_collect, process.stdout, output, partial(_kill, process))
             nursery.start_soon(_collect, process.stderr, said, None)
             status = await process.wait()
-            _kill(process)  # what it left behind would keep the pipes open
+            _kill(process)  # processes that it left behind would keep the pipes open
             nursery.cancel_scope.deadline = trio.current_time() + LINGER_SECONDS
     finally:
         _kill(process)
@@ -220,7 +220,7 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
 
 
 async def _collect(pipe: trio.abc.ReceiveStream, into: bytearray, too_much: Callable[[], None] | None) -> None:
-    """Read a pipe to its end: up to the one chunk in which it is `too_much`, or, without that, keep its last part."""
+    """Read a pipe to its end: up to the chunk in which it is `too_much`; or, without that, keep only its last part."""
     while chunk := await pipe.receive_some(_CHUNK):
         into += chunk
         if too_much is None:
@@ -231,7 +231,7 @@ async def _collect(pipe: trio.abc.ReceiveStream, into: bytearray, too_much: Call
 
 
 def _kill(process: trio.Process) -> None:
-    """End a process with all that it started. Its group has its number, which is nobody else's while one is left."""
+    """Kill a process with all that it started. Its group has its number, which is not reused while a member lives."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -240,7 +240,7 @@ def _kill(process: trio.Process) -> None:
 
 
 def _claude(output: str) -> _Said:
-    """The result of `claude --output-format json`, and of Qwen Code, which tells events before it."""
+    """The result of `claude --output-format json`, and of Qwen Code, which writes events before it."""
     found = next((one for one in _objects(output) if one.get("type") == "result"), {})
     usage = found.get("usage")
     asked = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -272,7 +272,7 @@ def _codex(output: str) -> _Said:
 
 
 def _objects(output: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of an output, one or a list of them a line; what is none is left out."""
+    """The JSON objects of an output: one, or a list of them, on each line; other lines are left out."""
     for line in output.splitlines():
         with suppress(ValueError, RecursionError):
             found = json.loads(line)
@@ -305,4 +305,4 @@ AGENTS: Mapping[str, _Agent] = {
     "codex": _Agent(_CODEX, _codex, verb="exec"),
     "qwen": _Agent(_QWEN, _claude, system="QWEN_SYSTEM_MD"),
 }
-"""The agents whose options are ours, by the name of the program."""
+"""The agents with options that are built in, by the name of the program."""

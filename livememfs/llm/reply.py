@@ -38,7 +38,7 @@ def extract_json(text: str) -> dict[str, Any]:
 
 
 def _without_reasoning(text: str) -> str:
-    """The text after any reasoning in front of it. A block that never ends hides where the answer starts."""
+    """The text after any reasoning in front of it. A block without an end hides where the answer starts."""
     while opening := _REASONING.match(text):
         closing = _REASONING_END.search(text, opening.end())
         if closing is None:
@@ -50,7 +50,7 @@ def _without_reasoning(text: str) -> str:
         and not text.startswith(("{", "```"))
         and _REASONING.search(text, 0, closing.start()) is None
     ):
-        return _without_reasoning(text[closing.end() :].strip())  # the opening tag was part of the chat template
+        return _without_reasoning(text[closing.end() :].strip())  # the chat template had the opening tag
     return text
 
 

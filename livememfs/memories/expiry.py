@@ -1,8 +1,8 @@
-"""Removing what was to last a while, at the second at which it ends.
+"""Removing memories at the second at which they end.
 
-Owns the times that are known of: those in the names of memories that were listed or changed. Nothing depends on it for
-what is shown, since names tell everybody (see `keys.MemoryName`); it removes the objects, which also tells the kernel
-to forget them. Refuses to list anything. Trio thread only.
+Owns the known end times: those in the names of memories that were listed or changed. What is shown does not depend on
+it: every reader sees the end in the name (see `keys.MemoryName`). It removes the objects, which also makes the kernel
+forget them. Refuses to list anything. Trio thread only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from livememfs.records import keys
 log = structlog.get_logger("livememfs.memories")
 
 LOOK_SECONDS = 60.0
-"""The clock may be set while the daemon sleeps."""
+"""Most seconds between two looks at the clock: it may be set while the daemon sleeps."""
 AGAIN = timedelta(seconds=30)
 
 
@@ -37,7 +37,7 @@ class ExpiryStatistics:
 
 
 class Expiry:
-    """What ends and when, over one bucket."""
+    """The memories of one bucket that end, by their end."""
 
     def __init__(self, replica: Replica, clock: Clock) -> None:
         self._replica, self._clock = replica, clock
@@ -51,9 +51,9 @@ class Expiry:
         if change.kind == "put":
             self.note([change.key])
 
-    def note(self, found: Iterable[str]) -> None:
-        """Take note of keys; those that are of no memory that ends are passed over."""
-        for key in found:
+    def note(self, listed: Iterable[str]) -> None:
+        """Take note of keys. Only those of memories that end count."""
+        for key in listed:
             ends = _end_of(key)
             if ends is not None and key not in self._known:
                 self._known.add(key)
@@ -90,7 +90,7 @@ class Expiry:
 
 
 def _end_of(key: str) -> datetime | None:
-    """When the memory of this key ends; None for what does not."""
+    """When the memory of this key ends; None for any other key."""
     if "_until_" not in key:
         return None
     parsed = keys.parse(key)

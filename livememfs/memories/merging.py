@@ -1,9 +1,9 @@
-"""Update by similarity: a new memory that says what another says takes its place (companion-memory, "Déduplication").
+"""Merging: a new memory that states the same fact as another one replaces it (companion-memory, "Déduplication").
 
-Owns which of two memories stays (the newer), what it takes over (subjects, links, the day it was first known), and the
-link to what it replaced, whose last version stays in the history. Everything follows from the two memories alone, so
-that two hosts that find the same pair do the same, and doing it twice changes nothing. No close waits for it. Refuses
-to touch what ended, what was forgotten, and memories of two collections. Trio thread only.
+Owns which of two memories stays (the newer), what it takes over (subjects, links, the first date), and its link to the
+other one, whose last version stays in the history. The result depends on the two memories alone: two hosts that find
+the same pair do the same, and a second merge changes nothing. No close waits for it. Refuses memories that ended or
+were forgotten, and pairs from two collections. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from livememfs.store.base import ObjectInfo
 log = structlog.get_logger("livememfs.memories")
 
 RELATED = 0.85
-"""A cosine above which two memories that do not state one fact are linked all the same (spacebot-memory-v2)."""
+"""A cosine above which two memories are linked although they do not state one fact (spacebot-memory-v2)."""
 MOST_RELATED = 3
 RECENT = timedelta(days=1)
-"""What was written so lately may have been written while nobody was there to compare it."""
+"""A memory that is not older may have been written while no host was there to compare it."""
 AGAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class MergingStatistics:
-    """Memories compared, put in another's place, and linked since the start; those that wait; why the last failed."""
+    """Memories compared, merged and linked since the start; those that wait; why the last comparison failed."""
 
     judged: int
     merged: int
@@ -59,7 +59,7 @@ class _Version:
         return id_of(self.info.key.rpartition("/")[2])
 
     def order(self) -> tuple[object, str]:
-        """The later of two is the newer one; the same on every host."""
+        """The sort key by age; the same on every host."""
         return self.memory.updated_at, self.info.key
 
 
@@ -84,18 +84,18 @@ class Merging:
             self._wait_for([change.key])
 
     def _is_new(self, key: str) -> bool:
-        """Whether another host may be storing it now; what it does to older ones, it compares by itself."""
+        """Whether another host may have just stored this memory; changes of older ones that host compares itself."""
         name = keys.MemoryName.parse(key.rpartition("/")[2])
         return name is None or name.timestamp >= self._clock.now() - RECENT
 
-    def _wait_for(self, found: list[str]) -> None:
-        self._waiting.update(dict.fromkeys(found))
+    def _wait_for(self, memory_keys: list[str]) -> None:
+        self._waiting.update(dict.fromkeys(memory_keys))
         if self._waiting:
             self._idle = trio.Event() if self._idle.is_set() else self._idle
             self._work.set()
 
     async def opened(self, space: str) -> None:
-        """A space is searched from now on: look at what was written lately."""
+        """A space is searched from now on: compare the memories that were written lately."""
         since = int((self._clock.now() - RECENT).timestamp() * 1e9)
         for collection in keys.COLLECTIONS:
             level = await self._replica.names.listing(f"{space}/{collection}/")
@@ -104,7 +104,7 @@ class Merging:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be compared, and nothing is being."""
+        """Whether nothing waits to be compared, and nothing is being compared."""
         return self._idle.is_set()
 
     async def idle(self) -> None:
@@ -112,7 +112,7 @@ class Merging:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Compare what was written, until cancelled or stopped. May be run again when it has failed."""
+        """Compare new memories, until cancelled or stopped. May be run again after a failure."""
         self._ended = trio.Event()
         try:
             if self._running.cancel_called:
@@ -129,15 +129,15 @@ class Merging:
             self._ended.set()
 
     async def stop(self) -> None:
-        """Begin nothing more, and accept nothing more: before what was accepted is waited for. What has not been
-        compared by then is when the space is asked something again.
+        """Stop comparing and accepting writes. Called before the last uploads are waited for. Memories that are not
+        compared yet are when the space is searched again.
         """
         self._running.cancel()
         await self._ended.wait()
 
     async def _compare_next(self) -> None:
         key = next(iter(self._waiting))
-        del self._waiting[key]  # what changes while it is compared is compared again
+        del self._waiting[key]  # a change during the comparison puts it back
         try:
             await self._judge(key)
             self._last_error = ""
@@ -146,7 +146,7 @@ class Merging:
             log.info("a memory was not compared with others", key=key, reason=str(error))
             self._waiting[key] = None
             await trio.sleep(AGAIN_SECONDS)
-        except Exception as error:  # one memory that cannot be compared must not cost the others
+        except Exception as error:  # one memory that cannot be compared must not stop the others
             self._last_error = str(error) or type(error).__name__
             log.exception("a memory cannot be compared with others", key=key)
 
@@ -156,36 +156,37 @@ class Merging:
             return
         self._counts["judged"] += 1
         space, memory = keys.parse(key).space, mine.memory
-        found, _ = await alike(self._recall, space, memory.collection, memory.content.strip())
-        others = [one for one in found if one.key != key]
-        for one in others:
-            if one.likeness <= self._threshold:
+        similar, _ = await alike(self._recall, space, memory.collection, memory.content.strip())
+        others = [hit for hit in similar if hit.key != key]
+        for hit in others:
+            if hit.likeness <= self._threshold:
                 break
-            other = await self._version(one.key)
+            other = await self._version(hit.key)
             now = await self._version(key)
             if now is None or now.info.etag != mine.info.etag:
                 self._wait_for([key])
                 return
-            if other is not None and other.memory.content.strip() == one.text:
+            # The index may be behind: only a memory that still has the text that was compared is merged.
+            if other is not None and other.memory.content.strip() == hit.text:
                 self._merge(*sorted((mine, other), key=_Version.order))
                 return
         await self._relate(mine, others)
 
     async def _version(self, key: str) -> _Version | None:
-        """A memory as it is now; None when there is none that counts."""
+        """A memory as it is now; None when it is gone, ended, forgotten, empty or unreadable."""
         if keys.has_ended(key, self._clock.now()):
             return None
         try:
-            found = await self._replica.read(key)
+            stored = await self._replica.read(key)
             parsed = keys.parse(key)
             collection, _, name = parsed.name.partition("/")
-            memory = Memory.parse(found.data, path=key, collection=collection, name=name)
+            memory = Memory.parse(stored.data, path=key, collection=collection, name=name)
         except (ObjectMissing, NotText):
             return None
-        return _Version(found.info, found.data, memory) if memory.content.strip() and not memory.forgotten else None
+        return _Version(stored.info, stored.data, memory) if memory.content.strip() and not memory.forgotten else None
 
     def _merge(self, older: _Version, newer: _Version) -> None:
-        """Have the newer one take the place of the older. One step of the journal: a crash leaves all or nothing."""
+        """Replace the older one by the newer. This is one step of the journal: a crash leaves all of it or nothing."""
         merged = merge(older.memory, newer.memory, older.id)
         space, collection = keys.parse(older.info.key).space, older.memory.collection
         kept = keys.memory_history_key(space, collection, older.id, newer.memory.updated_at)
@@ -193,15 +194,15 @@ class Merging:
         self._counts["merged"] += 1
 
     async def _relate(self, mine: _Version, others: list[Alike]) -> None:
-        """Link a memory to those it is near to without saying the same."""
-        near = [one for one in others if one.near is not None and one.near > RELATED]
+        """Link a memory to those that are near to it, but do not state the same fact."""
+        near = [hit for hit in others if hit.near is not None and hit.near > RELATED]
         known = {name for _, name in mine.memory.links}
         new: list[tuple[str, str]] = []
-        for one in near[:MOST_RELATED]:
-            other = await self._version(one.key)
+        for hit in near[:MOST_RELATED]:
+            other = await self._version(hit.key)
             if other is None or other.id in known or mine.id in {name for _, name in other.memory.links}:
                 continue
-            if other.order() < mine.order():  # the newer one has the link, whoever finds the pair
+            if other.order() < mine.order():  # the link is in the newer one, on every host
                 new.append(("related_to", other.id))
         now = await self._version(mine.info.key) if new else None
         if now is not None and now.info.etag == mine.info.etag:
@@ -216,7 +217,7 @@ class Merging:
 
 
 def merge(older: Memory, newer: Memory, older_id: str) -> Memory:
-    """The newer memory with what it takes over from the one whose place it takes."""
+    """The newer memory with what it takes over from the older one, which it replaces."""
     links = (("updates", older_id), *newer.links, *(link for link in older.links if link[1] != older_id))
     return replace(
         newer,

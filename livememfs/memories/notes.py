@@ -1,6 +1,6 @@
 """Writing one note from text: what `livememfs note` and the tools of an agent do (data model 4.4 and 5).
 
-Owns what is said beside the text. Refuses a space that is not there. Trio thread only.
+Owns the fields that are given beside the text. Refuses a space that does not exist. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ async def write_note(
     tags: Sequence[str] = (),
     on_private: OnPrivate = unheard,
 ) -> str:
-    """Write a note and return its key; see `storing.store_text`. Front matter in `text` goes before the arguments."""
+    """Write a note and return its key; see `storing.store_text`. Front matter in `text` wins over arguments."""
     whole = _with_arguments(text, category, tags)
     return await store_text(replica, clock, NoteForm(), space, whole, agent=agent, on_private=on_private)
 
 
 def _with_arguments(text: str, category: str | None, tags: Sequence[str]) -> str:
-    """The text with the fields that were given beside it, where its own front matter does not have them."""
+    """The text with the fields that were given beside it, unless its own front matter has them."""
     given: dict[str, Any] = {}
     if category and category.strip():
         given["category"] = category.strip()

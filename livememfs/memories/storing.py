@@ -1,7 +1,7 @@
-"""Memories as objects: storing one, forgetting it so that it can come back, bringing it back, removing it for good.
+"""Memories as objects: storing, forgetting, bringing back, and removing for good.
 
-Owns where the versions are kept that a memory no longer has: `{space}/{collection}/.history/{id}/{stamp}.md`, and how a
-text without a file is stored, be it a memory or a note. Refuses to decide which memories are alike. Trio thread only.
+Owns where former versions of a memory are kept, `{space}/{collection}/.history/{id}/{stamp}.md`, and how a text without
+a file is stored as a memory or a note. Refuses to decide which memories are alike. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from livememfs.text.privacy.redaction import told
 
 @dataclass(frozen=True)
 class Old:
-    """A version that is kept: of which memory, since when, and whether it was forgotten or replaced."""
+    """A former version of a memory: its memory's id, its key, and since when it is kept."""
 
     id: str
     key: str
@@ -37,9 +37,9 @@ class Old:
 
 
 async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
-    """Take a version of a memory away and keep it as forgotten; the key of what is kept. NoSpace, StoreError, TooLarge.
+    """Remove a memory and keep it as forgotten; returns the key of what is kept. NoSpace, StoreError, TooLarge.
 
-    Accepted when this returns, as any removal is.
+    Both are accepted when this returns, like any removal.
     """
     parsed = keys.parse(info.key)
     collection, _, name = parsed.name.partition("/")
@@ -52,20 +52,20 @@ async def forget(replica: Replica, clock: Clock, info: ObjectInfo) -> str:
 
 
 def id_of(name: str) -> str:
-    """What a memory is called by others: its name without how long it lasts."""
+    """The id by which others name a memory: its file name without its end time."""
     parsed = keys.MemoryName.parse(name)
     return parsed.id if parsed is not None else name.removesuffix(".md")
 
 
 async def forgotten(replica: Replica, space: str, collection: str) -> list[Old]:
-    """What was forgotten and is not there again, the last first."""
+    """The forgotten memories that were not brought back, the last one first."""
     return [old for old in await versions(replica, space, collection) if old.memory.forgotten]
 
 
 async def versions(replica: Replica, space: str, collection: str, memory_id: str = "") -> Sequence[Old]:
-    """What is kept of one memory, or of all, the last first."""
+    """The former versions of one memory, or of all, the last one first."""
     prefix = keys.memory_history_prefix(space, collection) + (f"{memory_id}/" if memory_id else "")
-    found: list[Old] = []
+    former: list[Old] = []
     for info in await replica.names.walk(prefix, local=True):
         of, _, name = info.key.removeprefix(keys.memory_history_prefix(space, collection)).rpartition("/")
         try:
@@ -73,20 +73,20 @@ async def versions(replica: Replica, space: str, collection: str, memory_id: str
             data = (await replica.read(info.key)).data
             memory = Memory.parse(data, path=info.key, collection=collection, name=f"{of}.md")
         except (ValueError, ObjectMissing, NotText):
-            continue  # one that is damaged must not hide the others
-        found.append(Old(of, info.key, moment, memory))
-    return sorted(found, key=lambda old: old.key, reverse=True)
+            continue  # a damaged one must not hide the others
+        former.append(Old(of, info.key, moment, memory))
+    return sorted(former, key=lambda old: old.key, reverse=True)
 
 
 async def restore(replica: Replica, clock: Clock, space: str, collection: str, memory_id: str) -> str:
-    """Bring a forgotten memory back; its key. NotFound when there is none, AlreadyExists when it is there."""
+    """Bring a forgotten memory back; returns its key. NotFound; AlreadyExists when a memory with its id is there."""
     kept = await versions(replica, space, collection, memory_id)
     if not kept or not kept[0].memory.forgotten:
         raise NotFound(path=f"{space}/{collection}/{memory_id}")
     memory = replace(kept[0].memory, forgotten=False)
     ends = memory.expires_at
     if ends is not None and ends <= clock.now():
-        memory, ends = replace(memory, expires_at=None), None  # whoever brings it back wants to see it
+        memory, ends = replace(memory, expires_at=None), None  # with an end in the past it would vanish at once
     name = keys.MemoryName.parse(f"{memory_id}.md")
     key = f"{space}/{collection}/" + (str(replace(name, expires_at=ends)) if name is not None else f"{memory_id}.md")
     if replica.names.now(key) is not None:
@@ -104,18 +104,18 @@ async def current(replica: Replica, clock: Clock, space: str, collection: str) -
     await require_space(replica, space)
     prefix = f"{space}/{collection}/"
     infos = [info for info in await replica.names.walk(prefix, local=True) if keys.parse(info.key).kind == "memory"]
-    found: dict[str, Memory] = {}
+    memories: dict[str, Memory] = {}
 
     async def read(info: ObjectInfo) -> None:
         name = info.key.removeprefix(prefix)
         try:
             data = (await replica.read(info.key)).data
-            found[name] = Memory.parse(data, path=info.key, collection=collection, name=name)
+            memories[name] = Memory.parse(data, path=info.key, collection=collection, name=name)
         except (ObjectMissing, NotText):
             return
 
     await for_each([info for info in infos if not keys.has_ended(info.key, clock.now())], read)
-    return [(id_of(name), found[name]) for name in sorted(found)]
+    return [(id_of(name), memories[name]) for name in sorted(memories)]
 
 
 async def remember(
@@ -137,8 +137,8 @@ async def store_text(
 ) -> str:
     """Store a text that has no name as a note or a memory, and return its key; when this returns, the bucket has it.
 
-    `on_private` hears what was replaced. Raises NotFound without the space, BadRequest for a text without a word after
-    its front matter, NotText, TooLarge, AlreadyExists when no free name was found.
+    `on_private` is called with what was replaced. Raises NotFound without the space, BadRequest for a text that is
+    empty after its front matter, NotText, TooLarge, AlreadyExists when no free name was found.
     """
     await require_space(replica, space)
     raw, now = text.encode("utf-8", "surrogatepass"), clock.now()
@@ -163,22 +163,22 @@ async def the_one(replica: Replica, clock: Clock, space: str, collection: str, m
     """The object of a memory by its id or the beginning of one. NotFound, BadRequest when several begin so."""
     await require_space(replica, space)
     prefix = f"{space}/{collection}/"
-    found = [
+    matches = [
         info
         for info in await replica.names.walk(prefix, local=True)
         if keys.parse(info.key).kind == "memory"
         and info.key.removeprefix(prefix).startswith(memory_id.removesuffix(".md"))
         and not keys.has_ended(info.key, clock.now())
     ]
-    if not found:
+    if not matches:
         raise NotFound(path=prefix + memory_id)
-    if len(found) > 1:
-        raise BadRequest(path=prefix + memory_id, detail=f"{len(found)} memories begin so")
-    return found[0]
+    if len(matches) > 1:
+        raise BadRequest(path=prefix + memory_id, detail=f"{len(matches)} memories begin so")
+    return matches[0]
 
 
 async def purge(replica: Replica, space: str, collection: str, memory_id: str) -> int:
-    """Remove a memory and all that it was, for good; how many objects. NotFound when there was nothing."""
+    """Remove a memory and its former versions for good; returns how many objects. NotFound when there are none."""
     await require_space(replica, space)
     prefix = f"{space}/{collection}/"
     whole = [info.key for info in await replica.names.walk(prefix) if _is_of(info.key.removeprefix(prefix), memory_id)]
@@ -190,5 +190,5 @@ async def purge(replica: Replica, space: str, collection: str, memory_id: str) -
 
 
 def _is_of(name: str, memory_id: str) -> bool:
-    """Whether an object is a memory, or something that it was."""
+    """Whether the object of this name is the memory, or a former version of it."""
     return id_of(name) == memory_id or name.startswith(f"{keys.MEMORY_HISTORY}/{memory_id}/")

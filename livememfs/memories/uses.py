@@ -1,8 +1,8 @@
-"""How often memories were used, on this machine and on all others: nothing is written when one is read.
+"""Counts of how often memories were used, on all machines; reading a memory writes nothing at once.
 
-Owns `{space}/_index/_uses/{host}.json`, one object a host, written now and then and at the end. A use is that a memory
-was told to an agent, or its file was read. A crash costs the last minute of counts. Refuses to change any memory:
-what it weighs follows from the counts when it is looked at (`Memory.effective`). Trio thread only.
+Owns `{space}/_index/_uses/{host}.json`, one object for each host, written every minute and at the end. A memory is used
+when it is told to an agent, or its file is read. A crash loses the last minute of counts. Refuses to change any memory:
+its weight is computed from the counts when it is needed (`Memory.effective`). Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from livememfs.text.foreign import Unreadable, count, read_object
 log = structlog.get_logger("livememfs.memories")
 
 _NO_MOMENT = 253_402_300_800
-"""Seconds since 1970 of the end of the year 9999: what is not below is told in another unit, or no moment."""
+"""The end of the year 9999 in seconds since 1970: a number that is not below it is no moment in seconds."""
 WRITTEN_SECONDS = 60.0
-"""For so long counts wait to be written."""
+"""Seconds that counts wait to be written."""
 READ_SECONDS = 600.0
-"""How often the counts of others are read, of spaces in use."""
+"""Seconds between two reads of other hosts' counts, in spaces that are in use."""
 MOST_KEPT = 20_000
-"""Memories of one space that counts are kept of, those used last."""
+"""Most memories of one space with a kept count; those that were used last."""
 MOST_USES = 1_000_000_000
-"""Of one memory by one host: no true count is larger, and sums of these can be reckoned with."""
+"""The largest count of one memory by one host: a larger one is false, and sums must not overflow."""
 Count = tuple[int, int]
-"""How often, and when last in seconds since 1970."""
+"""How often, and when for the last time, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class UsesStatistics:
-    """Memories with a count of this host's, uses since the start, objects written and read."""
+    """Memories that this host has a count of; since the start: uses, objects written, objects read."""
 
     counted: int
     uses: int
@@ -56,14 +56,14 @@ class _Space:
     """Counts of one space."""
 
     own: dict[str, Count] = field(default_factory=dict)
-    loaded: bool = False  # what this host counted before it was started is in `own`
+    loaded: bool = False  # `own` has what this host counted before this start
     others: dict[str, Count] = field(default_factory=dict)
     changed: bool = False
     read_at: float = float("-inf")
 
 
 class Uses:
-    """The counts of one bucket. `tell(counts)` hears sums that changed, by space and memory id."""
+    """The counts of one bucket. `tell(counts)` is called with changed sums, by space and memory id."""
 
     def __init__(
         self, replica: Replica, clock: Clock, host: str, tell: Callable[[Mapping[tuple[str, str], Count]], None]
@@ -74,7 +74,7 @@ class Uses:
         replica.changes.subscribe(self._heard)
 
     def _heard(self, change: Change) -> None:
-        """A space that is gone must not come back for the sake of its counts."""
+        """Forget the counts of a removed space: to write them would make its prefix again."""
         space = change.key.partition("/")[0]
         if change.kind == "delete" and change.key == keys.meta_key(space):
             self._spaces.pop(space, None)
@@ -84,7 +84,7 @@ class Uses:
         if not ids:
             return
         state, now = self._spaces.setdefault(space, _Space()), int(self._clock.now().timestamp())
-        names = [id_of(one.rpartition("/")[2]) for one in ids]
+        names = [id_of(name.rpartition("/")[2]) for name in ids]
         for name in names:
             state.own[name] = (state.own.get(name, (0, 0))[0] + 1, now)
         state.changed = True
@@ -92,7 +92,7 @@ class Uses:
         self._tell({(space, name): self._sum(state, name) for name in names})
 
     def of(self, space: str, memory_id: str) -> tuple[int, datetime | None]:
-        """How often a memory was used, on all machines that are known of, and when last."""
+        """How often a memory was used on all known machines, and when for the last time."""
         state = self._spaces.get(space)
         times, last = self._sum(state, memory_id) if state is not None else (0, 0)
         return times, datetime.fromtimestamp(last, UTC) if last else None
@@ -103,37 +103,37 @@ class Uses:
         return own[0] + others[0], max(own[1], others[1])
 
     async def opened(self, space: str) -> None:
-        """A space is in use from now on: read what is known of its memories."""
+        """A space is in use from now on: read its counts."""
         await self._read(space, self._spaces.setdefault(space, _Space()))
 
     async def _read(self, space: str, state: _Space) -> None:
         state.read_at = trio.current_time()
         try:
-            found = await self._counts_of(space)
+            by_host = await self._counts_of(space)
         except LiveMemError as error:
             log.info("uses of memories cannot be read", space=space, reason=str(error))
             return
-        own = found.pop(keys.uses_key(space, self._host), {})
+        own = by_host.pop(keys.uses_key(space, self._host), {})
         if not state.loaded:
             state.own, state.loaded = _added(own, state.own), True
         others: dict[str, Count] = {}
-        for counts in found.values():
+        for counts in by_host.values():
             others = _added(others, counts)
         state.others = others
         self._tell({(space, name): self._sum(state, name) for name in {*state.own, *others}})
 
     async def _counts_of(self, space: str) -> dict[str, dict[str, Count]]:
-        """What each host has counted, by the key of its object."""
-        found: dict[str, dict[str, Count]] = {}
+        """The counts of each host, by the key of its object."""
+        by_host: dict[str, dict[str, Count]] = {}
         level = await self._replica.names.listing(keys.uses_prefix(space))
         for key in [info.key for name, info in level.objects.items() if name.endswith(".json")]:
             with suppress(ObjectMissing):
-                found[key] = await self._replica.unread.read(await self._replica.read(key), _parsed) or {}
+                by_host[key] = await self._replica.unread.read(await self._replica.read(key), _parsed) or {}
                 self._counts["read"] += 1
-        return found
+        return by_host
 
     async def run(self) -> None:
-        """Write and read counts now and then, until cancelled."""
+        """Write and read counts every minute, until cancelled."""
         while True:
             await trio.sleep(WRITTEN_SECONDS)
             for space, state in list(self._spaces.items()):
@@ -142,14 +142,14 @@ class Uses:
             self.write()
 
     def write(self) -> None:
-        """Accept what was counted for the bucket."""
+        """Accept the counts for the bucket."""
         for space, state in self._spaces.items():
             with self._replica.upkeep.writing(space) as may:
                 if may and state.changed and state.loaded:
                     self._write(space, state)
 
     def _write(self, space: str, state: _Space) -> None:
-        kept = sorted(state.own.items(), key=lambda one: (-one[1][1], one[0]))[:MOST_KEPT]
+        kept = sorted(state.own.items(), key=lambda item: (-item[1][1], item[0]))[:MOST_KEPT]
         data = (json.dumps({name: list(count) for name, count in sorted(kept)}) + "\n").encode()
         key = keys.uses_key(space, self._host)
         try:
@@ -166,7 +166,7 @@ class Uses:
 
 
 def _parsed(data: bytes) -> dict[str, Count]:
-    """Counts as they are written. A moment that cannot be is none. Raises Unreadable."""
+    """The counts in an object. A moment that cannot be true becomes 0. Raises Unreadable."""
     kept = islice(read_object(data).items(), MOST_KEPT)
     try:
         counts = {name: (count(times), count(last)) for name, (times, last) in kept}
@@ -176,8 +176,8 @@ def _parsed(data: bytes) -> dict[str, Count]:
 
 
 def _added(one: dict[str, Count], other: dict[str, Count]) -> dict[str, Count]:
-    found = dict(one)
+    sums = dict(one)
     for name, (times, last) in other.items():
-        before = found.get(name, (0, 0))
-        found[name] = before[0] + times, max(before[1], last)
-    return found
+        before = sums.get(name, (0, 0))
+        sums[name] = before[0] + times, max(before[1], last)
+    return sums

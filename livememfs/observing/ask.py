@@ -1,6 +1,6 @@
-"""One question to the model that observes: its budget, its cost, and what kind of answer came.
+"""One request to the model that observes: its budget, its cost, and the kind of its answer.
 
-Owns when the day's tokens are spent, and which failures are the model's. Refuses to know what becomes of the events.
+Owns when the day's tokens are spent, and which failures are the model's. Refuses to know what happens to the events.
 Trio thread only.
 """
 
@@ -31,20 +31,20 @@ WRONG: Mapping[Verdict, str] = {
     "truncated": "it broke off in the middle",
     "unaccounted": "no observation and no skip named an event by its number",
 }
-"""What is said of each answer that is none."""
+"""The reason for each kind of answer that cannot be used."""
 
 
 @dataclass(frozen=True)
 class ObserveSettings:
-    """When and how it is observed.
+    """When and how the observer works.
 
     :batch:      most events in one call
     :characters: most characters of events in one call, as they are shown
-    :idle:       seconds without an event after which a batch is due that is half full; a smaller one waits longer
+    :idle:       seconds without an event after which a half full batch is due; a smaller one waits longer
     :stop_idle:  the same after the agent has stopped, however small the batch; longer for each that was not full
     :budget:     most tokens in and out of a UTC day
     :tries:      calls that an event is part of before it is given up
-    :outages:    attempts that reached no model, before an event waits for the next one that does
+    :outages:    attempts without a model, before an event is given up until a model answers
     """
 
     batch: int = 16
@@ -59,7 +59,7 @@ class ObserveSettings:
 
 
 class ObserverRequest:
-    """Questions to one model. `model` None: nobody is asked."""
+    """Requests to one model. `model` None: there is none."""
 
     def __init__(self, inbox: Inbox, clock: Clock, model: ChatModel | None, settings: ObserveSettings) -> None:
         self._inbox, self._clock, self.model, self._settings = inbox, clock, model, settings
@@ -72,11 +72,11 @@ class ObserverRequest:
 
         Raises BudgetSpent before anything is sent, ModelError when no model answered.
         """
-        assert self.model is not None  # the caller looked
+        assert self.model is not None  # the caller has checked
         field = max(LEAST_CHARACTERS, FIELD_CHARACTERS >> tries)
         messages = request(events, known, with_summary=with_summary, field_characters=field, wrong=wrong)
         if len(events) > 1 and self._settings.budget > 0 and _size(messages) > self._settings.budget:
-            return ObserverReply("overflow"), Meter()  # no day would have room for it, so it is asked in smaller parts
+            return ObserverReply("overflow"), Meter()  # no day has a budget for it, so it is asked for in smaller parts
         self._expect_budget(messages)
         self.calls += 1
         try:
@@ -99,14 +99,11 @@ class ObserverRequest:
             raise errors.BudgetSpent(spent=spent, budget=self._settings.budget)
 
     def _spend(self, messages: Sequence[ChatMessage], answer: ChatReply | None) -> Meter:
-        """Take note of what a call cost; estimated where the endpoint does not tell."""
-        asked = answer.prompt_tokens if answer is not None else 0
-        said = answer.completion_tokens if answer is not None else 0
-        asked = asked or _size(messages)
-        if answer is not None and not said:
-            said = tokens(answer.text)
-        self._inbox.spend(self._day(), asked, said)
-        return Meter(1, asked, said)
+        """Take note of what a call cost; estimated when the endpoint gives no figures."""
+        prompt = (answer.prompt_tokens if answer is not None else 0) or _size(messages)
+        completion = (answer.completion_tokens or tokens(answer.text)) if answer is not None else 0
+        self._inbox.spend(self._day(), prompt, completion)
+        return Meter(1, prompt, completion)
 
     def spent_today(self) -> Spent:
         """What was spent since midnight, UTC."""
@@ -118,4 +115,4 @@ class ObserverRequest:
 
 def _size(messages: Sequence[ChatMessage]) -> int:
     """The tokens of a request, estimated."""
-    return sum(tokens(one.content) for one in messages)
+    return sum(tokens(message.content) for message in messages)

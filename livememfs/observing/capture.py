@@ -96,8 +96,8 @@ class Said:
 
 
 class Capture:
-    """The way into one inbox. `woken(space, session)` hears of each new event; `redacted(space, kinds)` of what was
-    replaced because it is private.
+    """The way into one inbox. `woken(space, session)` is called for each new event, `redacted(space, kinds)` for what
+    was replaced because it is private.
     """
 
     def __init__(
@@ -116,8 +116,9 @@ class Capture:
         self._counts = {"captured": 0, "repeated": 0, "redacted": 0}
 
     async def take(self, space: str, said: Said) -> Said:
-        """Accept what a hook told; what it is without anything private, and why it is only counted. A stop with words
-        is two events. Durable when this returns. NoSpace.
+        """Accept what a hook told. Returns it without what is private, and with the reason if it is only counted.
+
+        A stop with words becomes two events. Durable when this returns. NoSpace.
         """
         said = replace(said, **{one.name: storable(getattr(said, one.name)) for one in fields(said)})
         size = len(as_text(said.input)) + len(as_text(said.output)) + len(said.text)
@@ -156,7 +157,7 @@ class Capture:
         return clean, found, clean.id or digest_id(*parts)
 
     def _judged(self, said: Said, clean: Said) -> Said:
-        """With why it is only counted, or without what came out where that may be our own words."""
+        """The event with the reason why it is only counted, or without an output that may be our own words."""
         if clean.skipped:
             return clean
         if clean.kind == "prompt" and not clean.text:
@@ -177,7 +178,7 @@ class Capture:
     def _accept(self, space: str, said: Said, event_id: str) -> None:
         now = self._clock.now()
         if not said.id:
-            event_id = self._told_apart(space, said, event_id, now)
+            event_id = self._own_id(space, said, event_id, now)
         event = Event(
             id=event_id,
             session=said.session,
@@ -201,9 +202,10 @@ class Capture:
         else:
             self._counts["repeated"] += 1
 
-    def _told_apart(self, space: str, said: Said, event_id: str, now: datetime) -> str:
-        """The id of an event whose agent gives none. The same may be asked twice; twice at the same point of a session
-        it is two hooks that say so. A tool may be used twice in the same way; within a moment it is two hooks as well.
+    def _own_id(self, space: str, said: Said, event_id: str, now: datetime) -> str:
+        """The id of an event whose agent gives none, the same for two hooks that report one event.
+
+        Equal prompts and answers are one event at the same point of a session; equal uses of a tool within a moment.
         """
         if said.kind != "tool" or said.skipped:
             return f"{event_id}-{self._before(space, said)}"
@@ -217,7 +219,7 @@ class Capture:
         return known
 
     def _before(self, space: str, said: Said) -> int:
-        """How far a session has come. What an agent says comes just before its stop, and belongs to it."""
+        """The point that a session has reached. Words of an agent come just before its stop, and count with it."""
         apart = {"stop", "end"} if said.kind == "said" else set()
         kinds = [kind for kind in get_args(Kind) if (kind != said.kind or said.skipped) and kind not in apart]
         return self._inbox.count(space, said.session, *kinds)

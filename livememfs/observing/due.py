@@ -1,8 +1,8 @@
-"""When a session is due to be observed: how long a batch waits for more, and how long everybody waits for a model.
+"""When a session is due to be observed: how long a batch waits for more events, and all sessions for a model.
 
-Owns the waiting: of a batch that is not full, of a session whose last call came to nothing, of all sessions while no
-model answers, and for the next day when its budget is spent. A session that has ended does not wait, nor does what
-another one left when a session of its space begins. It is in memory alone; after a restart all are due. Trio thread
+Owns four waits: of a batch that is not full, of a session whose last call failed, of all while no model answers, and of
+all until the next day when the budget is spent. A session that has ended does not wait; nor do the events
+of others when a session of their space begins. All this is only in memory; after a restart all are due. Trio thread
 only.
 """
 
@@ -24,37 +24,35 @@ if TYPE_CHECKING:
     from livememfs.observing.ask import ObserveSettings
 
 SMALL_WAITS = 6
-"""How many times longer a batch waits for more that is not half full, while the agent is at work."""
+"""How many times longer a batch that is not half full waits for more, while the agent is at work."""
 STOP_GROWTH, STOP_MOST = 4.0, 3_600.0
-"""How many times longer a batch that is not full waits after a stop, with each that did not wait for more; and how long
-at most: or each short turn of a long conversation would cost a call.
+"""How many times longer a batch that is not full waits after each further stop, and most seconds that it waits: without
+this each short turn of a long conversation would cost a call.
 """
 FREE_SECONDS = 1.0
 """The longest wait for more events where observing them costs nothing."""
 RECORD_SECONDS = 0.5
-"""How long the beginning of a session, its prompts and its end wait: for more of them, and for an agent that is being
-answered.
-"""
+"""How long the start of a session, its prompts and its end wait: for more, and while the agent gets its answer."""
 OUTAGE_SECONDS, OUTAGE_MOST = 5.0, 3_600.0
 LOOK_SECONDS = 600.0
-"""How long a pause lasts without a look at the time of day: the clock may be put right while nothing comes."""
+"""Most seconds of a pause between two looks at the clock: it may be set while no event comes."""
 
 
 class Due:
-    """The waiting of one observer. `free`: nobody is asked who costs anything."""
+    """The waits of one observer. `free`: a call costs nothing."""
 
     def __init__(self, clock: Clock, settings: ObserveSettings, *, free: bool) -> None:
         self._clock, self._settings, self._free = clock, settings, free
         self._heard: dict[SessionPlace, float] = {}
         self._held: dict[SessionPlace, float] = {}
-        self._asked: dict[SessionPlace, int] = {}  # the last event that was a prompt: no stop before it is one any more
+        self._asked: dict[SessionPlace, int] = {}  # the last prompt: a stop before it does not count any more
         # The last event that waited when another session began, and when that was.
         self._hurried: dict[SessionPlace, tuple[int, float]] = {}
         self._small: dict[SessionPlace, int] = {}  # batches after a stop that were not full
         self._outages = 0
         self._closed_until = -math.inf
         self.paused_until: datetime | None = None
-        """When the budget of another day lets it go on; None while it does."""
+        """When the budget of the next day lets it go on; None while it is not paused."""
         self._spent_on: date | None = None
 
     def heard(self, place: SessionPlace) -> None:
@@ -62,7 +60,7 @@ class Due:
         self._heard[place] = trio.current_time()
 
     def small(self, place: SessionPlace) -> None:
-        """A batch after a stop was observed that was not full."""
+        """After a stop a batch was observed that was not full."""
         self._small[place] = self._small.get(place, 0) + 1
 
     def hold(self, place: SessionPlace, seconds: float) -> None:
@@ -70,7 +68,7 @@ class Due:
         self._held[place] = trio.current_time() + seconds
 
     def let_go(self, place: SessionPlace) -> None:
-        """A session waits no more for what went wrong."""
+        """A session waits no more after a failure."""
         self._held.pop(place, None)
 
     def out(self) -> None:
@@ -97,7 +95,7 @@ class Due:
             return -math.inf
         now = self._clock.now()
         left = (self.paused_until - now).total_seconds()
-        # A clock that was ahead is put right: its day was spent, and today was not.
+        # A clock that was ahead was set back: the budget of its day is spent, that of today is not.
         if left <= 0 or now.astimezone(UTC).date() != self._spent_on:
             self.paused_until = None
             return -math.inf
@@ -107,15 +105,15 @@ class Due:
         self, waits: Mapping[tuple[str, str], Mapping[str, Standing]], tries: Callable[[int], int]
     ) -> tuple[float, SessionPlace | None]:
         """The session that is due first, and when; `tries(event)` is how many calls an event was part of."""
-        places = {SessionPlace(*one): waiting for one, waiting in waits.items()}
+        places = {SessionPlace(*ids): waiting for ids, waiting in waits.items()}
         for place, waiting in places.items():
             if "start" in waiting:
                 self._begins(place, places)
-        found = [(self._of(place, waiting, tries), place) for place, waiting in places.items()]
-        return min(found, key=lambda one: one[0], default=(math.inf, None))
+        due = [(self._of(place, waiting, tries), place) for place, waiting in places.items()]
+        return min(due, key=lambda moment_and_place: moment_and_place[0], default=(math.inf, None))
 
     def _begins(self, place: SessionPlace, places: Mapping[SessionPlace, Mapping[str, Standing]]) -> None:
-        """A session begins, or goes on: what others of its space left is of use to it now."""
+        """A session begins or goes on: it can use what other sessions of its space left, so those are due now."""
         self._small.pop(place, None)
         for other, waiting in places.items():
             if other.space == place.space and other != place:
@@ -134,7 +132,7 @@ class Due:
         elif "end" in waiting:
             due = heard + RECORD_SECONDS
         elif min(one.first for one in waiting.values()) <= last_hurried:
-            due = began + RECORD_SECONDS  # whoever begins is waiting for what it is told: that first
+            due = began + RECORD_SECONDS  # the new session waits for its first answer: that comes first
         else:
             last = max([self._asked.get(place, 0), *(one.last for one in events)])
             stopped = "stop" in waiting and waiting["stop"].last > last
@@ -155,5 +153,5 @@ class Due:
             return True
         if sum(one.size for one in events) >= self._settings.characters:
             return True
-        # What was to come with it has come.
+        # An event that was part of a call does not wait for more: the events to join it have come.
         return bool(events) and tries(min(one.first for one in events)) > 0

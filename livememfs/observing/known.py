@@ -1,6 +1,6 @@
-"""What is durable of a session: its objects, read for the observer and written with what came of a batch.
+"""The objects of a session: read for a request of the observer, and made from the reply to a batch.
 
-Owns which of them a batch needs, and how a batch becomes objects. Refuses to ask a model. Trio thread only.
+Owns which objects a batch needs, and how a batch becomes objects. Refuses to ask a model. Trio thread only.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def known_of(
         with suppress(NotText):
             data = await data_of(replica, place.key(keys.SUMMARY))
             summary = data.decode("utf-8", "replace").partition("\n---\n")[2].strip()
-    titles = [one.title for one in found]
+    titles = [observation.title for observation in found]
     return Known(session.project, prompts, found[-REMINDED:], titles, summary)
 
 
@@ -97,17 +97,17 @@ async def observations_of(replica: Replica, space: str, names: Sequence[str]) ->
     found = await replica.read_many([keys.observations_prefix(space) + name for name in names])
     parsed: list[Observation] = []
     for name in names:
-        one = found.get(keys.observations_prefix(space) + name)
-        if one is not None:
+        stored = found.get(keys.observations_prefix(space) + name)
+        if stored is not None:
             with suppress(NotText):
-                parsed.append(Observation.parse(one.data, path=one.info.key, name=name))
+                parsed.append(Observation.parse(stored.data, path=stored.info.key, name=name))
     return parsed
 
 
 async def recorded(
     replica: Replica, place: SessionPlace, events: Sequence[tuple[Queued, Event]], now: datetime
 ) -> Outcome:
-    """The objects of a session after it began or somebody asked something."""
+    """The objects of a session after its start or a prompt."""
     session = await session_of(replica, place, now)
     starts = [(queued, event) for queued, event in events if event.kind == "start"]
     prompts = [(queued, event) for queued, event in events if event.kind == "prompt"]
@@ -122,14 +122,14 @@ async def recorded(
         source=starts[-1][1].text if starts else session.source,
         prompts=session.prompts + len(prompts),
     )
-    found = Outcome({place.key(keys.SESSION): session.render()})
+    outcome = Outcome({place.key(keys.SESSION): session.render()})
     if starts:
-        found.stored[place.key(keys.SESSION)] = [queued for queued, _ in starts]
+        outcome.stored[place.key(keys.SESSION)] = [queued for queued, _ in starts]
     if prompts:
         key = place.key(keys.PROMPTS)
-        found.objects[key] = with_prompts(await data_of(replica, key), [event for _, event in prompts])
-        found.stored[key] = [queued for queued, _ in prompts]
-    return found
+        outcome.objects[key] = with_prompts(await data_of(replica, key), [event for _, event in prompts])
+        outcome.stored[key] = [queued for queued, _ in prompts]
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Batch:
 
     @property
     def queued(self) -> list[Queued]:
-        """All that is claimed for it."""
+        """All rows that are claimed for it."""
         return [*(queued for queued, _ in self.tools), *self.stops]
 
     @property
@@ -154,22 +154,22 @@ class Batch:
 def came_of(
     batch: Batch, reply: ObserverReply, session: Session, *, model: str, meter: Meter, now: datetime
 ) -> tuple[Outcome, list[Queued]]:
-    """The objects that a reply leads to; with the events that it says nothing of."""
-    found, names = Outcome(), list[str]()
+    """The objects that a reply leads to, and the events that it leaves out."""
+    outcome, names = Outcome(), list[str]()
     left = {queued.seq: queued for queued, _ in batch.tools}
     for number, draft in enumerate(reply.observations, 1):
-        rows = [batch.tools[one - 1] for one in draft.events]
-        one = _observation(batch.place, number, draft, [event for _, event in rows], model)
-        key = keys.observations_prefix(batch.place.space) + one.name
-        found.objects[key] = one.render()
-        found.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]
-        names.append(one.name)
-    observed = sum(map(len, found.stored.values()))
+        rows = [batch.tools[event_number - 1] for event_number in draft.events]
+        observation = _observation(batch.place, number, draft, [event for _, event in rows], model)
+        key = keys.observations_prefix(batch.place.space) + observation.name
+        outcome.objects[key] = observation.render()
+        outcome.stored[key] = [queued for queued, _ in rows if left.pop(queued.seq, None) is not None]
+        names.append(observation.name)
+    observed = sum(map(len, outcome.stored.values()))
     for number, reason in reply.skipped.items():
         queued = batch.tools[number - 1][0]
         if left.pop(queued.seq, None) is not None:
-            found.skipped.setdefault(reason, []).append(queued)
-    skipped = sum(map(len, found.skipped.values()))
+            outcome.skipped.setdefault(reason, []).append(queued)
+    skipped = sum(map(len, outcome.skipped.values()))
     session = replace(
         session.with_observations(names),
         updated_at=now,
@@ -183,20 +183,20 @@ def came_of(
         session = replace(session, agent=last.agent or session.agent, project=last.project or session.project)
     if batch.stops and (reply.summary or reply.no_summary):
         session = replace(session, status="completed", summed_up=session.observed + session.skipped)
-        _end(found, batch, reply.summary, session, model, now)
-    found.objects[batch.place.key(keys.SESSION)] = session.render()
-    return found, list(left.values())
+        _end(outcome, batch, reply.summary, session, model, now)
+    outcome.objects[batch.place.key(keys.SESSION)] = session.render()
+    return outcome, list(left.values())
 
 
 def _end(
-    found: Outcome, batch: Batch, said: Mapping[str, str] | None, session: Session, model: str, now: datetime
+    outcome: Outcome, batch: Batch, parts: Mapping[str, str] | None, session: Session, model: str, now: datetime
 ) -> None:
-    if not said:
-        found.skipped.setdefault("nothing worth a summary", []).extend(batch.stops)
+    if not parts:
+        outcome.skipped.setdefault("nothing worth a summary", []).extend(batch.stops)
         return
-    summary = Summary(batch.place.session, now, project=session.project, model=model, **said)
-    found.objects[batch.place.key(keys.SUMMARY)] = summary.render()
-    found.stored[batch.place.key(keys.SUMMARY)] = list(batch.stops)
+    summary = Summary(batch.place.session, now, project=session.project, model=model, **parts)
+    outcome.objects[batch.place.key(keys.SUMMARY)] = summary.render()
+    outcome.stored[batch.place.key(keys.SUMMARY)] = list(batch.stops)
 
 
 def _observation(place: SessionPlace, number: int, draft: Draft, events: Sequence[Event], model: str) -> Observation:

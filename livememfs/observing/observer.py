@@ -1,9 +1,10 @@
 """The observer: what agents did becomes observations and summaries, in the background (claude-mem 3.3 to 3.5).
 
-Owns what becomes of a batch, and how a failed call is met. An event is done with only when what came of it is in the
-bucket, or a reply says why it is skipped; every other answer keeps it. Calls for one event are bounded: a batch that
-cannot be observed is halved until the event that is to blame stands alone and is given up, kept, and named. Refuses to
-keep anything in memory that a restart would miss. Trio thread only; one batch at a time.
+Owns what happens to a batch, and what a failed call leads to. An event is finished only when its result is in the
+bucket, or when a reply says why it is skipped; after every other answer it waits again. The calls for one event are
+limited: a batch that cannot be observed is halved until the event at fault is alone; that event is given up, but it
+stays in the inbox with the reason. Refuses to keep in memory what a restart must not lose. Trio thread only; one batch
+at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.observing")
 
 HEAL_SECONDS = 60.0
-"""An event that was claimed so long ago by nobody who is still at it waits again (claude-mem 3.2)."""
+"""An event that was claimed longer ago than this, and is not being observed, waits again (claude-mem 3.2)."""
 AGAIN_SECONDS, AGAIN_MOST = 2.0, 300.0
 UNREACHED = "the model could not be reached"
 NO_SUMMARY_CAME = "no summary came"
@@ -55,7 +56,7 @@ class ObserverStatistics:
 
     :model:         who observes; `builtin` without a model
     :failing_since: when the observer began to fail; empty while it does not
-    :paused_until:  when it goes on, once the day's budget is spent
+    :paused_until:  when it goes on, if the day's budget is spent
     """
 
     events: InboxStatistics
@@ -71,7 +72,7 @@ class ObserverStatistics:
 
 
 class Observer:
-    """The observer of one bucket, with `model` or without one. `failed(space, error)` hears of what went wrong."""
+    """The observer of one bucket, with `model` or without one. `failed(space, error)` is called for each failure."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Observer:
         self._scope, self._ended = trio.CancelScope(), trio.Event()
         self._failing_since: datetime | None = None
         self._last_error = ""
-        self._locally = False  # it is the bucket or the disk that failed, and no model
+        self._locally = False  # the last failure was of the bucket or the disk, not of a model
         self._counts = {"refused": 0, "outages": 0}
 
     @property
@@ -107,20 +108,20 @@ class Observer:
         return self._asking.model.name if self._asking.model is not None else observe_builtin.NAME
 
     def wake(self, space: str, session: str) -> None:
-        """There is something new."""
+        """A session has something new."""
         self._due.heard(SessionPlace(space, session))
         self._wake.set()
 
     def again(self, space: str, session: str) -> None:
-        """Somebody asks for what was given up of a session."""
+        """Try again what was given up of a session: somebody asked for it."""
         self._inbox.revive(space, session)
         self._due.let_go(SessionPlace(space, session))
         self.wake(space, session)
 
     def uploaded(self, key: str, _new: bool) -> None:
-        """A subscriber of uploads: what came of events is in the bucket."""
+        """A subscriber of uploads: an object that events led to is in the bucket."""
         if key in self._expected:
-            with suppress(errors.NoSpace):  # then `_confirm` says it, once there is room
+            with suppress(errors.NoSpace):  # `_confirm` does it later, when there is room
                 self._inbox.confirm(key)
             self._expected.discard(key)
 
@@ -152,12 +153,12 @@ class Observer:
                     await self._wake.wait()
 
     async def stop(self) -> None:
-        """Observe nothing more; what is being observed waits as it did before."""
+        """Stop observing. The events of a batch that is under way wait as before."""
         self._scope.cancel()
         await self._ended.wait()
 
     def leave(self) -> None:
-        """What is not observed goes to the bucket. Called when all that was accepted is there, and nothing comes."""
+        """Park the events that are not observed. Called when all accepted is uploaded and capture has ended."""
         self._confirm()
         if self._parking is not None:
             self._parking.leave()
@@ -165,14 +166,14 @@ class Observer:
     async def _heal(self) -> None:
         while True:
             await trio.sleep(HEAL_SECONDS)
-            with suppress(errors.NoSpace):  # a full disk is no reason to end; the next minute tries again
+            with suppress(errors.NoSpace):  # a full disk must not end the loop; the next minute tries again
                 if not self._busy and self._inbox.heal(self._now() - int(HEAL_SECONDS)):
                     self._wake.set()
                 self._confirm()
                 self._inbox.prune(self._now())
 
     def _confirm(self) -> None:
-        """What the bucket has by now is done with; the rest is expected."""
+        """Finish the events whose objects the bucket has by now; expect the other objects (`uploaded`)."""
         for key in self._inbox.unconfirmed():
             if self._replica.journal.ops.newest(key) is None:
                 self._inbox.confirm(key)
@@ -180,7 +181,7 @@ class Observer:
                 self._expected.add(key)
 
     async def _work(self, place: SessionPlace) -> None:
-        """One step for one session. Whatever goes wrong must not cost the mount."""
+        """One step for one session. No failure here may end the mount."""
         self._busy = True
         try:
             if not await self._record(place):
@@ -191,32 +192,32 @@ class Observer:
             self._locally = True
         except Exception as error:
             log.exception("observing failed", space=place.space)
-            self._due.hold(place, HEAL_SECONDS + AGAIN_SECONDS)  # what it had claimed is given back by then
+            self._due.hold(place, HEAL_SECONDS + AGAIN_SECONDS)  # `_heal` has given back its claimed events by then
             self._went_wrong(place, errors.ObserverFailed(f"{type(error).__name__}: {error}"))
         finally:
             self._busy = False
 
     async def _record(self, place: SessionPlace) -> bool:
-        """Write down how a session began and what was asked; whether there was any of it."""
+        """Write down how a session began and its prompts. False when there was nothing to write."""
         waiting = self._parsed(self._inbox.waiting(place.space, place.session, "start", "prompt"))
         if not waiting:
             return False
-        found = await recorded(self._replica, place, waiting, self._clock.now())
-        self._replica.save_all(found.objects, lambda: self._inbox.stored(found.stored))
-        self._expected.update(found.stored)
+        outcome = await recorded(self._replica, place, waiting, self._clock.now())
+        self._replica.save_all(outcome.objects, lambda: self._inbox.stored(outcome.stored))
+        self._expected.update(outcome.stored)
         if self._locally:
             self._went_well()
         return True
 
     def _parsed(self, queued: Sequence[Queued]) -> list[tuple[Queued, Event]]:
-        """The events of rows; a row that is none is given up, and stays."""
-        found = []
-        for one in queued:
+        """Rows with their events. A row that cannot be read is given up, and stays in the inbox."""
+        parsed = []
+        for row in queued:
             try:
-                found.append((one, Event.from_json(one.line)))
+                parsed.append((row, Event.from_json(row.line)))
             except Unreadable:
-                self._inbox.fail([one], "it cannot be read")
-        return found
+                self._inbox.fail([row], "it cannot be read")
+        return parsed
 
     # --- one batch ----------------------------------------------------------------------------------------------
 
@@ -225,52 +226,34 @@ class Observer:
             self._inbox.waiting(place.space, place.session, *OBSERVED_KINDS, most=self.settings.batch)
         )
         stops = self._inbox.waiting(place.space, place.session, *STOPS)
-        chosen = self._chosen(events)
+        chosen = _next_batch(events, self.settings)
+        # A summary is asked for only together with the last events: it must not be made from a part of them.
         standing = self._inbox.standing().get((place.space, place.session), {})
         ends = stops if len(chosen) == sum(standing[kind].number for kind in OBSERVED_KINDS if kind in standing) else []
         session = await session_of(self._replica, place, self._clock.now())
-        if not chosen and not self._has_news(session):
+        if not chosen and session.observed + session.skipped <= session.summed_up:
             await self._nothing_new(place, session, stops)
             return
-        claimed = {one.seq for one in self._inbox.claim([*(one for one, _ in chosen), *ends], self._now())}
+        claimed = {row.seq for row in self._inbox.claim([*(row for row, _ in chosen), *ends], self._now())}
         batch = Batch(
-            place, [one for one in chosen if one[0].seq in claimed], [one for one in ends if one.seq in claimed]
+            place,
+            [(row, event) for row, event in chosen if row.seq in claimed],
+            [row for row in ends if row.seq in claimed],
         )
         try:
             await self._observe_batch(batch)
-        except errors.LiveMemError:  # the store's: the model's are met where it is asked
-            self._inbox.unclaim(batch.queued)
-            raise
-        except trio.Cancelled:
+        except (errors.LiveMemError, trio.Cancelled):  # the store failed; `_ask` handles what a model fails with
             self._inbox.unclaim(batch.queued)
             raise
 
     async def _nothing_new(self, place: SessionPlace, session: Session, stops: Sequence[Queued]) -> None:
-        """There is nothing to sum up; a session that has ended is done all the same."""
-        ended = any(one.kind == "end" for one in stops) and session.status == "active"
+        """Skip stops with nothing to sum up; a session that has ended is completed all the same."""
+        ended = any(row.kind == "end" for row in stops) and session.status == "active"
         if not ended or not await data_of(self._replica, place.key(keys.SESSION)):
             self._inbox.skip(stops, NOTHING_NEW)
             return
         done = replace(session, status="completed", updated_at=self._clock.now())
         self._replica.save_all({place.key(keys.SESSION): done.render()}, lambda: self._inbox.skip(stops, NOTHING_NEW))
-
-    @staticmethod
-    def _has_news(session: Session) -> bool:
-        return session.observed + session.skipped > session.summed_up
-
-    def _chosen(self, events: Sequence[tuple[Queued, Event]]) -> list[tuple[Queued, Event]]:
-        """The next batch: after each failure half as many, so that one event cannot keep the others from being seen."""
-        if not events:
-            return []
-        most = max(1, self.settings.batch >> events[0][0].tries)
-        found: list[tuple[Queued, Event]] = []
-        size = 0
-        for one in events[:most]:
-            size += min(one[0].size, SHOWN_CHARACTERS)
-            if found and size > self.settings.characters:
-                break
-            found.append(one)
-        return found
 
     async def _observe_batch(self, batch: Batch) -> None:
         session = await session_of(self._replica, batch.place, self._clock.now())
@@ -281,24 +264,26 @@ class Observer:
             return
         meter = self._unbilled.get(batch.place, Meter())
         session = await session_of(self._replica, batch.place, self._clock.now())  # another host may have been here
-        found, left = came_of(batch, reply, session, model=self.model, meter=meter, now=self._clock.now())
-        summed_up = reply.summary or reply.no_summary
-        again = [] if summed_up else [one for one in batch.stops if not one.tries]
-        given_up = [] if summed_up else [one for one in batch.stops if one.tries]
+        outcome, left = came_of(batch, reply, session, model=self.model, meter=meter, now=self._clock.now())
+        # A reply without a summary: its stops are tried once more, then given up.
+        unanswered = [] if reply.summary or reply.no_summary else batch.stops
+        again = [row for row in unanswered if not row.tries]
+        given_up = [row for row in unanswered if row.tries]
 
         def accept() -> None:
-            self._inbox.stored(found.stored)
-            for reason, events in found.skipped.items():
+            self._inbox.stored(outcome.stored)
+            for reason, events in outcome.skipped.items():
                 self._inbox.skip(events, reason)
             self._inbox.skip(given_up, NO_SUMMARY_CAME)
             self._give_back([*left, *again], "the reply says nothing of it")
 
-        self._replica.save_all(found.objects, accept)
-        self._expected.update(key for key, events in found.stored.items() if events)
+        # One transaction: a crash must not leave objects whose events are observed a second time, or the reverse.
+        self._replica.save_all(outcome.objects, accept)
+        self._expected.update(key for key, events in outcome.stored.items() if events)
         self._unbilled.pop(batch.place, None)
         self._wrong.pop(batch.place, None)
         self._went_well()
-        if any(one.kind == "stop" for one in batch.stops) and len(batch.tools) < self.settings.batch:
+        if any(row.kind == "stop" for row in batch.stops) and len(batch.tools) < self.settings.batch:
             self._due.small(batch.place)
         if left:
             self._wrong[batch.place] = "it left events out that stand in neither an observation nor a skip"
@@ -308,19 +293,20 @@ class Observer:
         if not batch.stops:
             return reply
         prompts = last_prompts(await data_of(self._replica, batch.place.key(keys.PROMPTS)), 1_000)
-        titles = [*known.titles, *(one.title for one in reply.observations)]
+        titles = [*known.titles, *(draft.title for draft in reply.observations)]
         words = [event.text for event in batch.events if event.kind == "said" and not event.subagent]
-        said = observe_builtin.summary(prompts, titles, words[-1] if words else "")
-        return replace(reply, summary=said if any(said.values()) else None, no_summary=not any(said.values()))
+        summary = observe_builtin.summary(prompts, titles, words[-1] if words else "")
+        is_empty = not any(summary.values())
+        return replace(reply, summary=None if is_empty else summary, no_summary=is_empty)
 
     async def _ask(self, batch: Batch, known: Known) -> ObserverReply | None:
-        """The reply to a batch; None when there is none that can be used, and then the batch was given back."""
+        """The reply to a batch; None when no reply can be used: the batch is given back then."""
         try:
             reply, meter = await self._asking.ask(
                 batch.events,
                 known,
                 with_summary=bool(batch.stops),
-                tries=max(one.tries for one in batch.queued),
+                tries=max(row.tries for row in batch.queued),
                 wrong=self._wrong.get(batch.place, ""),
             )
         except errors.BudgetSpent as error:
@@ -343,41 +329,41 @@ class Observer:
         return reply
 
     def _reached(self) -> None:
-        """A model answered: what was given up because none did is tried again."""
+        """A model answered: events that were given up because no model answered are tried again."""
         self._due.reached()
         if self._inbox.revive(reason=UNREACHED):
             self._wake.set()
 
     def _refused(self, batch: Batch, reason: str) -> None:
-        """An answer that is of no use: the batch is kept, and asked for in smaller parts after a while."""
+        """The answer is of no use: the batch waits for a while, and is asked for in smaller parts."""
         self._counts["refused"] += 1
         self._wrong[batch.place] = reason
         self._give_back(batch.queued, reason)
-        tries = max(one.tries for one in batch.queued)
+        tries = max(row.tries for row in batch.queued)
         self._due.hold(batch.place, min(AGAIN_SECONDS * 2**tries, AGAIN_MOST))
         self._went_wrong(batch.place, errors.ObserverFailed(f"a reply cannot be used: {reason}"))
 
     def _not_this(self, batch: Batch, error: errors.ModelError) -> None:
-        """The endpoint turned a request down, or was too slow: a smaller one may do, and other sessions go on."""
+        """The endpoint turned a request down, or was too slow: a smaller one may work, and other sessions go on."""
         self._counts["outages"] += 1
-        # Who was only slow may have been away altogether.
+        # A timeout may mean an outage: as `UNREACHED` the events are tried again when a model answers (`_reached`).
         self._give_back(batch.queued, UNREACHED if isinstance(error, errors.ModelTimedOut) else str(error))
-        tries = max(one.tries for one in batch.queued)
+        tries = max(row.tries for row in batch.queued)
         self._due.hold(batch.place, HEAL_SECONDS * 2**tries)
         self._went_wrong(batch.place, error)
 
     def _give_back(self, queued: Sequence[Queued], reason: str) -> None:
-        """Have events wait again; those that were part of too many calls are given up."""
+        """Let events wait again; give up those that were part of too many calls."""
         self._inbox.release(queued, reason)
-        spent = [one for one in queued if one.tries + 1 >= self.settings.tries]
+        spent = [row for row in queued if row.tries + 1 >= self.settings.tries]
         if spent:
             self._inbox.fail(spent, reason)
 
     def _out(self, batch: Batch, error: errors.ModelError) -> None:
-        """No model: all wait, longer each time, and an event not for ever."""
+        """No model was reached: all wait, longer each time; an event that met too many outages is given up."""
         self._counts["outages"] += 1
         self._inbox.release(batch.queued, str(error), outage=True)
-        spent = [one for one in batch.queued if one.outages + 1 >= self.settings.outages]
+        spent = [row for row in batch.queued if row.outages + 1 >= self.settings.outages]
         if spent:
             self._inbox.fail(spent, UNREACHED)
         self._due.out()
@@ -398,7 +384,7 @@ class Observer:
         return int(self._clock.now().timestamp())
 
     def trouble(self) -> str:
-        """One line on what keeps the observer from its work; empty when nothing does."""
+        """One line that says why nothing is observed; empty when the observer works."""
         if self._due.is_paused():
             return f"observing is paused: the day's budget of {self.settings.budget:,} tokens is spent"
         if self._failing_since is not None:
@@ -408,7 +394,8 @@ class Observer:
 
     def statistics(self) -> ObserverStatistics:
         """Counters."""
-        failing, paused = self._failing_since, self._due.paused_until if self._due.is_paused() else None
+        failing = self._failing_since
+        paused = self._due.paused_until if self._due.is_paused() else None
         return ObserverStatistics(
             events=self._inbox.statistics(),
             model=self.model,
@@ -420,3 +407,15 @@ class Observer:
             last_error=self._last_error,
             paused_until=paused.isoformat() if paused is not None else "",
         )
+
+
+def _next_batch(events: Sequence[tuple[Queued, Event]], settings: ObserveSettings) -> list[tuple[Queued, Event]]:
+    """The events of the next call. After each failure half as many, so that one bad event cannot block the others."""
+    chosen: list[tuple[Queued, Event]] = []
+    size = 0
+    for row, event in events[: max(1, settings.batch >> events[0][0].tries) if events else 0]:
+        size += min(row.size, SHOWN_CHARACTERS)
+        if chosen and size > settings.characters:
+            break
+        chosen.append((row, event))
+    return chosen

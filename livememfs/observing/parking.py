@@ -1,9 +1,9 @@
-"""Events that are not observed when a mount ends: the bucket keeps them, so that the local state may go.
+"""Parking: events that are not observed when a mount ends go to the bucket, so that the local state may be deleted.
 
-Owns `_system/events/{host}-{identity}.ndjson`, written at the end of a mount and taken up by the next one of the same
-machine: its own by the same local state, another's when that is gone. Whoever removes the object has the events, and
-nobody else observes them, unless the answer to that removal is lost: then they may be observed twice, and never not at
-all. Lines that cannot be read stay in the bucket. Refuses to look at an event. Trio thread only.
+Owns `_system/events/{host}-{identity}.ndjson`, written at the end of a mount. The next mount of the same machine takes
+it up, even if it has another local state. The mount that removes the object observes its events; no other one does. If
+the answer to the removal is lost, events may be observed twice, but none is lost. Lines that cannot be read stay in the
+bucket. Refuses to look at what an event says. Trio thread only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ELSEWHERE = "observed from another local state of this machine"
 
 @dataclass(frozen=True)
 class _Parked:
-    """A line: an event, as it stood in the local state, and the space that it belongs to."""
+    """One line of the object: an event as the local state had it, and its space."""
 
     space: str
     event: str
@@ -44,25 +44,25 @@ class _Parked:
 
 @dataclass(frozen=True)
 class ParkingStatistics:
-    """Events since the start: left in the bucket, and taken up from there."""
+    """Events since the start: put into the bucket, and taken up from there."""
 
     left: int
     taken: int
 
 
 class Parking:
-    """The parked events of one machine. `host` may stand in a key."""
+    """The parked events of one machine. `host` is its name, in a form that a key may have."""
 
     def __init__(self, replica: Replica, host: str) -> None:
         self._replica, self._inbox = replica, replica.inbox
         self._prefix = f"{keys.parked_prefix()}{host}-"
         self._own = f"{self._prefix}{replica.identity}.ndjson"
-        # Whole, since another machine's name may begin with this one's.
+        # The whole name is matched, since another machine's name may begin with this one's.
         self._ours = re.compile(re.escape(self._prefix) + r"[0-9a-f]{8}\.ndjson")
         self._left = self._taken = 0
 
     async def take_up(self) -> None:
-        """Have what earlier mounts of this machine left; asks again until the bucket answers."""
+        """Take up what earlier mounts of this machine parked; tries again until the bucket answers."""
         while True:
             try:
                 await self._take_up()
@@ -74,73 +74,73 @@ class Parking:
 
     async def _take_up(self) -> None:
         level = await self._replica.names.listing(keys.parked_prefix())
-        keys_there = [info.key for info in level.objects.values()]
-        there = [key for key in keys_there if key == self._own or self._ours.fullmatch(key)]
-        if self._own not in there:
+        names = [info.key for info in level.objects.values()]
+        ours = [key for key in names if key == self._own or self._ours.fullmatch(key)]
+        if self._own not in ours:
             self._taken_elsewhere()
-        for key in there:
+        for key in ours:
             await self._take(key)
 
     def _taken_elsewhere(self) -> None:
-        """Another state took what this one had left while it was not in use, and has it now. What was captured since
-        is nobody else's.
-        """
+        """Skip what this state had parked: another state has taken it. What was captured since is still this one's."""
         self._inbox.skip(self._inbox.left_behind(), ELSEWHERE)
         self._inbox.park("")
 
     async def _take(self, key: str) -> None:
-        """The events of one object become ours, and the object goes."""
-        if self._replica.journal.ops.newest(key) is not None:  # ours, and nobody else has seen it yet
+        """Accept the events of one object into the inbox, and remove the object."""
+        if self._replica.journal.ops.newest(key) is not None:  # our own upload is still under way: the inbox has it all
             self._inbox.park("")
             self._replica.remove(key, base=self._replica.names.now(key))
             return
         try:
-            found = await self._replica.read(key, fresh=True)
+            stored = await self._replica.read(key, fresh=True)
         except ObjectMissing:
             if key == self._own:
                 self._taken_elsewhere()
             return
         added: list[tuple[str, str, str]] = []
         if key == self._own and self._inbox.parked():
-            # Before the removal: were its answer lost, the missing object would say that another state has them.
+            # The mark goes before the removal. If the answer to the removal were lost, the next mount would find a mark
+            # without an object, believe that another state has the events, and skip them.
             self._inbox.park("")
         else:
-            added, unread = self._added(found)
+            added, unread = self._added(stored)
             if unread and not await self._keep(key, unread):
                 return
-        await self._remove(key, found.info.etag, added)
+        await self._remove(key, stored.info.etag, added)
 
     async def _remove(self, key: str, etag: str, added: list[tuple[str, str, str]]) -> None:
-        """Remove an object that was taken; whoever was faster has its events."""
+        """Remove an object that was taken up. If another mount was faster, its events are forgotten here."""
         try:
             await self._replica.delete(key, condition=IfMatch(etag))
         except ConditionsUnsupported:
             await self._replica.delete(key)
-        except (PreconditionFailed, ObjectMissing):  # somebody was faster
+        except (PreconditionFailed, ObjectMissing):
             self._inbox.forget(added)
             return
         self._taken += len(added)
 
     async def _keep(self, key: str, unread: bytes) -> bool:
-        """Have lines that cannot be read stay in the bucket; whether the object they came from may go.
+        """Keep lines that cannot be read in the bucket; whether the object that they came from may be removed.
 
-        Their object is named after them: writing it again changes nothing, and no state ends by writing over it.
+        Their object is named by their hash: to write it again changes nothing, and no state overwrites it at its end.
         """
         kept = f"{self._prefix}{blake2b(unread, digest_size=4).hexdigest()}.ndjson"
         if kept != key:
             await self._replica.put(kept, unread)
         return kept != key
 
-    def _added(self, found: StoredObject) -> tuple[list[tuple[str, str, str]], bytes]:
-        """Accept the events of an object, those that are not known; which they were, and the lines that are none."""
+    def _added(self, stored: StoredObject) -> tuple[list[tuple[str, str, str]], bytes]:
+        """Accept the new events of an object. Returns which they are, and the lines that cannot be read."""
         added, unread = [], []
-        for line in filter(None, found.data.split(b"\n")):  # a text has more ends of lines than a file
+        # Not `splitlines`: it also splits at characters that may stand within an event.
+        for line in filter(None, stored.data.split(b"\n")):
             try:
                 parked = build(_Parked, storable(read_object(line)))
                 check_space_name(parked.space)
                 event = Event.from_json(parked.event)
             except (Unreadable, InvalidName) as error:
-                self._replica.unread.note(found.info.key, found.info.etag, f"an event in it is none: {error}")
+                self._replica.unread.note(stored.info.key, stored.info.etag, f"an event in it is none: {error}")
                 unread.append(line + b"\n")
                 continue
             at = int(event.at.timestamp())
@@ -149,12 +149,12 @@ class Parking:
         return added, b"".join(unread)
 
     def leave(self) -> None:
-        """Accept for the bucket what is unfinished. Called once nothing is observed or captured any more."""
-        waiting = self._inbox.unfinished()
-        self._left = len(waiting)
-        if not waiting:
+        """Park the unfinished events. Called when nothing is observed or captured any more."""
+        unfinished = self._inbox.unfinished()
+        self._left = len(unfinished)
+        if not unfinished:
             return
-        lines = (json.dumps({"space": one.space, "event": one.line}, ensure_ascii=False) + "\n" for one in waiting)
+        lines = (json.dumps({"space": row.space, "event": row.line}, ensure_ascii=False) + "\n" for row in unfinished)
         data = "".join(lines).encode("utf-8", "replace")
         self._replica.save(self._own, data, meta={}, base=self._replica.names.now(self._own))
         self._inbox.park(self._own)

@@ -1,8 +1,9 @@
-"""Carrying out what is committed: by the run itself, or for a process that is no more, whatever kind of run it was.
+"""Carrying out a committed run of any kind: by the run itself, or for a process that died.
 
-Owns the order: what the kind of run writes, then the notes go, then the entry says that it is done. Every step looks
-whether it was made already. Owns when to look for open runs and how long to insist, too. Refuses to do anything without
-the lease of the space: while its holder lives, there is nothing to recover. Trio thread only.
+Owns the order: first the objects are written, then the notes are removed, then the entry is marked as applied. A crash
+between two steps loses nothing: every step checks whether it was made before. Owns when open runs are looked for, too.
+Refuses to do anything without the lease of the space: while its holder lives, there is nothing to recover. Trio thread
+only.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ TRIED_EVERY = 30.0
 async def carry_out(
     replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None], *, again: bool = False
 ) -> Applied:
-    """Make everything so that a committed entry says; the notes go last. Whoever does it again changes nothing more.
+    """Write all that a committed entry says, then remove its notes. To do it again changes nothing more.
 
-    :report: told `removing` before the first note goes
-    :again:  somebody may have carried out a part of it
+    :report: called with `removing` before the first note is removed
+    :again:  a part of it may have been carried out before
 
-    Raises what the store fails with, before any note is gone.
+    Raises the store's failures, but only before a note is removed; a failure after that is in the result.
     """
     work = WORKS.get(entry.kind)
     if work is not None:
@@ -50,7 +51,7 @@ async def carry_out(
 
 
 async def finish_open(replica: Replica, clock: Clock, space: str) -> Entry | None:
-    """Carry out the last run of a space if nobody has; the caller holds the lease. Returns the last run."""
+    """Carry out the last run of a space if it is open; the caller holds the lease. Returns the last run."""
     entry = await newest(replica, space)
     if entry is None or entry.state == "applied":
         return entry
@@ -62,13 +63,13 @@ async def finish_open(replica: Replica, clock: Clock, space: str) -> Entry | Non
 
 
 async def _mark(replica: Replica, entry: Entry) -> None:
-    """Note that it was carried out. Not worth a failure: whoever looks again finds everything done."""
+    """Mark the entry as applied. A failure does no harm: the next attempt finds everything done."""
     with suppress(LiveMemError):
         await replica.put(keys.ledger_key(entry.space, entry.number), entry.render())
 
 
 class Recovery:
-    """Finishes what is committed and was left open."""
+    """Finishes runs that were committed and left open."""
 
     def __init__(self, replica: Replica, clock: Clock, leases: Leases) -> None:
         self._replica = replica
@@ -77,7 +78,7 @@ class Recovery:
         self._insisting: set[str] = set()
 
     async def finish(self, space: str) -> bool:
-        """Carry out the last run of a space if it is open; whether all is done. Raises nothing of the store's."""
+        """Carry out the last run of a space if it is open; whether all is done. A failure of the store is logged."""
         try:
             entry = await newest(self._replica, space)
             if entry is None or entry.state == "applied":
@@ -90,7 +91,7 @@ class Recovery:
         return True
 
     async def insist(self, space: str) -> None:
-        """Try until it is done; once for each space at a time."""
+        """Try again until it is done. A second call for the same space returns at once."""
         if space in self._insisting:
             return
         self._insisting.add(space)

@@ -1,9 +1,9 @@
-"""Notes that do not fit into one request: several, in order, each on what the one before has made.
+"""Batches: notes that do not fit into one request go out in several, each of which builds on the plan of the last one.
 
-Owns how much of a request goes to notes, and in which order the requests go out; what they come to is joined into one
-plan, which is committed as a whole. A note that is too long goes out in parts (`pieces`). Refuses to send what the
-model cannot take: the length is estimated before the call, and what the endpoint finds too long all the same is made
-smaller. Trio thread only.
+Owns how many tokens of a request are for notes, and the order of the requests; their plans are joined into one, which
+is committed as a whole. A note that is too long goes out in parts (`pieces`). Refuses requests over the context window:
+the length is estimated before the call, and a request that the endpoint still finds too long is made smaller. Trio
+thread only.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from livememfs.text.size import at_most, fitting, tokens
 log = structlog.get_logger("livememfs.runs")
 
 MARGIN = 640
-"""Tokens of a request that nobody counts: what it says of a reply that could not be used, and the heads of parts."""
+"""Tokens of a request that are not counted: the remark about a refused reply, and the headings of sections."""
 LEAST = PER_NOTE + 160
-"""Tokens without which there is no room for notes."""
+"""With fewer tokens than this there is no room for notes."""
 TIGHTER = 0.6
-"""How much of the window is believed in after the endpoint found a single note too long for it."""
+"""The part of the window that is still counted on after the endpoint found a request with one note too long."""
 TIGHTENED = 2
+"""Times that the window is taken to be smaller before the run fails."""
 
 InputsT = TypeVar("InputsT", bound=Inputs)
 PlanT = TypeVar("PlanT", bound=Planned)
@@ -44,9 +45,7 @@ Prompt = Callable[[InputsT], list[ChatMessage]]
 
 @dataclass(frozen=True)
 class RequestRoom:
-    """Tokens of one request for notes, for files of the bank, and for the outline of the others; `bank` None: the
-    bank is shown whole.
-    """
+    """Tokens of one request for notes, for files of the bank, and for the outline; `bank` None: it is shown whole."""
 
     notes: int
     bank: int | None = None
@@ -54,7 +53,7 @@ class RequestRoom:
 
 
 class Joined(ABC, Generic[InputsT, PlanT]):
-    """What the requests so far have come to."""
+    """The joined plan of the requests so far."""
 
     def __init__(self, inputs: InputsT) -> None:
         self._inputs = inputs
@@ -65,11 +64,11 @@ class Joined(ABC, Generic[InputsT, PlanT]):
 
     @abstractmethod
     def part(self, batch: Sequence[NotePiece], room: RequestRoom) -> tuple[InputsT, int]:
-        """The inputs of one request, and for how many of these notes, the first ones."""
+        """The inputs of one request, and how many of these pieces it has, from the first on."""
 
     @abstractmethod
     def add(self, batch: Sequence[NotePiece], plan: PlanT) -> None:
-        """Take over the plan of one request."""
+        """Add the plan of one request."""
 
     @abstractmethod
     def plan(self, coverage: Coverage) -> PlanT:
@@ -92,12 +91,12 @@ async def decide(
     joined: Joined[InputsT, PlanT],
     ask: Callable[[InputsT], Awaitable[PlanT]],
 ) -> PlanT:
-    """The plan for all notes of a run. A note too long for any request is left out and named, and so stays.
+    """The plan for all notes of a run. A note that is too long for any request stays, and the coverage names it.
 
-    :prompt: the request for some notes, by which its length is estimated
+    :prompt: makes the request for some notes, to estimate its length
 
-    Raises ContextTooSmall when there is no room for notes, NotesTooLong when each of them is too long, and what `ask`
-    raises: then nothing of it is used.
+    Raises ContextTooSmall when there is no room for notes, NotesTooLong when every note is too long, and what `ask`
+    raises. Nothing of the plan is used then.
     """
     account = Account()
     waiting = deque(piece(number, live, live.note.body) for number, live in enumerate(inputs.notes, 1))
@@ -130,19 +129,19 @@ async def decide(
 
 
 def _take(waiting: deque[NotePiece], room: int, most: int, account: Account) -> list[NotePiece]:
-    """The next pieces for one request; those that are too long for any are cut first, or left out and named."""
+    """The next pieces for one request. A piece that is too long is cut; one that cannot be cut is left out."""
     batch: list[NotePiece] = []
     left = room
     while waiting and len(batch) < most:
         if waiting[0].size > room and batch:
             break
         if waiting[0].size > room:
-            one = waiting.popleft()
-            parts = one.cut(room)
-            if not parts and one.live.part:  # what went out of it before must not be told again
-                raise ContextOverflow(f"a line of {one.live.name} does not fit into {room} tokens")
+            long = waiting.popleft()
+            parts = long.cut(room)
+            if not parts and long.live.part:  # other parts went out before: as a whole it would go out again
+                raise ContextOverflow(f"a line of {long.live.name} does not fit into {room} tokens")
             if not parts:
-                account.too_long(one, room)
+                account.too_long(long, room)
             waiting.extendleft(reversed(parts))
             continue
         if waiting[0].size > left:

@@ -1,7 +1,7 @@
-"""What became of the notes of a run (design rule 3): which it used, where, and which it left out, why.
+"""The coverage of a run (design rule 3): which notes it used, in which files, and which notes it skipped, and why.
 
-Owns the form of that account, and when a run is held for it. A note of which nothing is said stays. Pure; may be called
-from any thread.
+Owns the form of the coverage, and when a run is held for it. A note that is not in it stays. Pure; may be called from
+any thread.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Fate:
 class Coverage:
     """What became of the notes, by number from 1.
 
-    :fates:    the notes that are accounted for
-    :too_long: notes that fit no request, with about how many tokens they are
-    :limit:    tokens of a note that a request has room for, where some are too long
+    :fates:    what became of each note that the reply names
+    :too_long: notes that fit no request, with their estimated tokens
+    :limit:    tokens that a request has for notes; 0 when no note is too long
     """
 
     fates: dict[int, Fate]
@@ -39,18 +39,18 @@ class Coverage:
     limit: int = 0
 
     def missing(self, count: int) -> list[int]:
-        """The numbers of the `count` notes that a reply was to account for and did not."""
+        """The numbers, of `count` notes, that the coverage does not have."""
         known = {*self.fates, *self.too_long}
         return [number for number in range(1, count + 1) if number not in known]
 
 
 def words(text: str) -> set[str]:
-    """The words of a text that say something: four characters or more, or with a digit; without case."""
+    """The words of a text that tell it from others: with four characters or more, or a digit; case is folded."""
     return {word for word in _WORD.findall(text.casefold()) if len(word) >= _LONG_ENOUGH or _DIGIT.search(word)}
 
 
 def skips_all(coverage: Coverage, notes: int) -> tuple[str, ...]:
-    """Why a run is held that uses none of many notes."""
+    """The reason to hold a run that skips all of many notes; empty for any other run."""
     fates = coverage.fates.values()
     if notes < SKIPPED_NOTES or len(fates) < notes or any(fate.used_in for fate in fates):
         return ()

@@ -1,4 +1,4 @@
-"""What the entries of all kinds of run say alike: who makes the run, and which notes it is about.
+"""What the entries of all kinds of run have in common: who makes the run, and its notes.
 
 Refuses to read or write the bucket (`ledger` does). Pure; any thread.
 """
@@ -19,7 +19,7 @@ _FIRST_LINE_CHARS = 200
 
 @dataclass(frozen=True)
 class Committer:
-    """Who commits a run: the machine, the fencing number of its lease, and the backup it made before."""
+    """Who commits a run: the host, the fence of its lease, and the stamp of the backup that it made first."""
 
     host: str
     fence: int
@@ -27,7 +27,7 @@ class Committer:
 
 
 def origins_of(notes: Iterable[LiveNote]) -> dict[str, str]:
-    """By what the notes that go are known again, should a late upload bring one back: see `Entry.origins`."""
+    """The ids by which late copies of these notes are known: see `Entry.origins`."""
     return {live.key: " ".join(live.ids) for live in notes if live.ids}
 
 
@@ -47,5 +47,5 @@ def note_entry(live: LiveNote, fate: Fate, number: int) -> NoteEntry:
 
 
 def first_line(note: Note) -> str:
-    """By what people know a note again: its first line that says something."""
+    """The first line of a note that is not blank: people know the note by it."""
     return next((line.strip() for line in note.body.splitlines() if line.strip()), "")[:_FIRST_LINE_CHARS]

@@ -1,9 +1,9 @@
-"""A plan that waits for a person: kept in the bucket beside the ledger, and committed as it is or not at all.
+"""Held plans: kept in the bucket beside the ledger until a person accepts them, and then committed as they are.
 
-Owns where such a plan lies, and whether all that it stood on is still there. A plan is an entry of the ledger in the
-state `held`, under `{space}/_ledger/{n:08d}.held`, where nobody who reads runs finds it. Refuses to accept a plan once
-anything it was made from has changed: whoever wants it then asks for a new one. Trio thread only; the caller has the
-lease of the space.
+Owns where such a plan is stored, and whether it may still be accepted. A held plan is an entry of the ledger in the
+state `held`, under `{space}/_ledger/{n:08d}.held`, where readers of runs do not find it. Refuses to accept a plan when
+anything that it was made from has changed: a new run makes a new one. Trio thread only; the caller has the lease of the
+space.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from livememfs.spaces.entries import held_in
 
 
 def stood_on(bank: Mapping[str, str]) -> str:
-    """What tells one state of a bank from all others: a digest of its names and ETags, in hex."""
+    """A hash of a bank's names and ETags, in hex: it differs for each state of the bank."""
     named = "\n".join(f"{name}\0{etag}" for name, etag in sorted(bank.items()))
     return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 async def keep(replica: Replica, entry: Entry) -> None:
-    """Keep a plan; one that was kept before and was not accepted goes, since a space has one at most."""
+    """Keep a plan. A plan that was kept before is removed: a space has at most one."""
     for number in await waiting(replica, entry.space):
         if number != entry.number:
             await discard(replica, entry.space, number)
@@ -35,7 +35,7 @@ async def keep(replica: Replica, entry: Entry) -> None:
 
 
 async def waiting(replica: Replica, space: str) -> list[int]:
-    """The numbers of the plans that are kept, ascending, asked for now."""
+    """The numbers of the held plans, ascending, as the bucket lists them now."""
     return held_in(await replica.names.walk(keys.ledger_prefix(space)))
 
 
@@ -45,23 +45,23 @@ async def read(replica: Replica, space: str, number: int) -> Entry:
     try:
         return await parsed(await replica.read(key, fresh=True))
     except ObjectMissing:
-        others = "".join(f"; the plan of run {one} waits" for one in await waiting(replica, space))
+        others = "".join(f"; the plan of run {other} waits" for other in await waiting(replica, space))
         raise NotFound(path=f"plan of run {number} of {space} that waits to be accepted{others}") from None
 
 
 async def current(replica: Replica, space: str) -> Entry | None:
-    """The plan that waits to be accepted, for whoever shows it; None when there is none, or runs came after it."""
-    found = await waiting(replica, space)
-    runs = await numbers(replica, space) if found else []
-    if not found or (runs and runs[-1] >= found[-1]):
+    """The held plan of a space, to be shown; None when there is none, or runs came after it."""
+    plans = await waiting(replica, space)
+    runs = await numbers(replica, space) if plans else []
+    if not plans or (runs and runs[-1] >= plans[-1]):
         return None
     with suppress(LiveMemError):
-        return await read(replica, space, found[-1])
+        return await read(replica, space, plans[-1])
     return None
 
 
 async def check(replica: Replica, entry: Entry) -> None:
-    """See that everything the plan stood on is as it was. HeldPlanStale, with the name of what is not."""
+    """HeldPlanStale, with the key that has changed, unless everything that the plan was made from is as it was."""
     runs = await numbers(replica, entry.space)
     if runs and runs[-1] >= entry.number:
         raise HeldPlanStale(number=entry.number, path=entry.space, detail=f"run {runs[-1]} was made since")
@@ -81,7 +81,7 @@ async def check(replica: Replica, entry: Entry) -> None:
 
 
 async def discard(replica: Replica, space: str, number: int) -> None:
-    """Remove a plan. Not worth a failure: one that is left cannot be accepted any more."""
+    """Remove a plan. A failure does no harm: `check` refuses a plan that was accepted before."""
     with suppress(LiveMemError):
         await replica.delete(keys.held_key(space, number))
 

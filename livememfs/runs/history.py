@@ -1,9 +1,8 @@
 """What a space's runs were, what its bank was after each, and where its parts came from: read from the ledger.
 
-Digests are passed over: they leave the bank as it is, and there may be many of them. Owns the reading of the ledger for
-people. An entry never changes once it is carried out, so it is read once and what is needed of it is kept, without its
-texts. Refuses to change anything. An entry that cannot be read is reported and passed over: one damaged object must not
-hide all the others. Trio thread only.
+Owns the reading of the ledger for people. Digests are left out: they do not change the bank, and there may be many. An
+entry never changes once it is carried out, so it is read once, and kept without its texts. Refuses to change anything.
+An entry that cannot be read is reported and left out: one damaged object must not hide the others. Trio thread only.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError, NotFound, ObjectMissing
 from livememfs.records import keys
 from livememfs.records.ledger import Entry, Write
-from livememfs.runs.origins import origins, render, without_source
+from livememfs.runs.origins import origins, origins_page, without_source
 from livememfs.runs.standing import standing
 from livememfs.spaces.entries import Report, digests_in, entries_in, log_it, parsed, read_all
 from livememfs.spaces.objects import content
 from livememfs.store.base import ObjectInfo
 
 KEPT_ENTRIES = 8
-"""Entries that are kept whole: whoever reads one file of a run reads the others next."""
+"""Entries that are kept whole: a reader of one file of a run reads the other files next."""
 _BANK = f"{keys.BANK}/"
 
 
@@ -31,8 +30,8 @@ _BANK = f"{keys.BANK}/"
 class PastBankFile:
     """A bank file as it was, and where its bytes are. Sizes are bytes.
 
-    :run:  the run whose entry has the text; `replaced`: as what the run found there
-    :info: the object that has the bytes, where no entry does
+    The entry of `run` has the bytes: as the text that it wrote or, with `replaced`, as the text that was there before.
+    Without a `run` the object `info` has them.
     """
 
     name: str
@@ -44,7 +43,7 @@ class PastBankFile:
 
 @dataclass(frozen=True)
 class _Trace:
-    """What a run did to one file, without the texts; None as a size where there is no text."""
+    """What a run did to one file, without the texts. `size` is after the run, `was` before it; None without a text."""
 
     size: int | None
     was: int | None
@@ -64,9 +63,9 @@ class _KnownRun:
 class History:
     """The ledger of one space, for readers.
 
-    :window: how many of the newest runs are looked at unless an older one is asked for; None: all
-    :fresh:  ask the bucket each time which runs there are, instead of believing what is known
-    :report: told once of each entry that cannot be read
+    :window: how many of the newest runs are read unless the caller names an older one; None: all
+    :fresh:  list the runs in the bucket each time, instead of trusting the catalog
+    :report: called once for each entry that cannot be read
     """
 
     def __init__(
@@ -91,10 +90,10 @@ class History:
 
     async def find(self, number: int) -> ObjectInfo:
         """The object of one run, within the window or not. NotFound. No entry is read."""
-        found = (await self._listing()).get(number)
-        if found is None:
+        info = (await self._listing()).get(number)
+        if info is None:
             raise NotFound(path=f"run {number} of {self._space}")
-        return found
+        return info
 
     async def entry(self, number: int) -> Entry:
         """One run. NotFound; LiveMemError when it cannot be read."""
@@ -112,7 +111,7 @@ class History:
         return kept
 
     async def outline(self, number: int) -> Entry | None:
-        """One run without what it wrote, at no cost once its bank was looked at; None when it cannot be read."""
+        """One run without what it wrote, at no cost after `bank_after`; None when it cannot be read."""
         return (await self._known({number: await self.find(number)}))[number].entry
 
     async def _listing(self) -> dict[int, ObjectInfo]:
@@ -120,15 +119,15 @@ class History:
         digests = set(digests_in(level.objects.values()))
         return {number: info for number, info in entries_in(level.objects.values()).items() if number not in digests}
 
-    def _newest(self, found: dict[int, ObjectInfo]) -> dict[int, ObjectInfo]:
-        return found if self._window is None else dict(list(found.items())[-self._window :])
+    def _newest(self, infos: dict[int, ObjectInfo]) -> dict[int, ObjectInfo]:
+        return infos if self._window is None else dict(list(infos.items())[-self._window :])
 
     async def _known(self, infos: Mapping[int, ObjectInfo]) -> dict[int, _KnownRun]:
-        """What is remembered of these runs; those not met before are read now, side by side."""
+        """What is remembered of these runs; new ones are read now, side by side."""
         known = self._runs
         unread = {n: info for n, info in infos.items() if n not in known or known[n].etag != info.etag}
-        for number, found in (await read_all(self._replica, unread, self._report)).items():
-            known[number] = _KnownRun(infos[number].etag, *_remembered(found))
+        for number, entry in (await read_all(self._replica, unread, self._report)).items():
+            known[number] = _KnownRun(infos[number].etag, *_remembered(entry))
         return {number: known[number] for number in infos}
 
     # --- the bank -------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ class History:
     async def bank_after(self, number: int) -> dict[str, PastBankFile]:
         """The bank as it was after a run, by name, in the order of names. NotFound; LiveMemError for a damaged entry.
 
-        A run outside of the window makes all runs be looked at. A file whose bytes are nowhere any more is left out.
+        For a run outside of the window all runs are read. A file whose bytes are nowhere any more is left out.
         """
         infos = await self._listing()
         if number not in infos:
@@ -145,8 +144,8 @@ class History:
         runs = await self._known(newest if number in newest else infos)
         if runs[number].entry is None:
             raise LiveMemError(f"{infos[number].key} cannot be read: it is no entry of a ledger")
-        last: dict[str, tuple[int, _Trace]] = {}
-        later: dict[str, tuple[int, _Trace]] = {}
+        last: dict[str, tuple[int, _Trace]] = {}  # by file: the last run up to `number` that wrote it
+        later: dict[str, tuple[int, _Trace]] = {}  # by file: the first run after `number` that wrote it
         for n, run in runs.items():
             for name, trace in run.files.items():
                 if n <= number:
@@ -154,17 +153,17 @@ class History:
                 else:
                     later.setdefault(name, (n, trace))
         today = await self._bank_of_today()
-        found: dict[str, PastBankFile] = {}
+        bank: dict[str, PastBankFile] = {}
         for name in sorted({*last, *later, *today}):
             past = await self._past(name, last.get(name), later.get(name), today.get(name))
             if past is not None:
-                found[name] = past
-        return found
+                bank[name] = past
+        return bank
 
     async def _past(
         self, name: str, last: tuple[int, _Trace] | None, later: tuple[int, _Trace] | None, today: ObjectInfo | None
     ) -> PastBankFile | None:
-        """A file by the last run that wrote it, else by the first later one that did, else as it is."""
+        """A file as the last run up to then wrote it; else as the first run after it found it; else as it is today."""
         candidates: list[ObjectInfo | None] = []
         if last is not None:
             run, trace = last
@@ -181,11 +180,11 @@ class History:
                 return PastBankFile(name, trace.was, run, replaced=True)
             candidates.append(await self._in_backup_of(run, name))
         candidates.append(None if later else today)
-        info = next((one for one in candidates if one is not None), None)
+        info = next((candidate for candidate in candidates if candidate is not None), None)
         return PastBankFile(name, info.size, info=info) if info is not None else None
 
     async def _in_backup_of(self, run: int, name: str) -> ObjectInfo | None:
-        """A file that is no text, as a run found it."""
+        """The copy of a file in the backup that a run made first: a file that is no text is in no entry."""
         entry = self._runs[run].entry
         if entry is None or not entry.backup:
             return None
@@ -198,7 +197,7 @@ class History:
             return None
 
     async def _bank_of_today(self) -> dict[str, ObjectInfo]:
-        found: dict[str, ObjectInfo] = {}
+        bank: dict[str, ObjectInfo] = {}
         folders = [keys.bank_prefix(self._space)]
         while folders:
             prefix = folders.pop()
@@ -207,8 +206,8 @@ class History:
             for info in level.objects.values():
                 parsed = keys.parse(info.key)
                 if parsed.kind == "bank":
-                    found[parsed.name] = info
-        return found
+                    bank[parsed.name] = info
+        return bank
 
     async def content(self, past: PastBankFile) -> bytes:
         """The bytes of a file as it was. NotFound when they are nowhere any more."""
@@ -240,8 +239,8 @@ class History:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
-            text = ""  # it has no headings, and no run has written it
-        return render(file, origins(text, file, runs), without_source(text, file, runs))
+            text = ""  # runs write text only: this file has no headings and no trail
+        return origins_page(file, origins(text, file, runs), without_source(text, file, runs))
 
 
 def _remembered(entry: Entry | None) -> tuple[Entry | None, dict[str, _Trace]]:

@@ -24,13 +24,13 @@ from livememfs.store.base import StoredObject
 class NoteChoice:
     """Which notes a run takes.
 
-    :max_notes: the oldest so many
+    :max_notes: at most so many, the oldest ones
     :now:       when the run began
     :agent:     only notes whose front matter names exactly this agent
     :seal:      write the default rules when there are none, and remove late copies of notes that were taken before
                 (False: change nothing, for a dry run)
     :ledger:    number of the last run in the ledger, 0 before the first
-    :known:     tokens of what is known already that a request has room for, where a run shows that
+    :known:     tokens of known memories that a request may show (digests)
     """
 
     max_notes: int
@@ -51,10 +51,10 @@ class Inputs:
     """What a run of any kind knows of its space.
 
     :notes:      the notes of this run, oldest first; the model knows them by their number from 1
-    :remaining:  notes that would have qualified and were beyond the limit
+    :remaining:  how many more notes there are beyond the limit
     :unreadable: names in `live/` that are not UTF-8 text
     :ledger:     number of the last run in the ledger, 0 before the first
-    :late:       names of notes that were taken before and that a late upload had stored again
+    :late:       names of late copies: notes that were taken before, and stored again by a late upload
     :now:        when the run began
     """
 
@@ -70,7 +70,7 @@ class Inputs:
 
     @property
     def number(self) -> int:
-        """The number of this run in the ledger, from 1; none is ever used twice, whatever was removed there."""
+        """The number of this run in the ledger, from 1; no number is used twice, even if entries were removed."""
         return max(self.meta.ledger, self.ledger) + 1
 
     @property
@@ -87,24 +87,24 @@ class Inputs:
 async def read_meta(replica: Replica, space: str) -> tuple[Meta, str]:
     """The space's record and its version. NotFound; ObjectUnreadable."""
     try:
-        found = await replica.read(keys.meta_key(space), fresh=True)
+        stored = await replica.read(keys.meta_key(space), fresh=True)
     except ObjectMissing:
         raise NotFound(path=f"space {space}") from None
-    return parsed_meta(found), found.info.etag
+    return parsed_meta(stored), stored.info.etag
 
 
-def parsed_meta(found: StoredObject) -> Meta:
+def parsed_meta(stored: StoredObject) -> Meta:
     """The record of a space in an object. ObjectUnreadable."""
     try:
-        return Meta.parse(found.data)
+        return Meta.parse(stored.data)
     except ValueError as error:
-        raise ObjectUnreadable(error, path=found.info.key) from error
+        raise ObjectUnreadable(error, path=stored.info.key) from error
 
 
 async def leave_out_late(
     replica: Replica, space: str, notes: Sequence[LiveNote], choice: NoteChoice
 ) -> tuple[list[LiveNote], tuple[str, ...]]:
-    """The notes without those that were taken before, which a run removes and a dry run does not; their names."""
+    """The notes without late copies, and the names of those. A run removes them; a dry run does not."""
     sifted = await sift(replica, space, notes)
     if choice.seal:
         await remove(replica, sifted.late)

@@ -1,7 +1,7 @@
-"""The kinds of run there are: the one place that names them all.
+"""The kinds of run: the one place that names them all.
 
-Whoever adds a kind writes a folder with its `Work`, and names it here. An undo is no kind of work: nobody asks a model,
-and its entry is carried out as it is written. Any thread.
+A new kind is a folder with its `Work`, and is named here. An undo is no such kind: no model is asked, and its entry is
+carried out as it is. Any thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The ledger in the bucket: reading it, committing a run, and the steps of carrying one out (design rule 4).
 
-Putting the entry, where there is none, is the commit: before it nothing has changed, after it the run will be carried
-out (`apply`), here or by whoever finds it. Owns how each object is written and each note removed, so that doing it
-again changes nothing. Refuses to overwrite what others wrote in between: theirs is kept beside it. Trio thread only.
+To put the entry, under a number that has none, is the commit: before it nothing has changed; after it the run will be
+carried out (`apply`), by this host or by another one that finds the entry. Owns how each object is written and each
+note removed, so that a second attempt changes nothing. Refuses to overwrite what others wrote meanwhile: their version
+is kept under another name. Trio thread only.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from livememfs.text.foreign import Unreadable
 log = structlog.get_logger("livememfs.runs")
 
 TRIES = 5
-"""How often a write that others keep getting in the way of is made again."""
+"""Attempts of a write while others keep changing the object."""
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What happened to the notes after everything else was written.
+    """What happened to the notes of a run, which are removed last.
 
     :removed: how many are gone
-    :edited:  names of notes that somebody edited meanwhile, so they stay
+    :edited:  names of notes that stay, because somebody edited them meanwhile
     :failure: why the removal stopped early; None when it did not
     """
 
@@ -53,41 +54,40 @@ class Applied:
 
 
 async def numbers(replica: Replica, space: str) -> list[int]:
-    """The numbers of a space's runs, ascending, asked for now."""
+    """The numbers of a space's runs, ascending, as the bucket lists them now."""
     return list(entries_in(await replica.names.walk(keys.ledger_prefix(space))))
 
 
 async def read(replica: Replica, space: str, number: int) -> Entry:
-    """One run. ObjectMissing, and LiveMemError for an entry that cannot be understood."""
-    found = await replica.read(keys.ledger_key(space, number), fresh=True)
-    return await parsed(found)
+    """One run. ObjectMissing, and ObjectUnreadable for an entry that cannot be understood."""
+    return await parsed(await replica.read(keys.ledger_key(space, number), fresh=True))
 
 
-async def parsed(found: StoredObject) -> Entry:
-    """The run, or the plan of one, that an object holds. ObjectUnreadable."""
+async def parsed(stored: StoredObject) -> Entry:
+    """The run, or the held plan, in an object. ObjectUnreadable."""
     try:
-        return await aside(len(found.data), partial(Entry.parse, found.data))
+        return await aside(len(stored.data), partial(Entry.parse, stored.data))
     except Unreadable as error:
-        raise ObjectUnreadable(error, path=found.info.key) from error
+        raise ObjectUnreadable(error, path=stored.info.key) from error
 
 
 async def newest(replica: Replica, space: str) -> Entry | None:
     """The last run of a space; None before the first."""
-    known = await numbers(replica, space)
-    return await read(replica, space, known[-1]) if known else None
+    taken = await numbers(replica, space)
+    return await read(replica, space, taken[-1]) if taken else None
 
 
 async def newest_digest(replica: Replica, space: str) -> Entry | None:
-    """The last digest of a space whose memories are stored, by whatever host; None before the first."""
+    """The last digest of a space whose memories are stored, of any host; None before the first."""
     digests = digests_in(await replica.names.walk(keys.ledger_prefix(space)))
     return await read(replica, space, digests[-1]) if digests else None
 
 
 async def commit(replica: Replica, entry: Entry) -> None:
-    """From here on the run counts. LeaseLost when another run has its number; then nothing has changed.
+    """Put the entry: from here on the run counts. LeaseLost when another run has its number; nothing has changed then.
 
-    What the store fails with is raised when it could not be found out whether the entry is there; if it is, the next
-    run of the space carries it out.
+    Raises the store's failure when it is not known whether the entry is there; if it is, the next run of the space
+    carries it out.
     """
     key = keys.ledger_key(entry.space, entry.number)
     try:
@@ -108,14 +108,14 @@ async def _is_ours(replica: Replica, key: str, entry: Entry) -> bool:
 
 
 async def write_objects(replica: Replica, entry: Entry) -> None:
-    """Make the objects that an entry names as it says, in its order, unless that was done."""
+    """Write and remove the objects that an entry names, in its order, unless that was done before."""
     if not await _is_written(replica, entry):
         for write in entry.writes:
-            await _make(replica, entry, write)
+            await _write(replica, entry, write)
 
 
 async def _is_written(replica: Replica, entry: Entry) -> bool:
-    """Whether everything but the notes was done: `_meta.json` is the last of the writes."""
+    """Whether all objects are written: `_meta.json`, with the number of the run, is the last of the writes."""
     try:
         meta = Meta.parse((await replica.read(keys.meta_key(entry.space), fresh=True)).data)
     except (ObjectMissing, ValueError):
@@ -126,15 +126,15 @@ async def _is_written(replica: Replica, entry: Entry) -> bool:
 # --- one object -----------------------------------------------------------------------------------------------------
 
 
-async def _make(replica: Replica, entry: Entry, write: Write) -> None:
+async def _write(replica: Replica, entry: Entry, write: Write) -> None:
     key = f"{entry.space}/{write.key}"
     if write.removes:
-        await _take_away(replica, entry, key, write)
+        await _remove(replica, entry, key, write)
         return
     data = (write.content or "").encode("utf-8", "backslashreplace")
     if write.copy:
         data = (await replica.read(write.copy, fresh=True)).data
-    before = write.before
+    before = write.before  # the version that the run has read; no other one may be overwritten
     for _ in range(TRIES):
         try:
             await put_version(replica, key, data, before, write.meta)
@@ -142,19 +142,19 @@ async def _make(replica: Replica, entry: Entry, write: Write) -> None:
         except PreconditionFailed:
             there = await _there(replica, key)
         if there is not None and there.data == data:
-            return  # it was made before
+            return  # an earlier attempt wrote it, here or on the host that died
         if there is not None and there.info.etag != before:
-            data = await _beside(replica, entry, there, data)
+            data = await _keep_theirs(replica, entry, there, data)
         before = there.info.etag if there is not None else None
     raise PreconditionFailed(key=key)
 
 
-async def _take_away(replica: Replica, entry: Entry, key: str, write: Write) -> None:
+async def _remove(replica: Replica, entry: Entry, key: str, write: Write) -> None:
     there = await _there(replica, key)
     if there is None:
         return
     if write.before is not None and there.info.etag != write.before:
-        await _beside(replica, entry, there, b"")
+        await _keep_theirs(replica, entry, there, b"")
     with suppress(ObjectMissing):
         await delete_version(replica, key, there.info.etag)
 
@@ -166,10 +166,10 @@ async def _there(replica: Replica, key: str) -> StoredObject | None:
         return None
 
 
-async def _beside(replica: Replica, entry: Entry, there: StoredObject, ours: bytes) -> bytes:
-    """Somebody who keeps no lease wrote in between: theirs is kept under another name. What is to be written instead.
+async def _keep_theirs(replica: Replica, entry: Entry, there: StoredObject, ours: bytes) -> bytes:
+    """Keep a version that somebody without the lease wrote meanwhile, under another name. Returns what to write.
 
-    Of `_meta.json` there can be only one: theirs, with our figures.
+    A space has only one `_meta.json`: theirs is written again, with our figures.
     """
     key = there.info.key
     if key == keys.meta_key(entry.space):
@@ -182,7 +182,7 @@ async def _beside(replica: Replica, entry: Entry, there: StoredObject, ours: byt
 
 
 def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
-    """Their record with our run in it: an undo gives back figures, a consolidation is one more."""
+    """Their record with our run in it: an undo sets the figures back, another run is counted."""
     if entry.kind == "undo":
         return theirs.with_figures(ours, entry.number)
     last = max(filter(None, (theirs.last_consolidation, ours.last_consolidation)), default=entry.committed_at)
@@ -190,7 +190,7 @@ def _joined_meta(theirs: Meta, ours: Meta, entry: Entry) -> Meta:
 
 
 async def remove_notes(replica: Replica, notes: tuple[NoteEntry, ...]) -> Applied:
-    """Remove the versions that the run was about. A note that is gone already counts as removed."""
+    """Remove the versions that the run has read. A note that is gone already counts as removed."""
     edited: list[str] = []
     removed = 0
 

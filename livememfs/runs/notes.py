@@ -27,11 +27,11 @@ from livememfs.store.base import ObjectInfo, StoredObject
 class LiveNote:
     """A note as it was read. `name` is relative to `live/`, `sha256` is of its bytes, in hex.
 
-    :part:     which part of the note its text is, where it goes out in several; else empty
-    :ids:      of the writes that it comes from, and `op` that of this version; empty where they are not told
-    :modified_ns: when the bucket got this version, in nanoseconds since the epoch, 0 when it does not tell
+    :part:     which part of the note the text is, such as `2 of 3`; empty for a whole note
+    :ids:      ids of the writes that it comes from; `op` is that of this version; empty where they are not known
+    :modified_ns: when the bucket got this version, in nanoseconds since the epoch; 0 when that is not known
     :taken_by: the run that took an earlier version of it; 0: none
-    :new:      the lines that this version has and that one had not; None where that is not known
+    :new:      the lines that are new since that earlier version; None where they are not known
     """
 
     name: str
@@ -48,23 +48,23 @@ class LiveNote:
 
     @property
     def unread(self) -> Note:
-        """What no run has taken in yet."""
+        """The note with only what no run has read yet."""
         return self.note if self.new is None else replace(self.note, body=self.new)
 
 
 def is_note(key: str) -> bool:
-    """Whether this is the key of a note that runs read."""
+    """Whether runs read the object under this key as a note."""
     parsed = keys.parse(key)
     return parsed.kind == "note" and not is_litter(parsed.name)
 
 
 async def note_objects(replica: Replica, space: str) -> list[ObjectInfo]:
-    """The notes of a space as they are listed now."""
+    """The notes of a space as the bucket lists them now."""
     return [info for info in await replica.names.walk(keys.live_prefix(space)) if is_note(info.key)]
 
 
 async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[list[LiveNote], tuple[str, ...]]:
-    """These notes in order of their time stamps, and the names that are not text."""
+    """These notes in order of their time stamps, and the names of those that are not text."""
     contents = await _read_whole(replica, infos)
     notes: list[LiveNote] = []
     unreadable: list[str] = []
@@ -85,26 +85,26 @@ async def read_notes(replica: Replica, infos: Sequence[ObjectInfo]) -> tuple[lis
 
 
 def _written(live: LiveNote) -> tuple[datetime, str, str]:
-    """What notes are sorted by: their digits begin with the order in which those of one second were written."""
+    """The key to sort notes by: the digits in a name begin with the order within one second."""
     named = keys.NoteName.parse(live.name)
     return live.note.timestamp, named.uid if named is not None else "", live.name
 
 
 async def _read_whole(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, StoredObject]:
-    """The same as `read_versions`, with the user metadata, which comes with the content where it is not known."""
-    found: dict[str, StoredObject] = {}
+    """The same as `read_versions`, with the user metadata: where it is not known, it is read with the content."""
+    objects: dict[str, StoredObject] = {}
 
     async def read(info: ObjectInfo) -> None:
         with suppress(ObjectMissing, PreconditionFailed):
             if info.meta is not None:
-                found[info.key] = StoredObject(info, await replica.read_version(info))
+                objects[info.key] = StoredObject(info, await replica.read_version(info))
                 return
             whole = await replica.read(info.key, fresh=True)
             if whole.info.etag == info.etag:
-                found[info.key] = whole
+                objects[info.key] = whole
 
     await for_each(infos, read)
-    return found
+    return objects
 
 
 async def read_versions(replica: Replica, infos: Sequence[ObjectInfo]) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
-"""How a run is asked for: the settings of the mount, and the options that one request brings along.
+"""The settings of all runs of a mount, and the options of one request.
 
-Owns the kinds of run that can be asked for, and reading the JSON that is written to `.consolidate` or `.digest`.
+Owns the kinds of run that a user can ask for, and reading the JSON that is written to `.consolidate` or `.digest`.
 Refuses unknown keys and wrong types, with one sentence. Pure; may be called from any thread.
 """
 
@@ -15,24 +15,24 @@ from livememfs.errors import BadRequest
 
 RunKind = Literal["consolidation", "digest"]
 CONTROLS: Mapping[RunKind, str] = {"consolidation": ".consolidate", "digest": ".digest"}
-"""The file of a space by which each kind of run is asked for."""
+"""The control file of each kind of run."""
 
 REPLY_SHARE = 4
-"""A reply may take at least this part of the context window, one in so many."""
+"""A reply may take at least one part in so many of the context window."""
 KNOWN_SHARE = 8
 KNOWN_TOKENS = 3_000
-"""What is known already takes no more than this of a request, nor more than its share of the context window."""
+"""Known memories take no more than this of a request, nor more than one part in `KNOWN_SHARE` of the window."""
 
 
 @dataclass(frozen=True)
 class ConsolidationSettings:
-    """What holds for every run, digests included (consolidation 6).
+    """Settings of every run, digests included (consolidation 6).
 
     :max_tokens:      largest reply asked for
-    :context_window:  tokens that the model takes and gives in one call
-    :unsourced:       `list`: the ledger lists lines with facts that no source has; `refuse`: there is no date, version,
-                      reference or path among them, or the reply is refused
-    :drop_limit:      the part of a bank's lines that a run may drop; one that would drop more is held
+    :context_window:  most tokens of one call, request and reply together
+    :unsourced:       what happens to lines with facts that no source has. `list`: the ledger lists them; `refuse`: a
+                      reply is refused if a date, version, reference or path is among these facts
+    :drop_limit:      the part of a bank's lines that a run may drop; a run that would drop more is held
     """
 
     max_notes: int = 500
@@ -44,25 +44,25 @@ class ConsolidationSettings:
 
     @property
     def known_tokens(self) -> int:
-        """Tokens of a request that may tell what is known already."""
+        """Tokens of a request for known memories."""
         return min(KNOWN_TOKENS, self.context_window // KNOWN_SHARE)
 
     @property
     def reply_tokens(self) -> int:
-        """Tokens that are set aside for the reply; what the request leaves free beyond that may be used as well."""
+        """Tokens that are kept free for the reply; it may use more if the request leaves more."""
         return min(self.max_tokens, self.context_window // REPLY_SHARE)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What one request asks for.
+    """The options of one request.
 
-    :dry_run:   change nothing and keep a diff
+    :dry_run:   change nothing; show a diff
     :agent:     only notes of exactly this agent
     :max_notes: fewer notes than the settings allow
-    :cancel:    stop what is queued or has not begun to write; no run is made
-    :accept:    commit the plan of this number, which was held, as it is
-    :kind:      by which file it was asked for, so no key of the request
+    :cancel:    stop the runs that wait or have not begun to write; no run is made
+    :accept:    commit the held plan of this number as it is
+    :kind:      given by the control file, so the request has no such key
     """
 
     dry_run: bool = False
@@ -74,9 +74,9 @@ class RunOptions:
 
     @classmethod
     def parse(cls, data: bytes, *, path: str = ".consolidate", kind: RunKind = "consolidation") -> Self:
-        """The options in what was written to a control file; nothing written means none. Raises BadRequest.
+        """The options in the content of a control file. Raises BadRequest.
 
-        Whatever `touch`, `echo` or `: >` leave behind is no request: only an object has a meaning.
+        An empty file, as `touch`, `echo` or `: >` leave it, means no options.
         """
         try:
             text = data.decode("utf-8").strip("\ufeff\0 \t\r\n")

@@ -1,23 +1,27 @@
-"""Which notes each part of a bank file came from, as a page of Markdown.
+"""Two pages of Markdown: where the parts of a bank file came from, and which lines a run took out of the bank.
 
-Owns the page: one section for each heading of the file, and below it the runs that wrote it with their notes; and the
-lines whose facts no source has. Refuses
-to guess: a part that no run names is said to have no trail. The same file and the same runs give the same bytes, of
-the basic plane only. Pure; any thread.
+Owns the page in `.why/`, with one section for each heading of the file: the runs that wrote it and their notes, and
+then the lines whose facts no source has. Owns `.history/<n>/.outgoing.md`, too. Refuses to guess: the page says so of a
+part that no run names, and calls a line dropped that stands nowhere any more, whatever the reason. The same input gives
+the same bytes, of the basic plane only. Pure; any thread.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from livememfs.records.ledger import Entry, NoteEntry, Unsourced
 from livememfs.text.headings import Section, shown_path
 from livememfs.text.markdown import Document
+from livememfs.text.outgoing import Fate, Outgoing
 from livememfs.text.times import iso
 
 NO_TRAIL = "No run names this part."
 OF_A_RENAME = "A heading that was renamed later, or text that was there before the first run, has no trail."
+OUTGOING_NAME = ".outgoing.md"
+_FATES: dict[Fate, str] = {"dropped": "Dropped", "reworded": "Reworded", "moved": "Moved"}
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,14 @@ class PartOrigins:
 
 
 def without_source(text: str, file: str, runs: Sequence[Entry]) -> list[Unsourced]:
-    """The lines of a bank file that a run listed as stating what no source has, as far as they still stand there."""
-    there = set(text.splitlines())
-    found = {line.text: line for run in runs for line in run.unsourced if line.file == file and line.text in there}
-    return sorted(found.values(), key=lambda line: line.line)
+    """The lines of a bank file with facts that no source has, by the lists of the runs, if they still stand there."""
+    present = set(text.splitlines())
+    listed = (line for run in runs for line in run.unsourced if line.file == file and line.text in present)
+    return sorted({line.text: line for line in listed}.values(), key=lambda line: line.line)
 
 
 def origins(text: str, file: str, runs: Sequence[Entry]) -> list[PartOrigins]:
-    """The parts of a bank file with text of their own, in its order; `runs` are those that stand, the newest first."""
+    """The parts of a bank file with text of their own, in its order; `runs` are the standing ones, newest first."""
     document = Document(text)
     return [
         PartOrigins(section.path, tuple(_origins(file, section.path, runs)))
@@ -68,35 +72,56 @@ def _origins(file: str, heading: tuple[str, ...], runs: Sequence[Entry]) -> Iter
             yield Origin(run.number, iso(run.committed_at), tuple(notes))
 
 
-def render(file: str, found: Sequence[PartOrigins], odd: Sequence[Unsourced] = ()) -> str:
-    """The page of one file; `odd` are its lines without a source."""
+def origins_page(file: str, parts: Sequence[PartOrigins], unsourced: Sequence[Unsourced] = ()) -> str:
+    """The page of one file; `unsourced` are its lines without a source."""
     lines = [f"# Where bank/{shown(file)} comes from", "", OF_A_RENAME]
-    for part in found:
+    for part in parts:
         lines += ["", f"## {shown(shown_path(part.heading))}", ""]
         lines += _listed(part.origins)
-    if odd:
+    if unsourced:
         lines += ["", "## Lines with facts that no source has", ""]
-        lines += [f"- {shown(line.text)} ({', '.join(map(shown, line.facts))})" for line in odd]
+        lines += [f"- {shown(line.text)} ({', '.join(map(shown, line.facts))})" for line in unsourced]
     return "\n".join(lines) + "\n"
 
 
-def _listed(found: Sequence[Origin]) -> list[str]:
-    if not found:
+def _listed(runs: Sequence[Origin]) -> list[str]:
+    if not runs:
         return [NO_TRAIL]
     lines: list[str] = []
-    for origin in found:
+    for origin in runs:
         lines.append(f"- run {origin.run}, {origin.when}{'' if origin.notes else ': no note is named'}")
         lines += [f"  - {_note(note)}" for note in origin.notes]
     return lines
 
 
 def _note(note: NoteEntry) -> str:
-    said = f": {shown(note.first_line)}" if note.first_line else ""
-    return f"`{shown(note.key)}` ({shown(note.agent)}, {shown(note.timestamp)}){said}"
+    first_line = f": {shown(note.first_line)}" if note.first_line else ""
+    return f"`{shown(note.key)}` ({shown(note.agent)}, {shown(note.timestamp)}){first_line}"
+
+
+def outgoing_page(run: Entry) -> str:
+    """The page of what one run took out of the bank."""
+    listed = Counter(line.fate for line in run.outgoing)
+    figures = {fate: run.metrics.get(f"lines_{fate}", listed[fate]) for fate in _FATES}
+    lines = [f"# What run {run.number} took out of the bank", ""]
+    lines.append(", ".join(f"{figures[fate]} {fate}" for fate in _FATES) + ".")
+    for fate, title in _FATES.items():
+        if listed[fate]:
+            lines += ["", f"## {title}", "", *(_outgoing_line(line) for line in run.outgoing if line.fate == fate)]
+    if sum(figures.values()) > len(run.outgoing):
+        lines += ["", "The rest is not listed."]
+    return "\n".join(lines) + "\n"
+
+
+def _outgoing_line(line: Outgoing) -> str:
+    item = f"- {shown(line.file)}: {shown(line.text)}"
+    if line.fate == "dropped":
+        return item + (f" (reason given: {shown(line.reason)})" if line.reason else "")
+    return f"{item} -> {shown(line.where)}" + (f": {shown(line.now)}" if line.fate == "reworded" else "")
 
 
 def shown(text: str) -> str:
-    """One line of the basic plane: what a note says must not become a line of the page's own."""
+    """A text as one line of the basic plane: a line break in a note must not begin a new line of the page."""
     return "".join(character if _plain(character) else "\ufffd" for character in " ".join(text.split()))
 
 

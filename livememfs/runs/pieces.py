@@ -1,8 +1,8 @@
 """Notes as they go into requests: whole, or in parts where a note is too long for one.
 
 Owns where a long note is cut: before headings, else between paragraphs, else between lines. Refuses to cut a line: a
-note with one that fits no request is said to be too long. A note that went out in parts is accounted for once all of
-them are. Pure; may be called from any thread.
+note with a line that fits no request counts as too long. A note in parts is covered when all its parts are. Pure; may
+be called from any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NotePiece:
     size: int
 
     def cut(self, room: int) -> tuple[NotePiece, ...]:
-        """Parts of at most `room` tokens each; the piece itself where it fits; none where it cannot be cut so."""
+        """Parts of at most `room` tokens each: the piece itself if it fits, none if a line of it is too long."""
         if self.size <= room:
             return (self,)
         texts = _cut(self.live.note.body, room - PER_NOTE)
@@ -43,18 +43,18 @@ class NotePiece:
             piece(self.number, replace(self.live, part=f"{at} of {len(texts)}{of}", new=None), text)
             for at, text in enumerate(texts, 1)
         )
-        # An estimate of the whole may be a little more than that of its lines, which were counted.
+        # The estimate of a text may be a little more than the sum of its lines, by which it was cut.
         return tuple(replace(part, size=min(part.size, room)) for part in parts)
 
 
 def piece(number: int, live: LiveNote, text: str) -> NotePiece:
-    """A note with this text."""
+    """A note as a piece, with this text."""
     shown = live if text is live.note.body else replace(live, note=replace(live.note, body=text))
     return NotePiece(number, shown, tokens(text) + tokens(live.new or "") + PER_NOTE)
 
 
 class Account:
-    """What became of the notes of a run, told piece by piece."""
+    """What became of the notes of a run, collected piece by piece."""
 
     def __init__(self) -> None:
         self._fates: dict[int, list[Fate | None]] = {}
@@ -62,16 +62,16 @@ class Account:
         self._limit = 0
 
     def add(self, batch: Sequence[NotePiece], coverage: Coverage) -> None:
-        """Take over what a reply says of the pieces of its request."""
-        for at, one in enumerate(batch, 1):
-            self._fates.setdefault(one.number, []).append(coverage.fates.get(at))
+        """Add the coverage of a reply to the pieces of its request, which it numbers from 1."""
+        for at, sent in enumerate(batch, 1):
+            self._fates.setdefault(sent.number, []).append(coverage.fates.get(at))
 
-    def too_long(self, one: NotePiece, limit: int) -> None:
-        """A note that fits no request of `limit` tokens, and cannot be cut."""
-        self._too_long[one.number], self._limit = one.size, limit
+    def too_long(self, note: NotePiece, limit: int) -> None:
+        """Add a note that fits no request of `limit` tokens, and cannot be cut."""
+        self._too_long[note.number], self._limit = note.size, limit
 
     def coverage(self) -> Coverage:
-        """The notes of which every piece is accounted for."""
+        """The coverage of the notes of which every piece is covered."""
         whole = {
             number: _joined([fate for fate in fates if fate is not None])
             for number, fates in sorted(self._fates.items())
@@ -101,7 +101,7 @@ def _cut(text: str, room: int) -> list[str]:
 
 
 def _blocks(text: str, room: int) -> Iterator[tuple[str, int]]:
-    """What may be kept together, with what it costs: a section, else its paragraphs, else its lines."""
+    """Blocks of a text with their tokens: sections; of those over `room` the paragraphs, of those over it the lines."""
     outline = Outline(text)
     starts = sorted({0, *(section.start for section in outline.sections()), len(outline.lines)})
     for start, stop in pairwise(starts):

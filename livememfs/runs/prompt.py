@@ -1,7 +1,7 @@
 """What the requests of all kinds of run have in common: the notes, their form, and asking once more.
 
-Owns the form in which anything from the bucket is sent: as JSON, so a note can neither end its own quotation nor open a
-section, whatever it holds. Pure; may be called from any thread.
+Owns the form in which texts from the bucket are sent: as JSON, so that no note can end its own quotation or begin a
+section. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from livememfs.runs.notes import LiveNote
 from livememfs.text.times import iso
 
 FAULTS_CHARS = 1_200
-"""Of what was wrong with a reply: a request has little room left (`batches.MARGIN`)."""
+"""Most characters of the faults in a second request, which has little room for them (`batches.MARGIN`)."""
 TEXT = {"type": "string"}
-# Line breaks to some readers, though not to JSON: escaped, so that one value stays on one line for all of them.
+# Some readers take these for line breaks, though JSON does not: escaped, a value stays on one line for all.
 _LINE_BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
 def asked_again(messages: Sequence[ChatMessage], faults: str) -> list[ChatMessage]:
-    """The same request once more, saying why the first reply could not be used."""
+    """The same request once more, with the reason why the first reply could not be used."""
     last = messages[-1]
     remark = (
         "## Your first answer\n\n"
@@ -46,7 +46,7 @@ def notes_section(inputs: Inputs) -> str:
 
 
 def _quoted(number: int, live: LiveNote) -> dict[str, Any]:
-    """A note as the model is shown it."""
+    """A note in the form that the model gets."""
     note = live.note
     shown: dict[str, Any] = {
         "note": number,
@@ -70,7 +70,7 @@ def section(heading: str, remark: str, data: str) -> str:
 
 
 def as_json(value: object) -> str:
-    """A value in one line, whatever it holds."""
+    """Any value as JSON in one line."""
     text = json.dumps(value, ensure_ascii=False)
     return _LINE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode("utf-8", "replace").decode()
 

@@ -1,12 +1,11 @@
 """The runs of all spaces, consolidations and digests: one at a time in each, requests queued and coalesced.
 
-Owns which run covers which request. A request joins a run with the same options that has not begun yet; requests made
-while a run is at work share one run after it, since that run may have read the notes before they were written. Nobody
-is ever refused. Whoever asks about one kind of run is told of runs of that kind alone. Refuses to poll: whoever waits
-is woken by each change and once a second.
+Owns which run covers which request. A request joins a waiting run with the same options. It never joins a run at work:
+that one may have read the notes before the last one was written. No request is refused. Questions about one kind of run
+are answered for that kind alone. Refuses to poll: a caller that waits is woken by each change and once a second.
 
-Trio thread only. No method but `wait`, `run_once`, `recover` and `drain` awaits, so what each does is one step for all
-others. Two hosts are kept apart by the lease of each space (see `lease`).
+Trio thread only. Only `wait`, `run_once`, `recover` and `drain` await, so every other method is one step for all tasks.
+ Two hosts are kept apart by the lease of each space (see `lease`).
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ class ConsolidationsStatistics:
 class Consolidations:
     """Requests in, results out. Runs live in `nursery` and end with it; `drain` ends them in good order.
 
-    `on_rejected(space, reason, text)` hears of each refused reply, `on_failed(space, result)` of each run that ended in
-    an error and was not cancelled, or that waits for a person to accept it.
+    `on_rejected(space, reason, text)` is called for each refused reply, `on_failed(space, result)` for each run that
+    ended in an error and was not cancelled, or that is held.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Consolidations:
     def touch(self, space: str, options: RunOptions | None = None) -> int:
         """Ask for a run; returns the ticket of the run that covers this request.
 
-        With `cancel` in the options nothing is asked for: see `cancel`, and the ticket is the newest one.
+        With `cancel` in the options no run is made: see `cancel`; the ticket is the newest one.
         """
         wanted = options or RunOptions()
         state = self._space(space)
@@ -120,10 +119,10 @@ class Consolidations:
     def cancel(self, space: str, kind: RunKind = "consolidation") -> bool:
         """Stop the run of a space unless it is writing, and every run that waits; whether there was any to stop."""
         state = self._space(space)
-        found = state.unfinished(kind)
+        unfinished = state.unfinished(kind)
         self._drop_waiting(state, kind)
-        running = state.running if state.running in found else None
-        return (running is not None and running.control.cancel()) or any(run is not running for run in found)
+        running = state.running if state.running in unfinished else None
+        return (running is not None and running.control.cancel()) or any(run is not running for run in unfinished)
 
     async def run_once(self, space: str, options: RunOptions | None = None) -> RunResult:
         """Ask for a run and wait for its result. Cancelling this cancels the run, unless it is writing."""
@@ -148,16 +147,16 @@ class Consolidations:
         """What a space's runs of a kind are doing, or how the last one ended, as JSON-able values."""
         state = self._space(space)
         results = state.of_kind[kind].results
-        if found := state.unfinished(kind):
+        if unfinished := state.unfinished(kind):
             last = next(reversed(results.values()), None)
-            return {**self._progress(state, found[0]), "last": last.to_json() if last else None}
+            return {**self._progress(state, unfinished[0]), "last": last.to_json() if last else None}
         if not results:
             return {"space": space, "status": "idle", "state": "idle"}
         ticket = next(reversed(results))
         return self._outcome(state, ticket, results[ticket])
 
     def asked(self) -> list[str]:
-        """The spaces whose runs somebody has asked for, or about."""
+        """The spaces that any caller has named since the start."""
         return list(self._spaces)
 
     def is_busy(self, space: str) -> bool:
@@ -166,7 +165,7 @@ class Consolidations:
         return state.running is not None or bool(state.waiting)
 
     def diff(self, space: str) -> str | None:
-        """What the last run that was a dry one, or is held, would change; None when there was none."""
+        """What the last dry or held run would change; None when there was none."""
         return self._space(space).diff
 
     async def wait(
@@ -174,8 +173,8 @@ class Consolidations:
     ) -> AsyncIterator[dict[str, Any]]:
         """Progress of a run, at once, after each change and each second; the last value is its result.
 
-        Without a ticket, of the newest run of that kind. For a space without runs, and for a ticket that is long
-        forgotten, the one value is `status`.
+        Without a ticket it is the newest run of that kind. For a space without runs, and for a ticket whose result is
+        not kept any more, the only value is `status`.
         """
         state = self._space(space)
         number = state.of_kind[kind].latest if ticket is None else ticket
@@ -202,10 +201,10 @@ class Consolidations:
     # --- running --------------------------------------------------------------------------------------------
 
     async def drain(self, timeout: float = DRAIN_TIMEOUT) -> None:
-        """End everything: what waits or asks a model is cancelled, what writes is waited for.
+        """End everything: runs that wait or ask a model are cancelled; a run that writes is waited for.
 
-        After `timeout` seconds a run that still writes is stopped where it is, which the next run makes good.
-        Requests made from now on end as cancelled.
+        After `timeout` seconds a run that still writes is stopped where it is; the next run carries it out. Requests
+        from now on end as cancelled.
         """
         self._closing = True
         for state in self._spaces.values():
@@ -220,7 +219,7 @@ class Consolidations:
             await self._until_idle()
 
     async def recover(self, spaces: Iterable[str]) -> None:
-        """Carry out what was committed in these spaces and not finished, by a process that is no more."""
+        """Carry out the runs in these spaces that were committed by a process that died."""
         for space in spaces:
             await self._recovery.finish(space)
 
@@ -229,7 +228,7 @@ class Consolidations:
             self._nursery.start_soon(self._recovery.insist, space)
 
     def heard(self, change: Change) -> None:
-        """A subscriber of the stream of changes: another host's run is seen to its end, should that host die."""
+        """A subscriber of the stream of changes: finishes another host's run, if that host dies."""
         parsed = keys.parse(change.key)
         if parsed.kind == "ledger" and change.kind == "put" and change.origin == "remote" and is_entry(parsed.name):
             self._finish_later(parsed.space)
@@ -245,7 +244,7 @@ class Consolidations:
             while state.waiting:
                 await self._run_next(state)
         finally:
-            state.served = False  # no await since the condition: a request made now starts a new server
+            state.served = False  # no await since the loop's condition: no request came in between
 
     async def _run_next(self, state: SpaceQueue) -> None:
         run = state.running = state.waiting.popleft()
@@ -254,7 +253,7 @@ class Consolidations:
         result = self._cancelled(run.options)
         try:
             result = await self._runner.run(state.name, run.options, run.control)
-        finally:  # also when the nursery is cancelled: whoever waits elsewhere must learn of it
+        finally:  # also when the nursery is cancelled: other tasks wait for this result
             self._ended[result.state] += 1
             self._tokens += result.metrics.llm_tokens_used
             state.finish(run, result)
@@ -275,16 +274,16 @@ class Consolidations:
     def _progress(self, state: SpaceQueue, run: Ticketed) -> dict[str, Any]:
         """A run that is not finished."""
         working = run is state.running
-        told = "running" if working else "queued"
+        state_name = "running" if working else "queued"
         value: dict[str, Any] = {
             "space": state.name,
             "run": run.ticket,
-            "status": told,
-            "state": told,
+            "status": state_name,
+            "state": state_name,
             "phase": run.control.phase if working else "queued",
             "elapsed_seconds": round(trio.current_time() - run.started, 1) if run.started is not None else 0.0,
             "dry_run": run.options.dry_run,
-            "queued": sum(one.options.kind == run.options.kind for one in state.waiting),
+            "queued": sum(other.options.kind == run.options.kind for other in state.waiting),
         }
         if run.control.notes:
             value["notes"] = run.control.notes

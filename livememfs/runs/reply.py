@@ -1,7 +1,7 @@
-"""The checks that a model's reply has to pass in every kind of run, and the form of what is told of it.
+"""The checks of a model's reply in every kind of run, and the form of messages about it.
 
-Owns which texts may be stored and what a fact may come from. Refuses nothing itself but a reply that is no JSON or not
-complete: it tells the faults, and the kind's `plan` refuses the whole reply for one. Pure; any thread.
+Owns which texts may be stored, and the sources that a fact may come from. Refuses only a reply that has no JSON object
+or is not complete. All other checks return faults, and the kind's `plan` refuses the reply for them. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OF_THE_SPACE = "`bank/` `live/` `_rules.md` `_synthesis.md` `_meta.json`"
 
 
 def decoded(reply: ChatReply) -> dict[str, Any]:
-    """The object in a reply. ReplyRefused for one that is not complete, or has none."""
+    """The JSON object in a reply. ReplyRefused for a reply that is not complete or has none."""
     if reply.finish_reason != "stop":
         raise ReplyRefused(
             f"it is not complete: finish_reason is {shown(reply.finish_reason) if reply.finish_reason else 'missing'}"
@@ -34,7 +34,7 @@ def decoded(reply: ChatReply) -> dict[str, Any]:
 
 
 def text_faults(content: object, max_bytes: int) -> list[str]:
-    """What keeps a value from being a text that is stored."""
+    """Why a value cannot be stored as a text; empty: it can."""
     if not isinstance(content, str):
         return [f"the content is a {type(content).__name__}, not a string"]
     if not content.strip():
@@ -49,7 +49,7 @@ def text_faults(content: object, max_bytes: int) -> list[str]:
 
 
 def front_matter_faults(content: str, old: str = "") -> list[str]:
-    """Front matter belongs to notes. What a foreign hand has put before an existing file may stay there unchanged."""
+    """A fault for front matter, which belongs to notes. A block that the `old` file had may stay unchanged."""
     try:
         metadata, body = frontmatter.split(content)
     except frontmatter.FrontMatterError:
@@ -75,8 +75,8 @@ def sources_of(inputs: Inputs, also: Iterable[str], runs: Iterable[int] = ()) ->
     numbers = {*runs, *(count - less for count in (inputs.consolidation, inputs.number) for less in (0, 1))}
     for live in inputs.notes:
         note = live.note
-        said = [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
-        texts.append(DatedText("\n".join([*said, *map(str, note.extra.values())]), note.timestamp))
+        stated = [note.body, iso(note.timestamp), note.agent, " ".join(note.tags), live.name]
+        texts.append(DatedText("\n".join([*stated, *map(str, note.extra.values())]), note.timestamp))
     return Sources(texts, [*notes_keys(len(inputs.notes)), *(key for number in numbers for key in run_keys(number))])
 
 
@@ -84,7 +84,7 @@ def sources_of(inputs: Inputs, also: Iterable[str], runs: Iterable[int] = ()) ->
 
 
 def hard_facts(facts: Iterable[str]) -> str:
-    """Those of the facts without a source for which a reply is refused, for a message; empty: none."""
+    """The facts, of those without a source, for which a reply is refused, for a message; empty: none."""
     return ", ".join(shown(fact) for fact in facts if is_hard(fact))
 
 
@@ -96,12 +96,12 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """A message that any terminal and any JSON reader takes: what cannot be seen is escaped."""
+    """A message that is safe for terminals and JSON readers: what cannot be printed is escaped."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def listed(faults: list[str]) -> str:
-    """All faults in one message, as far as anybody would read them."""
-    told = "; ".join(faults[:_LISTED_FAULTS])
+    """The first faults in one message, and how many more there are."""
+    message = "; ".join(faults[:_LISTED_FAULTS])
     more = len(faults) - _LISTED_FAULTS
-    return f"{told}; and {more} more" if more > 0 else told
+    return f"{message}; and {more} more" if more > 0 else message

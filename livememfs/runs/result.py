@@ -1,6 +1,6 @@
 """How a run ended, as a value and as the JSON that `.consolidate` and `.digest` show (consolidation 7).
 
-Owns the names of the figures and the sentences of a result. Refuses the state `ok` to a run that left something of its
+Owns the names of the figures and the sentences of a result. Refuses the state `ok` to a run that left a part of its
 work undone. Pure; may be called from any thread.
 """
 
@@ -50,8 +50,8 @@ class Planned(Protocol):
     """What every plan of a run has.
 
     :coverage:  what became of each note
-    :unsourced: lines that state what no source has
-    :warnings:  what is odd and no reason to refuse, one sentence each
+    :unsourced: lines with facts that no source has
+    :warnings:  faults that are no reason to refuse the plan, one sentence each
     """
 
     @property
@@ -68,17 +68,16 @@ class Planned(Protocol):
 class Metrics:
     """The figures of a run, by the specification's names. Sizes are bytes, times are seconds.
 
-    :notes_remaining: notes that this run could have been about and that are still in `live/`; for a digest, those that
-                      no digest has read
+    :notes_remaining: notes of this run's choice that are still in `live/`; for a digest, those that no digest has read
     :lines_moved:     lines that left their place in the bank and stand elsewhere in it, word for word
     :lines_reworded:  lines of which most words stand together in another line
-    :lines_dropped:   lines that the bank says no more
+    :lines_dropped:   lines that are nowhere in the bank any more
     :memories_stored: by a digest
-    :model:           who did the work, as the endpoint names itself, or `builtin`
-    :llm_calls:       requests to the model, refused replies included
-    :store_requests:  to the bucket during the run, those of others of this process included
-    :unsourced:       lines that were written and state what no source has; the ledger lists them
-    :warnings:        what was odd and no reason to refuse
+    :model:           the model that did the work, as its endpoint names it, or `builtin`
+    :llm_calls:       requests to the model, with those whose replies were refused
+    :store_requests:  requests to the bucket during the run, by this whole process
+    :unsourced:       lines that were written with facts that no source has; the ledger lists them
+    :warnings:        faults that were no reason to refuse the plan
     :ledger:          the number of its entry in the ledger, 0 when nothing was committed
     """
 
@@ -106,7 +105,7 @@ class Metrics:
     @classmethod
     def read(cls, figures: Mapping[str, Any]) -> Metrics:
         """The figures as an entry of the ledger has them, as far as this version knows them."""
-        known = {one.name for one in fields(cls)} & figures.keys()
+        known = {field.name for field in fields(cls)} & figures.keys()
         return cls(**{name: figures[name] for name in known if name != "warnings"})
 
     def of(self, kind: RunKind) -> dict[str, Any]:
@@ -119,14 +118,14 @@ class Metrics:
 class RunResult:
     """The end of a run.
 
-    :state:   `ok`; `partial` when notes stay that should not, `held` when nothing was changed until a person accepts
-              the plan, `error` when nothing was taken in
+    :state:   `ok`; `partial` when notes stay that should be gone; `held` when nothing is changed before a person
+              accepts the plan; `error` when no note was taken
     :message: what is worth knowing of a run that went well
     :reason:  why it is not `ok`, and `what_to_do` about it
-    :error:   what ended the run, for callers that want its exit code
-    :diff:    of a dry run of a consolidation, and of one that is held
+    :error:   what ended the run, for callers that need its exit code
+    :diff:    of a consolidation that was a dry run or is held
     :accept:  the number by which a held plan is accepted, else 0
-    :dropped: lines that the bank says no more, or would, the first few
+    :dropped: the first lines that the run takes out of the bank, or would
     :memories: that a dry run of a digest would store
     """
 
@@ -163,13 +162,13 @@ class RunResult:
 
 
 def nothing_to_do(inputs: Inputs, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
-    """There are no notes: no model was asked and nothing was written."""
+    """The result of a run without notes: no model was asked and nothing was written."""
     message = _sentences(NOTHING_TO_DO[options.kind], _about_unreadable(inputs), _about_late(inputs))
     return RunResult("ok", metrics, now, message, dry_run=options.dry_run, kind=options.kind)
 
 
 def failed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
-    """The run ended before it had done its work; all notes are kept."""
+    """The result of a run that failed before its commit; all notes are kept."""
     reason = str(error).encode("utf-8", "backslashreplace").decode()
     return RunResult("error", metrics, now, "", reason, error.advice(), options.dry_run, error, kind=options.kind)
 
@@ -177,7 +176,7 @@ def failed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOpt
 def rehearsed(
     inputs: Inputs, plan: Planned, metrics: Metrics, now: datetime, options: RunOptions, shown: Mapping[str, Any]
 ) -> RunResult:
-    """A dry run: the figures are those that a run with this plan would have. `shown`: the fields that show it."""
+    """The result of a dry run, with the figures of a run with this plan. `shown`: the fields that show the plan."""
     missing = plan.coverage.missing(len(inputs.notes))
     notes = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage))
     message = _sentences("dry run, nothing was written", notes, _about_unreadable(inputs), _about_late(inputs))
@@ -187,7 +186,7 @@ def rehearsed(
 def held_back(
     inputs: Inputs, number: int, why: Sequence[str], metrics: Metrics, now: datetime, options: RunOptions
 ) -> RunResult:
-    """Nothing was changed, and nothing will be before a person accepts the plan."""
+    """The result of a run that is held: nothing is changed before a person accepts the plan."""
     kind = options.kind
     reason = f"the run is held, because {'; '.join(why)}; nothing was changed"
     by_file = f"""echo '{{"accept": {number}}}' > {CONTROLS[kind]}"""
@@ -197,19 +196,18 @@ def held_back(
 
 
 def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime, kind: RunKind) -> RunResult:
-    """A plan that was held, carried out."""
-    edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
-    message = _sentences(f"the plan of run {entry.number} was accepted", edited)
+    """The result of a held plan that was accepted and carried out."""
+    message = _sentences(f"the plan of run {entry.number} was accepted", _about_edited(applied))
     if applied.failure is None:
         return RunResult("ok", metrics, now, message, kind=kind, dropped=dropped_lines(entry.outgoing))
-    stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {applied.failure}"
+    reason = f"{_WRITTEN[kind]}, and notes could not be removed: {applied.failure}"
     return RunResult(
-        "partial", metrics, now, message, stuck, applied.failure.advice(), error=applied.failure, kind=kind
+        "partial", metrics, now, message, reason, applied.failure.advice(), error=applied.failure, kind=kind
     )
 
 
 def dropped_lines(lines: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
-    """The first lines that the bank says no more."""
+    """The first lines that are dropped, among lines that leave the bank."""
     return tuple(line for line in lines if line.fate == "dropped")[:_LISTED_LINES]
 
 
@@ -218,7 +216,7 @@ def _shown(line: Outgoing) -> dict[str, str]:
 
 
 def committed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:
-    """The run counts, and the store failed before all of it was carried out; the notes are kept until it is."""
+    """The result of a committed run that could not be carried out yet; the notes are kept until it is."""
     reason = f"the run is committed, and not all of it could be written yet: {error}"
     advice = "it is carried out as soon as the store answers"
     return RunResult("partial", metrics, now, "", reason, advice, error=error, kind=options.kind)
@@ -227,11 +225,10 @@ def committed(error: LiveMemError, metrics: Metrics, now: datetime, options: Run
 def finished(
     inputs: Inputs, plan: Planned, applied: Applied, metrics: Metrics, now: datetime, options: RunOptions
 ) -> RunResult:
-    """Everything was written; what is left to tell is about notes that are still there."""
+    """The result of a run that wrote everything: `partial` when notes stay that should be gone."""
     kind, failure = options.kind, applied.failure
     missing, too_long = plan.coverage.missing(len(inputs.notes)), plan.coverage.too_long
-    edited = f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
-    message = _sentences(edited, _about_unreadable(inputs), _about_late(inputs))
+    message = _sentences(_about_edited(applied), _about_unreadable(inputs), _about_late(inputs))
     if not missing and not too_long and failure is None:
         return RunResult("ok", metrics, now, message, kind=kind)
     stuck = f"{_WRITTEN[kind]}, and notes could not be removed: {failure}" if failure else ""
@@ -239,6 +236,10 @@ def finished(
     advice = failure.advice() if failure else again if missing else NotesTooLong.what_to_do
     reason = _sentences(_about_missing(inputs, missing), _about_too_long(inputs, plan.coverage), stuck)
     return RunResult("partial", metrics, now, message, reason, advice, error=failure, kind=kind)
+
+
+def _about_edited(applied: Applied) -> str:
+    return f"edited meanwhile, so they stay: {_names(applied.edited)}" if applied.edited else ""
 
 
 def _about_missing(inputs: Inputs, missing: Sequence[int]) -> str:

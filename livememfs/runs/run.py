@@ -1,9 +1,9 @@
-"""One run of a space, whatever it makes of the notes: from reading them to what is committed (consolidation 2 to 7).
+"""One run of a space, a consolidation or a digest: from reading the notes to the commit (consolidation 2 to 7).
 
-Owns the course of a run: what is tried again (a reply that cannot be used, once), what ends it (everything else), when
-it can still be cancelled (until it begins to write), and its figures. What a consolidation and a digest differ in is a
-`Work`. Every failure is a result, never an exception, and leaves all notes where they are. Knows nothing of other runs;
-see `queue`. Trio thread only.
+Owns the course of a run: what is tried again (a reply that cannot be used, once), what ends it (everything else), until
+when it can be cancelled (until it begins to write), and its figures. What differs between the two kinds is in a `Work`.
+Every failure is a result, never an exception, and leaves all notes where they are. Knows nothing of other runs; see
+`queue`. Trio thread only.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class RunControl:
         self.phase = "gathering"
         self.notes = 0
         self.before_writing = trio.CancelScope()
-        # Shielded, so that neither a user nor a shutdown stops the writes half-way.
+        # Shielded, so that neither a user nor the end of the mount stops a run between two writes.
         self.while_writing = trio.CancelScope(shield=True)
         self._on_change = on_change
 
     @property
     def is_writing(self) -> bool:
-        """Whether the run is past the point from which it is always finished."""
+        """Whether the run has begun to write: from then on it is always finished."""
         return self.phase in ("writing", "removing")
 
     def report(self, phase: str) -> None:
@@ -86,18 +86,18 @@ class RunControl:
         return True
 
     def abandon(self) -> None:
-        """Stop the run wherever it is, as a crash would, for a shutdown that cannot wait any longer."""
+        """Stop the run wherever it is, as a crash would: the mount ends and cannot wait any longer."""
         self.before_writing.cancel()
         self.while_writing.cancel()
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Everything that runs have in common. `model` None does the work without one (see `llm.builtin`).
+    """What all runs have in common. `model` None: the work is done without a model (see `llm.builtin`).
 
     :host:        this machine's name, for the ledger
-    :on_open:     told of a space whose last run is committed and could not be carried out
-    :on_rejected: told of each reply that was refused: space, reason, text
+    :on_open:     called with a space whose last run is committed and could not be carried out
+    :on_rejected: called for each refused reply: space, reason, text
     """
 
     replica: Replica
@@ -110,7 +110,7 @@ class Runner:
     on_rejected: Callable[[str, str, str], None] = lambda *_: None
 
     async def run(self, space: str, options: RunOptions, control: RunControl) -> RunResult:
-        """One run of one space. Raises nothing but what cancels it from outside."""
+        """One run of one space. Raises nothing except trio.Cancelled."""
         result = await _Run(self, WORKS[options.kind], space, options, control).result()
         log.info(
             f"{options.kind} finished",
@@ -125,7 +125,7 @@ class Runner:
 
 @dataclass
 class _Cost:
-    """What the model cost so far, refused replies included."""
+    """What the model cost so far, with the refused replies."""
 
     prompt: int = 0
     completion: int = 0
@@ -137,14 +137,14 @@ class _Cost:
         self.total += figures.get("total_tokens") or 0
 
 
-def _estimated(asked: int, said: int) -> dict[str, int]:
-    """The figures of a call of which the endpoint does not tell them: the day's tokens must end some time."""
-    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+def _estimated(prompt: int, completion: int) -> dict[str, int]:
+    """Figures of a call for which the endpoint gives none: without them the limit of a day would never be reached."""
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 @dataclass
 class _Run(Generic[InputsT, PlanT]):
-    """One run and what it has found out so far."""
+    """One run and its state so far."""
 
     at: Runner
     work: Work[InputsT, PlanT]
@@ -153,7 +153,7 @@ class _Run(Generic[InputsT, PlanT]):
     control: RunControl
     cost: _Cost = field(default_factory=_Cost)
     started: float = field(default_factory=trio.current_time)
-    asked_before: int = 0
+    requests_before: int = 0
     inputs: InputsT | None = None
     answered_by: str = ""
     held: HeldLease | None = None
@@ -162,12 +162,12 @@ class _Run(Generic[InputsT, PlanT]):
     committed: int = 0
 
     async def result(self) -> RunResult:
-        self.asked_before = self._asked()
+        self.requests_before = self._requests()
         try:
             return await self._run()
         except LiveMemError as error:
             reason = error
-        except Exception as error:  # a bug must cost this run, not the mount it runs in
+        except Exception as error:  # a bug may end this run, but not the mount
             log.exception(f"{self.work.kind} broke down", space=self.space)
             reason = LiveMemError(f"internal error: {type(error).__name__}")
         return failed(reason, self._metrics(), self.at.clock.now(), self.options)
@@ -188,7 +188,7 @@ class _Run(Generic[InputsT, PlanT]):
                         prepared = await self._prepare_held(self.options.accept)
                     else:
                         prepared = await self._prepare(last.number if last else 0)
-            # No await from here to the commit: a cancellation comes either before, or too late.
+            # No await from here until the phase is `writing`: a cancellation comes either before it, or too late.
             if prepared is None or control.before_writing.cancel_called:
                 raise RunCancelled
             if isinstance(prepared, RunResult):
@@ -199,10 +199,10 @@ class _Run(Generic[InputsT, PlanT]):
             if self.held is not None:
                 self.held.abandon()
             raise TimedOut("the store, while the run was writing,")
-        raise AssertionError("the stack swallows nothing")
+        raise AssertionError("the stack suppresses no exception")
 
     async def _prepare(self, ledger: int) -> PlanT | RunResult:
-        """Everything that changes nothing: the plan, or already the result when there is nothing to write."""
+        """The part of a run before the writes: the plan, or the result when there is nothing to write."""
         limit = min(self.options.max_notes or self.at.settings.max_notes, self.at.settings.max_notes)
         options, settings = self.options, self.at.settings
         known, now = settings.known_tokens, self.at.clock.now()
@@ -229,10 +229,10 @@ class _Run(Generic[InputsT, PlanT]):
         return replace(result, message=f"{result.message}; {would}") if why else result
 
     async def _hold(self, inputs: InputsT, plan: PlanT, why: tuple[str, ...]) -> RunResult:
-        """Keep the plan for a person to accept; nothing else is changed."""
+        """Keep the plan for a person to accept; change nothing else."""
         assert self.held is not None
         now = self.at.clock.now()
-        # Whoever accepts a number has read its plan: no other plan may get it.
+        # A person accepts the plan that was read, by its number: no other plan may get that number.
         inputs = replace(inputs, ledger=max(inputs.ledger, *await held.waiting(self.at.replica, self.space), 0))
         leaving = self.work.leaving(inputs, plan)
         figures = {**self._metrics(plan, gone=leaving).of(self.work.kind), "ledger": inputs.number}
@@ -245,7 +245,7 @@ class _Run(Generic[InputsT, PlanT]):
         return replace(result, dropped=dropped_lines(entry.outgoing), **shown)
 
     async def _prepare_held(self, number: int) -> Entry:
-        """The plan of that number, ready to be committed. HeldPlanStale when something it stood on has changed."""
+        """The held plan of a number, ready to be committed. HeldPlanStale when what it was made from has changed."""
         assert self.held is not None
         entry = await held.read(self.at.replica, self.space, number)
         if entry.kind != self.work.kind:
@@ -254,16 +254,16 @@ class _Run(Generic[InputsT, PlanT]):
         await held.check(self.at.replica, entry)
         self.control.report("backing up")
         self.backup = await self._back_up()
-        await held.check(self.at.replica, entry)
+        await held.check(self.at.replica, entry)  # again: the backup took its time
         now, host = self.at.clock.now(), self.at.host
         return replace(entry, state="committed", committed_at=now, host=host, fence=self.held.fence, backup=self.backup)
 
     async def _back_up(self) -> str:
-        """The space as it is now, for undo; the oldest backups that were made so go."""
+        """Back the space up for undo, and remove the oldest automatic backups. Returns the stamp."""
         read = {live.key: live.etag for live in self.inputs.notes} if self.inputs is not None else {}
-        made = await backups.create_as_read(self.at.replica, self.at.clock, self.space, read)
+        backup = await backups.create_as_read(self.at.replica, self.at.clock, self.space, read)
         await backups.prune(self.at.replica, self.space)
-        return made.stamp
+        return backup.stamp
 
     async def _write(self, plan: PlanT) -> RunResult:
         inputs, lease, clock = self.inputs, self.held, self.at.clock
@@ -283,7 +283,7 @@ class _Run(Generic[InputsT, PlanT]):
         return replace(result, dropped=dropped_lines(entry.outgoing))
 
     async def _accept(self, entry: Entry) -> RunResult:
-        """Carry out a plan that was held."""
+        """Commit a held plan and carry it out."""
         assert self.held is not None
         await self.held.check()
         applied = await self._commit(entry)
@@ -294,7 +294,7 @@ class _Run(Generic[InputsT, PlanT]):
         return accepted(entry, applied, metrics, self.at.clock.now(), self.options.kind)
 
     async def _commit(self, entry: Entry) -> Applied | LiveMemError:
-        """Commit a run and carry it out; why it could not be carried out to the end, where that is so."""
+        """Commit a run and carry it out. Returns the error if that failed before a note was removed."""
         await commit(self.at.replica, entry)
         self.committed = entry.number
         try:
@@ -309,7 +309,7 @@ class _Run(Generic[InputsT, PlanT]):
     # --- the model ------------------------------------------------------------------------------------------
 
     async def _decide(self, inputs: InputsT) -> PlanT:
-        """One plan for all notes: of one request, or of several in order, each on what the one before has made."""
+        """One plan for all notes: from one request, or from several, each of which builds on the one before."""
         model, work = self.at.model, self.work
         if model is None:
             return work.without_model(inputs)
@@ -317,7 +317,7 @@ class _Run(Generic[InputsT, PlanT]):
         return await decide(inputs, self.at.settings, work.prompt, work.joined(inputs), ask)
 
     async def _ask_for_plan(self, model: ChatModel, inputs: InputsT) -> PlanT:
-        """Ask, and ask once more when the reply could not be used, saying why."""
+        """Ask the model. When its reply is refused, ask once more, with the reason."""
         messages = self.work.prompt(inputs)
         self.control.report("asking")
         try:
@@ -346,8 +346,8 @@ class _Run(Generic[InputsT, PlanT]):
 
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings
-        asked = sum(tokens(message.content) for message in messages)
-        room = max(settings.context_window - at_most(asked), settings.reply_tokens)
+        prompt = sum(tokens(message.content) for message in messages)
+        room = max(settings.context_window - at_most(prompt), settings.reply_tokens)
         self.calls += 1
         reply = await model.chat(
             messages,
@@ -355,17 +355,17 @@ class _Run(Generic[InputsT, PlanT]):
             temperature=settings.temperature,
             schema=self.work.schema,
         )
-        self.cost.add(asdict(reply) if reply.total_tokens else _estimated(asked, tokens(reply.text)))
+        self.cost.add(asdict(reply) if reply.total_tokens else _estimated(prompt, tokens(reply.text)))
         self.answered_by = reply.model
         return reply
 
     # --- the figures ----------------------------------------------------------------------------------------
 
-    def _asked(self) -> int:
+    def _requests(self) -> int:
         return sum(self.at.replica.store.statistics().requests.values())
 
     def _metrics(self, plan: PlanT | None = None, *, gone: int = 0) -> Metrics:
-        """The figures so far; this kind of run has no more to do with `gone` of its notes."""
+        """The figures so far; `gone` of its notes are finished for this kind of run."""
         configured = self.at.model.name if self.at.model else builtin.NAME
         waiting = len(self.inputs.notes) + self.inputs.remaining if self.inputs else 0
         return Metrics(
@@ -377,7 +377,7 @@ class _Run(Generic[InputsT, PlanT]):
             duration_seconds=round(trio.current_time() - self.started, 3),
             model=self.answered_by or configured,
             llm_calls=self.calls,
-            store_requests=self._asked() - self.asked_before,
+            store_requests=self._requests() - self.requests_before,
             unsourced=len(plan.unsourced) if plan else 0,
             warnings=plan.warnings if plan else (),
             ledger=self.committed,

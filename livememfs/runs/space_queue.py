@@ -1,6 +1,6 @@
-"""The queue of one space: the run at work, those that wait, and how the last ones ended.
+"""The queue of one space: the run at work, the waiting runs, and the last results.
 
-Owns the tickets. Runs of all kinds stand in one line, and what is told of each kind is kept apart. Refuses to decide
+Owns the tickets. Runs of all kinds are in one queue; results are kept by kind. Refuses to decide
 which request joins which run (`queue` does). Trio thread only; nothing here awaits.
 """
 
@@ -30,7 +30,7 @@ class Ticketed:
 
 @dataclass(eq=False)
 class KindOutcomes:
-    """What is told of one kind of run of a space: the newest ticket, and how the last ones ended."""
+    """The newest ticket and the last results of one kind of run."""
 
     latest: int = 0
     results: OrderedDict[int, RunResult] = field(default_factory=OrderedDict)
@@ -92,5 +92,5 @@ class SpaceQueue:
 
     def result(self, ticket: int) -> RunResult | None:
         """How the run of this ticket ended, while that is kept."""
-        found = (outcomes.results.get(ticket) for outcomes in self.of_kind.values())
-        return next((result for result in found if result is not None), None)
+        results = (outcomes.results.get(ticket) for outcomes in self.of_kind.values())
+        return next((result for result in results if result is not None), None)

@@ -1,10 +1,10 @@
-"""Notes in `live/` that were taken away before: those that came back by a late upload, and those edited since.
+"""Notes in `live/` that were taken before, by a run or a person: late copies of them, and later versions.
 
-Owns the difference. An upload may arrive long after its writer gave it up, when a run has taken the note or a person
-has removed it: such a copy is known by the id of its write, and goes. A note that somebody edited while a run took it
-is another version: it stays, and what is new in it is told from what the run has read. Refuses to take a note away on a
-guess: what was stored by any other write, like a note that was brought back, is a note like all others. Trio thread
-only.
+Owns how the two are told apart. An upload may arrive long after its writer gave it up, when a run has taken the note or
+a person has removed it. Such a late copy is known by the id of its write, and is removed; or the next run would read
+the note twice. A note that somebody edited while a run took it is another version: it stays, and the next run learns
+which lines are new. Refuses to remove a note on a guess: a note from any other write, such as one that was restored,
+is a note like all others. Trio thread only.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from livememfs.store.base import ObjectInfo, StoredObject
 log = structlog.get_logger("livememfs.runs")
 
 LATE = timedelta(hours=1)
-"""How long an upload may be on its way after its note was taken. What comes later was brought back by somebody."""
+"""How long an upload may be under way after its note was taken. A note that comes later was restored by somebody."""
 LOOKED_AT = 64
-"""Entries that are read for the notes of one run, the newest."""
+"""Most entries that are read for the notes of one run; the newest ones."""
 _CLOCKS = CLOCKS.total_seconds()
 MAX_LINES = 5_000
-"""Of a longer note nobody looks what is new in it."""
+"""In a longer note the new lines are not looked for: the comparison would take too long."""
 
 
 @dataclass(frozen=True)
@@ -52,35 +52,31 @@ class Sifted:
 
 
 async def sift(replica: Replica, space: str, notes: Sequence[LiveNote]) -> Sifted:
-    """Tell notes of which somebody took a version before. Changes nothing; raises what the store fails with."""
+    """Separate late copies from the notes that a run may take. Changes nothing; raises the store's failures."""
     notes = _without_renamed(notes)
     if not notes:
         return Sifted((), ())
     runs, traces, takers = await _looked_up(replica, space, notes)
-    told = [live for live in notes if live.key in takers or keys.removed_key(live.key) in traces]
-    if not told:
-        return Sifted(tuple(notes), ())
-    first = min((entry.number for live in told for entry in takers[live.key]), default=None)
-    fallen = await _fallen(replica, runs, first) if first is not None else {}
-    found: dict[str, LiveNote | None] = {}
-    for live in told:
-        standing = [entry for entry in takers[live.key] if entry.number not in fallen]
+    suspects = [live for live in notes if live.key in takers or keys.removed_key(live.key) in traces]
+    first = min((entry.number for live in suspects for entry in takers[live.key]), default=None)
+    undone = await _undone(replica, runs, first) if first is not None else {}
+    late: dict[str, LiveNote] = {}
+    continued: dict[str, LiveNote] = {}
+    for live in suspects:
+        standing = [entry for entry in takers[live.key] if entry.number not in undone]
         if await _is_late(replica, live, takers[live.key], standing, traces, runs):
-            found[live.key] = None
+            late[live.key] = live
         elif standing and all(taken_in(entry)[live.key].sha256 != live.sha256 for entry in standing):
-            found[live.key] = await _continued(replica, live, standing[-1])
-    kept = (found.get(live.key, live) for live in notes)
-    return Sifted(
-        tuple(live for live in kept if live is not None),
-        tuple(live for live in told if found.get(live.key, live) is None),
-    )
+            continued[live.key] = await _continued(replica, live, standing[-1])
+    kept = (continued.get(live.key, live) for live in notes if live.key not in late)
+    return Sifted(tuple(kept), tuple(late.values()))
 
 
 def _without_renamed(notes: Sequence[LiveNote]) -> list[LiveNote]:
-    """The notes without those that are being renamed: for a moment the bucket has one under both of its names.
+    """Each note once: while a note is being renamed, the bucket has it under both names for a moment.
 
-    Of notes that one write has made the newest is taken, and the others wait for the next run. A copy with the metadata
-    of another one, as other tools make it, is a note of its own.
+    Of the notes that come from one write the newest is taken; the others wait for the next run. A copy that another
+    tool made with the same metadata is a note of its own.
     """
     newest: dict[str, LiveNote] = {}
     for live in sorted(notes, key=lambda live: live.modified_ns):
@@ -89,7 +85,7 @@ def _without_renamed(notes: Sequence[LiveNote]) -> list[LiveNote]:
 
 
 async def named(replica: Replica, space: str, infos: Sequence[ObjectInfo]) -> list[ObjectInfo]:
-    """Those of these notes whose name was taken before, by anybody. Reads none of them."""
+    """The notes, of these, under whose names a note was taken before. Reads no note."""
     if not infos:
         return []
     _, traces, takers = await _looked_up(replica, space, infos)
@@ -97,7 +93,7 @@ async def named(replica: Replica, space: str, infos: Sequence[ObjectInfo]) -> li
 
 
 async def remove(replica: Replica, late: Iterable[LiveNote]) -> None:
-    """Remove late copies, each only as the version that was read."""
+    """Remove late copies; one that was changed since it was read stays."""
 
     async def take(live: LiveNote) -> None:
         with suppress(ObjectMissing, PreconditionFailed):
@@ -110,30 +106,31 @@ async def remove(replica: Replica, late: Iterable[LiveNote]) -> None:
 async def _looked_up(
     replica: Replica, space: str, notes: Sequence[LiveNote | ObjectInfo]
 ) -> tuple[dict[int, ObjectInfo], dict[str, ObjectInfo], defaultdict[str, list[Entry]]]:
-    """The runs by number, the traces of removals by key, and by key of a note the runs that took it, ascending."""
+    """The runs by number, all objects of the ledger by key, and by key of a note the runs that took it, ascending."""
     infos = await replica.names.walk(keys.ledger_prefix(space))
     runs, traces = entries_in(infos), {info.key: info for info in infos}
     takers: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in await _read(replica, _about(runs, notes)):
+    for entry in await _read(replica, _possible_takers(runs, notes)):
         for note in entry.removes:
             takers[note.key].append(entry)
     return runs, traces, takers
 
 
-def _about(runs: Mapping[int, ObjectInfo], notes: Iterable[LiveNote | ObjectInfo]) -> dict[int, ObjectInfo]:
-    """The runs that may have taken one of these notes: made between its time and its last change."""
+def _possible_takers(runs: Mapping[int, ObjectInfo], notes: Iterable[LiveNote | ObjectInfo]) -> dict[int, ObjectInfo]:
+    """The runs that may have taken one of these notes: those between the note's time stamp and its upload."""
     spans: list[tuple[float, float]] = []
     for live in notes:
         name = keys.NoteName.parse(keys.parse(live.key).name)
         if name is not None:
             written, changed = name.timestamp.timestamp(), _seconds(live.modified_ns)
+            # Hosts and store have clocks of their own, so the span is wider on both sides.
             spans.append((min(written, changed) - _CLOCKS, changed + _CLOCKS))
-    found = [
+    numbers = [
         number
         for number, info in runs.items()
         if any(start <= _seconds(info.modified_ns) <= end for start, end in spans)
     ]
-    return {number: runs[number] for number in found[-LOOKED_AT:]}
+    return {number: runs[number] for number in numbers[-LOOKED_AT:]}
 
 
 def _seconds(modified_ns: int) -> float:
@@ -141,13 +138,13 @@ def _seconds(modified_ns: int) -> float:
 
 
 async def _read(replica: Replica, runs: Mapping[int, ObjectInfo]) -> list[Entry]:
-    """Those of these runs that can be understood, ascending."""
-    found = await read_all(replica, runs, lambda number, why: log.debug("unreadable", number=number, reason=why))
-    return [entry for number in sorted(found) if (entry := found[number]) is not None]
+    """The runs, of these, that can be read, ascending."""
+    entries = await read_all(replica, runs, lambda number, why: log.debug("unreadable", number=number, reason=why))
+    return [entry for number in sorted(entries) if (entry := entries[number]) is not None]
 
 
-async def _fallen(replica: Replica, runs: Mapping[int, ObjectInfo], first: int) -> Mapping[int, int]:
-    """The runs from `first` on that an undo has taken back."""
+async def _undone(replica: Replica, runs: Mapping[int, ObjectInfo], first: int) -> Mapping[int, int]:
+    """The runs from `first` on that an undo has taken back: their notes are to stay."""
     return taken_back(await _read(replica, {number: info for number, info in runs.items() if number >= first}))
 
 
@@ -159,7 +156,7 @@ async def _is_late(
     traces: Mapping[str, ObjectInfo],
     runs: Mapping[int, ObjectInfo],
 ) -> bool:
-    """Whether the write that stored this note is one that had stored it before it was taken."""
+    """Whether this note comes from a write that had stored it before it was taken, and arrived soon after that."""
     if not live.op:
         return False
     if standing and any(live.op in taken_in(entry)[live.key].ids for entry in takers):
@@ -173,18 +170,18 @@ async def _is_late(
 
 
 def _is_soon(live: LiveNote, taken_ns: int) -> bool:
-    """Whether an upload may have been on its way since the note was taken."""
+    """Whether an upload may have been under way since the note was taken."""
     return _seconds(live.modified_ns - taken_ns) <= LATE.total_seconds()
 
 
 async def _continued(replica: Replica, live: LiveNote, entry: Entry) -> LiveNote:
-    """A note of which a run took another version, with what is new in it as far as that version can be read."""
+    """A note of which a run took another version, with its new lines if that version can be read."""
     before = await _body_taken(replica, live, entry)
     return replace(live, taken_by=entry.number, new=None if before is None else added(before, live.note.body))
 
 
 async def _body_taken(replica: Replica, live: LiveNote, entry: Entry) -> str | None:
-    """The text that a run has read of a note, from the backup before it."""
+    """The text of a note as a run has read it, from the backup that the run made."""
     if not entry.backup:
         return None
     key = f"{keys.backup_prefix(entry.space, entry.backup)}{keys.LIVE}/{live.name}"
@@ -198,11 +195,11 @@ async def _body_taken(replica: Replica, live: LiveNote, entry: Entry) -> str | N
 
 
 def added(before: str, after: str) -> str | None:
-    """The lines of a text that it did not have before; None for a text too long to be compared in a moment."""
+    """The lines that are new in a text; None for a text that is too long to be compared quickly."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     if max(len(old), len(new)) > MAX_LINES:
         return None
     if old and not old[-1].endswith("\n"):
-        old[-1] += "\n"  # who goes on below the last line has not changed that line
+        old[-1] += "\n"  # a line that is written below the last one does not change that one
     steps = SequenceMatcher(None, old, [line if line.endswith("\n") else f"{line}\n" for line in new]).get_opcodes()
     return "".join(line for tag, _, _, start, stop in steps if tag != "equal" for line in new[start:stop])

@@ -1,7 +1,7 @@
-"""What the kinds of run differ in: the parts of a run that `run` has done for it, in the order in which they come.
+"""What differs between the kinds of run: the steps that `run` leaves to a kind, in their order.
 
-Owns the contract between the course of a run and a kind of run. Refuses to do anything itself. Trio thread only, but
-for `preview`.
+Owns the contract between the course of a run and a kind of run. Refuses to do anything itself. Trio thread only, except
+`preview`.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ class Work(ABC, Generic[InputsT, PlanT]):
 
     @abstractmethod
     def joined(self, inputs: InputsT) -> Joined[InputsT, PlanT]:
-        """What several requests come to."""
+        """What joins the plans of several requests into one."""
 
     async def accounted(self, inputs: InputsT, plan: PlanT) -> PlanT:
-        """The whole plan with what it takes out of the bank."""
+        """The whole plan with the lines that it takes out of the bank."""
         return plan
 
     @abstractmethod
     def too_much(self, inputs: InputsT, plan: PlanT, settings: ConsolidationSettings) -> tuple[str, ...]:
-        """Why the plan must not be carried out before a person accepts it, one sentence each; none: it may."""
+        """Why a person has to accept the plan first, one sentence each; empty: nobody has to."""
 
     @abstractmethod
     def takes_away(self, inputs: InputsT, plan: PlanT) -> bool:
-        """Whether notes are going to be removed or files changed, so that there must be a backup."""
+        """Whether notes will be removed or files changed, so that a backup is needed."""
 
     @abstractmethod
     def preview(self, inputs: InputsT, plan: PlanT) -> dict[str, Any]:
@@ -76,11 +76,11 @@ class Work(ABC, Generic[InputsT, PlanT]):
         """The run as an entry of the ledger that has not been committed yet."""
 
     def stood_on(self, inputs: InputsT) -> str:
-        """What an entry says its plan was made from, besides what it names (see `Entry.stood_on`)."""
+        """What the plan depends on besides the objects that its entry names (see `Entry.stood_on`)."""
         return ""
 
     async def write(self, replica: Replica, clock: Clock, entry: Entry, *, again: bool) -> None:
-        """Make what a committed entry of this kind writes. `again`: somebody may have made a part of it."""
+        """Write what a committed entry of this kind says. `again`: a part of it may have been written before."""
         await write_objects(replica, entry)
 
     @abstractmethod
@@ -89,4 +89,4 @@ class Work(ABC, Generic[InputsT, PlanT]):
 
     @abstractmethod
     def leaving(self, inputs: InputsT, plan: PlanT) -> int:
-        """How many notes the run has no more to do with, or would have, once it is carried out."""
+        """How many notes are finished for this kind of run when the plan is carried out."""

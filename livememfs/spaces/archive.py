@@ -1,7 +1,7 @@
 """An archive file that appears whole or not at all.
 
-Owns the two formats an export can have and their fixed order of bytes: the same objects give the same file; and which
-names may be in one. Refuses any other suffix. The writer blocks, so its methods are called in a worker thread, one at a
+Owns the two formats of an export, in which the same objects always give the same bytes, and which names may be in an
+archive. Refuses any other suffix. The writer blocks, so its methods are called in a worker thread, one at a
 time.
 """
 
@@ -71,7 +71,7 @@ class ArchiveWriter:
         """Choose the format by the suffix and open the temporary file. Raises UsageError for another suffix."""
         self._target = target
         form = archive_format(target)
-        # the name is random and the mode 0600: an archive of somebody's memory is for them alone
+        # The name is random and the mode 0600: only the user may read an archive of the user's memory.
         descriptor, self._temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         self._file = os.fdopen(descriptor, "wb")
         self._format = form(self._file)
@@ -81,7 +81,7 @@ class ArchiveWriter:
         self._format.add(name, data, modified)
 
     def finish(self) -> int:
-        """Make the file appear under its name; its size in bytes."""
+        """Make the file appear under its name; returns its size in bytes."""
         self._format.close()
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -91,8 +91,8 @@ class ArchiveWriter:
         return size
 
     def abandon(self) -> None:
-        """Remove what was written so far. Never raises: it runs while another error is on its way."""
-        # the format goes first: left open, it would write into the closed file when it is collected
+        """Remove what was written so far. Never raises: it runs while another error is being raised."""
+        # The format is closed first: left open, it would write into the closed file when it is collected.
         for step in (self._format.close, self._file.close, lambda: os.unlink(self._temporary)):  # noqa: PTH108
             try:
                 step()
@@ -110,14 +110,14 @@ def archive_format(target: Path) -> type[_Tar] | type[_Zip]:
 
 
 def unpackable(names: Iterable[str]) -> set[str]:
-    """Those names that lead to a file of their own below the folder where somebody unpacks them.
+    """The names that can become files below the folder where the archive is unpacked.
 
-    A bucket has names that no folder can have: `a/../b`, and `a` beside `a/b`. The last is then left to what is below.
+    A bucket may have names that no folder can have: `a/../b`, or both `a` and `a/b`; then `a` is left out.
     """
     good = {name for name in names if _is_a_path(name)}
     return good - {name[:at] for name in good for at, character in enumerate(name) if character == "/"}
 
 
 def _is_a_path(name: str) -> bool:
-    parts = name.replace("\\", "/").split("/")  # which another system may take for a slash
+    parts = name.replace("\\", "/").split("/")  # Windows takes a backslash for a slash
     return "\0" not in name and not {"", ".", ".."}.intersection(parts)

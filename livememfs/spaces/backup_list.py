@@ -1,7 +1,7 @@
-"""Which backups there are, and what they hold (data model 2).
+"""Listing backups and what they hold (data model 2).
 
-Owns the marks by which a backup is told: `_meta.json`, without which it is torn, and the word in that object's metadata
-that says it was made automatically. Refuses to change anything. Trio thread only.
+Owns the marks of a backup: `_meta.json`, without which it is torn (incomplete), and the word in that object's metadata
+that says that it was made automatically. Refuses to change anything. Trio thread only.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ log = structlog.get_logger("livememfs.spaces")
 async def create(
     replica: Replica, clock: Clock, space: str, *, automatic: bool, progress: Progress | None = None
 ) -> Backup:
-    """Copy a space's records, bank and notes aside, on the server. Raises NotFound, TimedOut.
+    """Copy a space's records, bank and notes, on the server. Raises NotFound, TimedOut.
 
-    Each object is whole; the set is what was listed, less what went meanwhile. A run that dies leaves a torn backup.
+    Each object is whole; the set is what was listed, without what was removed meanwhile. A crash leaves a torn backup.
     """
     backup, _ = await copy_aside(replica, clock, space, automatic=automatic, progress=progress)
     return backup
@@ -49,7 +49,7 @@ async def create_as_read(replica: Replica, clock: Clock, space: str, read: Mappi
         item = now.get(key)
         if item is None or item.etag == etag:
             continue
-        with suppress(ObjectMissing, PreconditionFailed):  # its bytes are not here any more
+        with suppress(ObjectMissing, PreconditionFailed):  # this machine does not have its bytes any more
             data = await replica.read_version(replace(item, etag=etag))
             kept = backup.prefix + item.key[len(space) + 1 :]
             await replica.put(kept, data, meta=(await replica.names.stat(kept)).meta)
@@ -66,7 +66,7 @@ async def copy_aside(
     await wait_for_notes(replica, space)
     stamp = await _claim(replica, clock, space)
     prefix, sentinel = keys.backup_prefix(space, stamp), keys.keep_key(space, keys.LIVE)
-    sources = [item for item in await content_of(replica, space) if item.key != sentinel]  # which the claim has made
+    sources = [item for item in await content_of(replica, space) if item.key != sentinel]  # `_claim` has written it
     sizes: list[int] = []
 
     async def copy(item: ObjectInfo) -> None:
@@ -83,7 +83,7 @@ async def copy_aside(
 
 
 async def _claim(replica: Replica, clock: Clock, space: str) -> str:
-    """A stamp that nobody else has, this second's or a later one's: its sentinel is written where there is none."""
+    """A free stamp, of this second or a later one. To write its sentinel, which must be new, is what claims it."""
     taken = (await replica.names.listing(prefix_of_all(space), fresh=True)).folders
     moment = clock.now()
     while True:
@@ -96,14 +96,14 @@ async def _claim(replica: Replica, clock: Clock, space: str) -> str:
 
 
 async def each(items: Collection[T], work: Callable[[T], Awaitable[None]], progress: Progress | None) -> None:
-    """`work` for all items side by side, with a word after each."""
+    """Do `work` for all items side by side; report progress after each."""
     done = 0
 
-    async def one(item: T) -> None:
+    async def work_on(item: T) -> None:
         nonlocal done
         await work(item)
         done += 1
         if progress:
             progress(done, len(items))
 
-    await for_each(items, one)
+    await for_each(items, work_on)

@@ -1,8 +1,8 @@
-"""Backups: what a space knows, copied aside inside the bucket (data model 2 and 5, design rule 3).
+"""Backups: copies of a space inside the bucket (data model 2 and 5, design rule 3).
 
-Owns taking backups away, and what `_meta.json` means in one: it comes last and goes first, so a backup that has it is
-complete, and one without is torn. Making and listing are offered from here too, so that callers need one module.
-Refuses to prune what a person asked for; ordinary files and the ledger of a space are neither copied nor touched.
+Owns the removal of backups, and what `_meta.json` means in one: it is written last and removed first, so a backup with
+it is complete, and one without it is torn. Making and listing can be imported from here, too, so that callers need one
+module. Refuses to prune a backup that a person made; ordinary files and the ledger of a space are not copied.
 Trio thread only.
 """
 
@@ -40,7 +40,7 @@ __all__ = [
 log = structlog.get_logger("livememfs.spaces")
 
 KEPT = 10
-"""How many automatic backups of a space stay."""
+"""How many automatic backups of a space are kept."""
 
 
 async def download(
@@ -52,7 +52,7 @@ async def download(
 
 
 async def prune(replica: Replica, space: str, keep: int = KEPT) -> list[str]:
-    """Remove the oldest automatic backups beyond `keep`; their stamps. Who wanted a torn one nobody knows: it stays."""
+    """Remove the oldest automatic backups beyond `keep`; their stamps. Torn ones stay: who made them is unknown."""
     prefix = prefix_of_all(space)
     automatic: list[str] = []
 
@@ -69,13 +69,13 @@ async def prune(replica: Replica, space: str, keep: int = KEPT) -> list[str]:
 
 
 async def delete(replica: Replica, space: str, stamp: str, *, progress: Progress | None = None) -> int:
-    """Remove one backup, torn or not; how many objects went. Raises NotFound."""
+    """Remove one backup, torn or not; returns how many objects were removed. Raises NotFound."""
     backup = await find(replica, space, stamp)
     return await _remove(replica, backup.prefix, progress)
 
 
 async def _remove(replica: Replica, prefix: str, progress: Progress | None) -> int:
-    """What a removal that dies leaves is a torn backup."""
+    """Remove all objects; `_meta.json` goes first, so that a removal that dies leaves a torn backup."""
     objects = await replica.names.walk(prefix)
     await replica.delete(prefix + keys.META)
 

@@ -1,7 +1,7 @@
-"""How many consolidations of a space stand, where its record does not say it in the way of this version.
+"""Correcting the count of consolidations in a space's record that the first version of livememfs wrote.
 
-The first version of livememfs wrote the number of the last run in place of the count. Owns how such a record is told
-and put right. What a Live Memory server has made of it since is kept. Trio thread only.
+That version wrote the number of the last run in place of the count. Owns how such a record is found and corrected.
+Runs that a Live Memory server has counted since are kept. Trio thread only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ async def put_right(replica: Replica, space: str, meta: Meta, *, before: int | N
 
     :before: the run that was the next one when the record was written; None: the record is today's
 
-    A record that names the last run of the ledger is right, and no run is read.
+    A record with the number of the last run is right; no run is read then.
     """
     if meta.ledger and (before is not None or meta.ledger >= await _last_but_digests(replica, space)):
         return meta
@@ -30,7 +30,7 @@ async def put_right(replica: Replica, space: str, meta: Meta, *, before: int | N
 
 
 async def _last_but_digests(replica: Replica, space: str) -> int:
-    """The number of the last run that wrote the record; one of the first version may have come after one of ours."""
+    """The number of the last run that wrote the record: a run of the first version may have followed one of ours."""
     infos = await replica.names.walk(keys.ledger_prefix(space))
     digests = set(digests_in(infos))
     return max((number for number in entries_in(infos) if number not in digests), default=0)
@@ -39,8 +39,8 @@ async def _last_but_digests(replica: Replica, space: str) -> int:
 def counted(meta: Meta, entries: Sequence[Entry]) -> Meta:
     """The same, by all runs that were there when the record was written.
 
-    Without runs, and where this version wrote the record last, its count is right: a Live Memory server has left out
-    our field. The numbers of the first version have a gap for each run of such a server.
+    The count is right without runs, and when this version wrote the record last: a Live Memory server then left out our
+    field. The numbers of the first version have a gap for each run of such a server.
     """
     by_number = {entry.number: entry for entry in entries}
     wrote = sorted(entry.number for entry in entries if entry.kind != "digest")

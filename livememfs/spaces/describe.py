@@ -23,7 +23,7 @@ class SpaceEntry:
 
     :name:    its prefix, without the slash
     :meta:    None when its `_meta.json` cannot be read
-    :problem: then, why; else empty
+    :problem: why it cannot be read; else empty
     """
 
     name: str
@@ -45,7 +45,7 @@ class SpaceInfo(SpaceEntry):
 
 @dataclass(frozen=True)
 class SpaceSummary:
-    """What a reader new to a space wants first.
+    """What a new reader of a space needs first.
 
     :name:        the space
     :description: from its `_meta.json`, possibly empty
@@ -67,7 +67,7 @@ class SpaceSummary:
 
 
 async def is_space(replica: Replica, name: str) -> bool:
-    """Whether the prefix has a `_meta.json`, as far as is known; `_system` and the like are never spaces."""
+    """Whether the prefix has a `_meta.json` by the catalog; `_system` and the like are never spaces."""
     if name.startswith("_"):
         return False
     try:
@@ -78,7 +78,7 @@ async def is_space(replica: Replica, name: str) -> bool:
 
 
 async def require_space(replica: Replica, space: str) -> None:
-    """Raises NotFound unless the bucket, asked now, has the space."""
+    """NotFound unless the bucket has the space now."""
     try:
         await replica.names.stat(keys.meta_key(space), fresh=True)
     except ObjectMissing:
@@ -88,15 +88,15 @@ async def require_space(replica: Replica, space: str) -> None:
 async def list_spaces(replica: Replica) -> list[SpaceEntry]:
     """Every space of the bucket, by name. A space whose `_meta.json` cannot be read is listed with the problem."""
     top = await replica.names.listing("", fresh=True)
-    found: dict[str, SpaceEntry] = {}
+    entries: dict[str, SpaceEntry] = {}
 
     async def look(name: str) -> None:
         entry = await _entry(replica, name)
         if entry is not None:
-            found[name] = entry
+            entries[name] = entry
 
     await for_each(sorted(name for name in top.folders if not name.startswith("_")), look)
-    return [found[name] for name in sorted(found)]
+    return [entries[name] for name in sorted(entries)]
 
 
 async def info(replica: Replica, space: str) -> SpaceInfo:
@@ -154,13 +154,13 @@ async def summary(replica: Replica, space: str) -> SpaceSummary:
 
 async def _entry(replica: Replica, name: str) -> SpaceEntry | None:
     try:
-        found = await replica.read(keys.meta_key(name), fresh=True)
+        stored = await replica.read(keys.meta_key(name), fresh=True)
     except ObjectMissing:
         return None
     try:
-        return SpaceEntry(name, Meta.parse(found.data))
+        return SpaceEntry(name, Meta.parse(stored.data))
     except ValueError as error:
-        replica.unread.note(found.info.key, found.info.etag, str(error))
+        replica.unread.note(stored.info.key, stored.info.etag, str(error))
         return SpaceEntry(name, None, f"{keys.META} cannot be read: {error}")
 
 

@@ -1,7 +1,7 @@
 """A space, or any other prefix, as one archive file (data model 5, `space_export`).
 
-Owns which objects go in and in which order. Refuses a consistent picture of a space that changes meanwhile: each
-object is whole, the set is what was listed. Trio thread only; the file is written in a worker thread.
+Owns which objects go in, and their order. Promises no consistent state of a space that changes meanwhile: each object
+is whole, and the set is what was listed. Trio thread only; the file is written in a worker thread.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from livememfs.spaces.objects import content
 from livememfs.store.base import ObjectInfo
 
 Progress = Callable[[int, int], None]
-"""Told after each object how many are done, and of how many."""
+"""Called after each object with how many are done, and how many there are."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """An archive that was written: where, how many objects, its size in bytes, and the keys that are not in it, since
-    nothing of their name could be unpacked.
+    """An archive that was written: where, how many objects, its size in bytes, and the keys that were left out, since
+    no file can have their name.
     """
 
     target: Path
@@ -39,8 +39,8 @@ class Exported:
 async def export(replica: Replica, space: str, target: Path, *, progress: Progress | None = None) -> Exported:
     """Write all objects of a space into one archive, `.tar.gz` or `.zip` by the target's name.
 
-    Members are named by their keys and come in the keys' order. The file appears when it is complete. Objects that go
-    while it is written are left out.
+    Members have the keys as names, in the order of keys. The file appears when it is complete. Objects that are removed
+    meanwhile are left out.
 
     Raises NotFound, UsageError for the target, LiveMemError when it cannot be written.
     """
@@ -52,7 +52,7 @@ async def export(replica: Replica, space: str, target: Path, *, progress: Progre
 async def export_prefix(
     replica: Replica, prefix: str, target: Path, *, below: str = "", progress: Progress | None = None
 ) -> Exported:
-    """The same for all objects below any prefix; `below` is the part of it that the members' names do without."""
+    """The same for all objects below any prefix; `below` is the part of it that is cut off the members' names."""
     archive_format(target)
     if not await trio.to_thread.run_sync(target.parent.is_dir):
         raise UsageError(f"there is no directory {target.parent}")

@@ -1,8 +1,8 @@
-"""What this process may do for whoever uses it here: everything, or what one token allows.
+"""What this process may do for its users: everything, or what one token allows.
 
-Owns the answer at any moment, and asking for it again: a token that was revoked, or taken from a space, counts for at
-most `AGAIN` seconds more. While the bucket does not answer, what was known last goes on to count, but for a token's own
-end. Refuses to keep a token's secret. Trio thread only.
+Owns that answer, and checking the token again: a token that was revoked or changed counts for at most `AGAIN` seconds
+more. While the bucket does not answer, the last answer counts, until the token expires. Refuses to keep a token's
+secret. Trio thread only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AGAIN = 5.0
 
 @dataclass(frozen=True)
 class GateStatistics:
-    """Whether there is a token, whether it is good, and how often that was asked again."""
+    """Whether there is a token, whether it is valid, and how often it was checked again."""
 
     limited: bool
     good: bool
@@ -37,7 +37,7 @@ class GateStatistics:
 
 
 class Gate:
-    """The access of this process. Without a token it is everything, and nobody asks."""
+    """The access of this process. Without a token it is everything, and nothing is checked."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -55,18 +55,18 @@ class Gate:
         return self._access
 
     async def still(self) -> Access:
-        """The same, for whoever can wait."""
+        """The same, for callers that can wait."""
         return self._access
 
     async def enter(self, secret: str) -> None:
-        """Be limited to a token from now on. NotSignedIn for one that is not good, StoreError."""
-        found = await self._tokens.access(secret)
-        if found is None:
+        """Limit the access to a token from now on. NotSignedIn for one that is not valid, StoreError."""
+        access = await self._tokens.access(secret)
+        if access is None:
             raise NotSignedIn()
-        self._digest, self._access = hash_of(secret), found
+        self._digest, self._access = hash_of(secret), access
 
     async def run(self) -> None:
-        """Ask again and again, until cancelled."""
+        """Check the token every `AGAIN` seconds, until cancelled."""
         while self.limited:
             await trio.sleep(AGAIN)
             self._asked += 1

@@ -1,12 +1,13 @@
-"""The lease of a space: one runner at a time, on whatever host (design section 3, rule 4).
+"""The lease of a space: one runner at a time among all hosts (design section 3, rule 4).
 
-Owns `_system/leases/{space}.json`: who holds it, until when, and a fencing number that grows with every change of
-hands. A holder renews it; one that could not for too long has lost it and must not commit. A holder that has died is
-taken over when its object has not changed for the time of a lease, by the watch of whoever waits: two hosts' clocks
-need not agree. Refuses nothing to whoever waits long enough. Trio thread only.
+Owns `_system/leases/{space}.json`: who holds the lease, until when, and a fence, a number that grows with every new
+holder. The holder renews it; a holder that could not renew it for too long has lost it and must not commit. A process
+that waits takes the lease over when it has seen no change of the object for `SECONDS` by its own watch: the holder has
+died then. So two hosts' clocks need not agree. Refuses nobody who waits long enough. Trio thread only.
 
-A store without conditions is written to, left alone for `SETTLE` seconds and read again: whoever finds itself there
-has the lease. Two that write at the very end of that time can both believe it; the ledger's number is their last guard.
+To a store without conditions a process writes, waits for `SETTLE` seconds and reads again: if it finds itself there, it
+has the lease. Two that write at the very end of that time may both believe so; then only one of them gets the number of
+its run in the ledger.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from livememfs.text.times import iso
 log = structlog.get_logger("livememfs.spaces")
 
 SECONDS = 60.0
-"""How long a lease is good for without being renewed."""
+"""How long a lease lasts without a renewal."""
 RENEWED_EVERY = SECONDS / 4
 GIVEN_UP_AFTER = SECONDS * 3 / 4
-"""A holder that could not renew it for so long stops, well before anybody else may start."""
+"""A holder that could not renew its lease for so long stops, well before another one may start."""
 LOOKED_AT_EVERY = 1.0
 SETTLE = 2.0
 RELEASE_SECONDS = 5.0
@@ -51,7 +52,7 @@ RELEASE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class _Record:
-    """What the object says. `released`: nobody holds it."""
+    """The content of the object. `released`: nobody holds the lease."""
 
     holder: str
     fence: int
@@ -65,11 +66,11 @@ class _Record:
 
 
 _UNKNOWN = _Record("", 0)
-"""What cannot be read may be somebody's: it is taken over like a dead host's, when nothing has changed for a while."""
+"""An object that cannot be read may be a lease that is held: it is taken over like that of a dead host."""
 
 
 class HeldLease:
-    """A lease that we hold."""
+    """A lease that this process holds."""
 
     def __init__(self, leases: Leases, space: str, fence: int, etag: str, renewed: float) -> None:
         self.space = space
@@ -81,7 +82,7 @@ class HeldLease:
         self._lost = ""
 
     async def check(self) -> None:
-        """Renew it now. LeaseLost when somebody else has it, or when that cannot be found out in time."""
+        """Renew it now. LeaseLost when another process has it, or when the store fails."""
         if self._lost:
             raise LeaseLost(self._lost, path=self.space)
         try:
@@ -93,23 +94,24 @@ class HeldLease:
             raise LeaseLost(f"the lease could not be renewed: {error}", path=self.space) from error
 
     async def renew(self) -> None:
-        """Have it for another `SECONDS`. PreconditionFailed when it is ours no more, and what the store fails with."""
-        async with self._renewing:  # a second one under way would take the first for another host's
-            asked = trio.current_time()
+        """Hold it for another `SECONDS`. PreconditionFailed when it is not ours any more, and the store's failures."""
+        async with self._renewing:  # two at once: one would take the other's write for another host's
+            started = trio.current_time()
             self._etag = await self._write(released=False)
-            self._renewed = asked
+            # From before the request: others may have begun to wait as soon as the store had it.
+            self._renewed = started
 
     async def _write(self, *, released: bool) -> str:
-        """Write it in place of what we wrote last. PreconditionFailed when somebody else has written since."""
+        """Replace the version that we wrote last. PreconditionFailed when another process has written since."""
         try:
             return (await self._leases.write(self.space, self.fence, self._etag, released=released)).etag
         except PreconditionFailed:
-            # A renewal may have happened although its answer was lost, or nobody waited for it any more.
+            # An earlier renewal may have been stored, although its answer was lost or its caller was cancelled.
             etag = await self._leases.etag_of(self.space, self.fence)
             return (await self._leases.write(self.space, self.fence, etag, released=released)).etag
 
     async def keep(self) -> None:
-        """Renew it again and again, until it is lost; runs beside the work."""
+        """Renew it until it is lost; runs as a task beside the work."""
         while not self._lost:
             await trio.sleep(RENEWED_EVERY)
             try:
@@ -122,11 +124,11 @@ class HeldLease:
         log.warning("the lease of a space is lost", space=self.space, reason=self._lost)
 
     def abandon(self) -> None:
-        """Leave it to its end, as a crash would: there is no time to give it back."""
+        """Let it expire, as after a crash: there is no time to give it back."""
         self._lost = "it was abandoned"
 
     async def release(self) -> None:
-        """Give it back, so that nobody needs to wait for its end."""
+        """Give it back, so that others need not wait until it expires."""
         async with self._renewing:
             if self._lost:
                 return
@@ -135,7 +137,7 @@ class HeldLease:
 
 
 class Leases:
-    """The leases of one process. `holder` is its alone; the same after a restart that proves the former dead."""
+    """The leases of one process. `holder` names it alone, also after a restart: the former process is dead then."""
 
     def __init__(self, replica: Replica, clock: Clock, holder: str, nursery: Starts) -> None:
         self._replica = replica
@@ -143,12 +145,12 @@ class Leases:
         self._clock = clock
         self._holder = holder
         self._waits = self._takeovers = self._held = 0
-        # The object says only which process holds it: within this one, whoever comes second waits here.
+        # The object names the process only: two tasks of this one wait for each other here.
         self._turns: defaultdict[str, trio.Lock] = defaultdict(trio.Lock)
 
     @asynccontextmanager
     async def hold(self, space: str) -> AsyncIterator[HeldLease]:
-        """Hold the lease of a space; waits until it can be had. What the store fails with is raised."""
+        """Hold the lease of a space; waits until it is free. Raises the store's failures."""
         async with self._turns[space]:
             held = await self.acquire(space)
             self._held += 1
@@ -168,7 +170,7 @@ class Leases:
                     await held.release()
 
     async def acquire(self, space: str) -> HeldLease:
-        """Wait until the lease can be had, and take it."""
+        """Wait until the lease is free or its holder is dead, and take it."""
         seen, since = "", trio.current_time()
         while True:
             record, etag = await self._read(space)
@@ -186,9 +188,9 @@ class Leases:
         return record.released or record.holder == self._holder
 
     async def _take(self, space: str, record: _Record | None, etag: str) -> HeldLease | None:
-        """Ours, or None when somebody else was faster."""
+        """The lease; None when another process was faster."""
         fence = (record.fence if record else 0) + 1
-        asked = trio.current_time()
+        started = trio.current_time()
         try:
             info = await self.write(space, fence, etag, released=False)
         except (PreconditionFailed, ConflictRetry):
@@ -196,28 +198,29 @@ class Leases:
         if record is not None and not self._is_free(record):
             self._takeovers += 1
             log.info("the lease of a dead host is taken over", space=space, holder=record.holder)
-        return HeldLease(self, space, fence, info.etag, asked)
+        return HeldLease(self, space, fence, info.etag, started)
 
     async def _read(self, space: str) -> tuple[_Record | None, str]:
         replica, key = self._replica, keys.lease_key(space)
         try:
-            found = await replica.asking.call(lambda: replica.store.get(key))
+            stored = await replica.asking.call(lambda: replica.store.get(key))
         except ObjectMissing:
             return None, ""
-        return await replica.unread.read(found, _Record.parse) or _UNKNOWN, found.info.etag
+        return await replica.unread.read(stored, _Record.parse) or _UNKNOWN, stored.info.etag
 
     async def etag_of(self, space: str, fence: int) -> str:
-        """The version of the lease that we hold under this number. PreconditionFailed when it is another's."""
+        """The version of the lease with our name and this fence. PreconditionFailed when the lease is another's."""
         record, etag = await self._read(space)
         if record is None or (record.holder, record.fence) != (self._holder, fence):
             raise PreconditionFailed(key=keys.lease_key(space))
         return etag
 
     async def write(self, space: str, fence: int, etag: str, *, released: bool) -> ObjectInfo:
-        """Write the object in place of the version `etag` (empty: of none). PreconditionFailed, and the store's."""
+        """Replace the version `etag`; empty: there is none. PreconditionFailed, and the store's failures."""
         key, store = keys.lease_key(space), self._replica.store
         until = self._clock.now() + timedelta(seconds=SECONDS)
         value = {"holder": self._holder, "fence": fence, "released": released, "expires_at": iso(until, exact=True)}
+        # `at` makes each content differ: by a new ETag others see that the holder is alive.
         data = json.dumps({**value, "at": round(trio.current_time(), 6)}).encode()
         condition = IfMatch(etag) if etag else IfAbsent()
         try:
@@ -239,7 +242,7 @@ class Leases:
 
 @dataclass(frozen=True)
 class LeaseStatistics:
-    """Leases held now, looks at a lease that another host had, leases taken over from the dead."""
+    """Leases that are held now, looks at one that another process held, leases taken over from dead hosts."""
 
     held: int
     waits: int
@@ -247,8 +250,9 @@ class LeaseStatistics:
 
 
 def expires(data: bytes) -> str:
-    """When a lease ends by its holder's clock, for people to read; empty when nobody holds it."""
+    """When a lease expires by its holder's clock, for people to read; empty when nobody holds it."""
     with suppress(Unreadable):
         record = _Record.parse(data)
-        return "" if record.released or moment(record.expires_at) is None else record.expires_at
+        if not record.released and moment(record.expires_at) is not None:
+            return record.expires_at
     return ""

@@ -89,8 +89,8 @@ async def create(
 
     :distil: which runs take notes out of `live/`, where it is not consolidation
 
-    Whoever writes `_meta.json` first made it. A run that dies after that leaves a space that works: its folders need
-    no sentinel, and rules can still be sealed.
+    The host that writes `_meta.json` first makes the space. If it dies after that, the space works: its folders need no
+    sentinel, and rules can still be sealed.
     """
     check_space_name(name)
     public_as_it_is(name, "a space's name")
@@ -114,7 +114,7 @@ async def create(
 
 
 async def seal_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
-    """Write a space's rules, once and for all.
+    """Write a space's rules; they cannot be changed after that.
 
     Raises NotFound without the space, ReadOnly when it has rules, and NotText, TooLarge or BadRequest (nothing in it)
     for a text that cannot be rules.
@@ -144,11 +144,11 @@ async def _put_rules(replica: Replica, space: str, data: bytes) -> ObjectInfo:
 
 
 async def delete(replica: Replica, space: str, *, progress: Progress | None = None) -> int:
-    """Remove a space with all it holds; how many objects went. Raises NotFound.
+    """Remove a space with all it holds; returns how many objects were removed. Raises NotFound.
 
-    Called under the lease of the space: what a run that is committed writes would be what is left of it. `_meta.json`
-    goes last: a delete that fails on the way leaves a space, and the next one carries on. What other hosts write
-    meanwhile is looked for again before that.
+    Called under the lease of the space: otherwise a committed run could write objects after it. `_meta.json` goes last:
+    a delete that fails on the way leaves a space, and the next one goes on. Before that the space is listed again, for
+    what other hosts wrote meanwhile.
     """
     await require_space(replica, space)
     async with _nothing_to_come(replica, space):
@@ -166,7 +166,7 @@ async def delete(replica: Replica, space: str, *, progress: Progress | None = No
 async def remove_empty(replica: Replica, space: str) -> None:
     """Remove a space that holds only its own records (rules, synthesis, ledger). Raises NotFound, NotEmpty.
 
-    A note that another host writes in the same instant is not lost: it stays, under a prefix that is no space any more.
+    A note that another host writes at the same moment is not lost: it stays under a prefix that is no space any more.
     """
     await require_space(replica, space)
     async with _nothing_to_come(replica, space):
@@ -182,9 +182,9 @@ async def remove_empty(replica: Replica, space: str) -> None:
 
 @asynccontextmanager
 async def _nothing_to_come(replica: Replica, space: str) -> AsyncIterator[None]:
-    """Around a removal: the bucket has what was accepted here, and nobody writes to the space unasked. TimedOut.
+    """Around a removal: wait until accepted writes are in the bucket, and stop background writes. TimedOut.
 
-    What arrives after `_meta.json` has gone is a prefix that shows as a directory and is nobody's.
+    An object that arrived after `_meta.json` is gone would leave a prefix that shows as a directory and is no space.
     """
     async with replica.upkeep.removing(space):
         await uploaded(replica, f"{space}/", f"what was written to {space}")
@@ -222,7 +222,7 @@ def _content_label(parsed: keys.ParsedKey) -> str:
     if parsed.kind == "bank":
         return "in bank/"
     if parsed.name.endswith(f"/{keys.TOLD}") and parsed.kind == "session":
-        return ""  # what it was told: nobody can remove that, and nobody would miss it
+        return ""  # records of what a session was told: users cannot remove them, nor do they miss them
     if parsed.kind in ("memory", "observation", "session"):
         return f"in {parsed.name.partition('/')[0]}/"
     own = parsed.kind != "other" or parsed.name.startswith(f"{keys.CHANGES}/")

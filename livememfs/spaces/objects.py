@@ -1,7 +1,7 @@
-"""Objects that must be new, that must be in the bucket first, objects as text, and text as what may be stored.
+"""Steps on objects that runs, backups and spaces share.
 
-Owns the steps that all acts on objects share: replacing and removing exactly one version, and keeping beside it what
-others wrote meanwhile. Refuses to know what the objects mean. Trio thread only.
+Owns creating an object, replacing and removing exactly one version, keeping a version under another name, waiting for
+uploads, and taking private parts out of texts. Refuses to know what the objects mean. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, StoredObject
 from livememfs.text.privacy import redaction as privacy
 
 UPLOAD_SECONDS = 60.0
-"""How long a run, a backup or a removal waits for what was closed before it."""
+"""How long a run, a backup or a removal waits for the upload of files that were closed before it."""
 OnPrivate = Callable[[LiveMemError], None]
-"""Hears what was replaced in a text before it was stored."""
+"""Called with what was replaced in a text before it was stored."""
 
 
 def unheard(_: LiveMemError) -> None:
-    """Where nobody is told what was replaced: the marks say it."""
+    """For callers that tell nobody what was replaced: the marks in the text show it."""
 
 
 async def public(text: str, path: str, on_private: OnPrivate) -> bytes:
-    """What of a text that somebody gave for `path` may be stored."""
-    data, found = await aside(len(text), lambda: privacy.redact_file(text.encode("utf-8", "surrogatepass")))
-    if found:
-        on_private(privacy.told(path, found))
+    """A text for `path` as it may be stored: what is private is replaced."""
+    data, kinds = await aside(len(text), lambda: privacy.redact_file(text.encode("utf-8", "surrogatepass")))
+    if kinds:
+        on_private(privacy.told(path, kinds))
     return data
 
 
 def public_name(text: str, path: str, on_private: OnPrivate = unheard) -> str:
-    """What of a short text may be stored that somebody gave beside a file: the name of an agent, a description."""
-    found = privacy.redact(text)
-    if found.found:
-        on_private(privacy.told(path, found.found))
-    return found.text
+    """A short text that was given beside a file, such as the name of an agent, as it may be stored."""
+    redacted = privacy.redact(text)
+    if redacted.found:
+        on_private(privacy.told(path, redacted.found))
+    return redacted.text
 
 
 def public_as_it_is(name: str, what: str) -> None:
-    """Refuse a name that is kept as it is and has something private in it. InvalidName, which does not repeat it."""
+    """Refuse a name with something private in it: nothing in a name can be replaced. InvalidName, without the name."""
     if kinds := privacy.redact(name).found:
         raise InvalidName(path=what, detail=f"it has something private in it ({', '.join(kinds)})")
 
 
 async def uploaded(replica: Replica, prefix: str, what: str) -> None:
-    """Wait until the bucket has what was accepted below a prefix. TimedOut, and StoreError when it refuses some."""
+    """Wait until the bucket has all that was accepted below a prefix. TimedOut; StoreError when it refuses a part."""
     with trio.move_on_after(UPLOAD_SECONDS) as patience:
         await replica.uploaded(prefix)
     if patience.cancelled_caught:
@@ -68,9 +68,9 @@ async def uploaded(replica: Replica, prefix: str, what: str) -> None:
 
 
 async def wait_for_notes(replica: Replica, space: str) -> None:
-    """A note that was closed before a run was asked for belongs to it, so it must be in the bucket first. TimedOut.
+    """Wait for the upload of notes: one that was closed before a run was asked for belongs to that run. TimedOut.
 
-    One that the bucket refuses is not waited for: it is not lost, and it is told elsewhere.
+    A note that the bucket refuses is not waited for: it is not lost, and is reported elsewhere.
     """
     with suppress(StoreError):
         await uploaded(replica, keys.live_prefix(space), f"the notes of {space}")
@@ -79,8 +79,8 @@ async def wait_for_notes(replica: Replica, space: str) -> None:
 async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str, str] | None = None) -> ObjectInfo:
     """Write an object that must not exist yet. Raises PreconditionFailed when it does.
 
-    A store without conditions is asked first and written to after: two hosts in the same instant could then both
-    believe they were first, which `status.json` tells of such a store.
+    In a store without conditions it is looked for first and then written: two hosts at the same moment may both believe
+    that they were first. `status.json` says so of such a store.
     """
     try:
         return await replica.put(key, data, meta=meta, condition=IfAbsent())
@@ -94,7 +94,7 @@ async def put_new(replica: Replica, key: str, data: bytes, *, meta: Mapping[str,
 
 
 async def content(replica: Replica, item: ObjectInfo) -> bytes | None:
-    """The bytes of a listed version, or of the newest when that is gone, or None when the object is gone."""
+    """The bytes of a listed version; of the newest one when that is gone; None when the object is gone."""
     try:
         return await replica.read_version(item)
     except (PreconditionFailed, ObjectMissing):
@@ -118,7 +118,7 @@ async def put_version(
 ) -> None:
     """Replace exactly the version `etag`, or create the object for None. Raises PreconditionFailed.
 
-    A store without conditions is looked at just before: as close as it lets one come.
+    In a store without conditions the version is compared just before the write: nothing better is possible there.
     """
     if etag is None:
         await put_new(replica, key, data, meta=meta)
@@ -149,7 +149,7 @@ async def _expect(replica: Replica, key: str, etag: str) -> None:
 
 
 async def keep_beside(replica: Replica, there: StoredObject, mark: str) -> str:
-    """Keep a version that is about to be replaced under a name beside its own; that name."""
+    """Keep a version that is about to be replaced, under another name in the same folder; returns that name."""
     stem, dot, suffix = there.info.key.rpartition(".")
     named = f"{stem if dot else there.info.key}.conflict-{mark}-{there.info.etag[:8]}{dot}{suffix if dot else ''}"
     with suppress(PreconditionFailed):

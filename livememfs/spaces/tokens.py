@@ -1,9 +1,9 @@
-"""Tokens of a bucket: made, listed, changed, taken away, and asked what they are worth (data model 3.1).
+"""The tokens of a bucket: making, listing, changing and removing them, and what each of them allows (data model 3.1).
 
-Owns every change of `_system/tokens.json`: read, decided on, written in place of that very version, and again when
-somebody was faster, so that none is lost. A store without conditions is written under a lease. Owns also what is known
-of the registry meanwhile: it is read again when it is older than `FRESH` seconds; while the bucket is away the one that
-was read last counts for `STALE` seconds, and afterwards nobody has a token. Refuses to keep, log or show a secret.
+Owns every change of `_system/tokens.json`: it is read, changed, and written only over the version that was read; when
+another process was faster this is done again, so no change is lost. A store without conditions is written under a
+lease. Owns the copy of the registry in memory, too: it is read again when it is older than `FRESH` seconds; while the
+bucket is away, it counts for `STALE` seconds, and after that no token is valid. Refuses to keep, log or show a secret.
 Trio thread only.
 """
 
@@ -43,22 +43,22 @@ from livememfs.store.base import IfAbsent, IfMatch
 log = structlog.get_logger("livememfs.spaces")
 
 FRESH, UNKNOWN = 2.0, 0.5
-"""For how long the registry is believed, and for how long that it does not know a secret: it may be a new token's."""
+"""Seconds for which the copy of the registry counts; fewer for a secret that it lacks, which may be of a new token."""
 STALE = 300.0
 USED_EVERY = 60.0
-"""Seconds between two times that a use is written down."""
+"""Seconds between two writes of when tokens were used."""
 CHANGE_SECONDS = 60.0
 PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 LEASE = "_tokens"
-"""No space is called so."""
+"""The name of the lease; no space can have it."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class TokensStatistics:
-    """Secrets asked about, and those that were good; the registry: reads, writes, and times somebody was faster."""
+    """Secrets that were checked, and those that were valid; reads, writes and repeated writes of the registry."""
 
     asked: int
     good: int
@@ -68,7 +68,7 @@ class TokensStatistics:
 
 
 class Tokens:
-    """The registry of one bucket. `run` writes down when tokens were used; without it nobody does."""
+    """The registry of one bucket. `run` writes when tokens were used; without it nothing does."""
 
     def __init__(self, replica: Replica, clock: Clock, leases: Leases) -> None:
         self._replica = replica
@@ -82,10 +82,10 @@ class Tokens:
         self._wanted = trio.Event()
         self._asked = self._good = self._reads = self._writes = self._retries = 0
 
-    # --- who somebody is --------------------------------------------------------------------------------------
+    # --- what a token allows ----------------------------------------------------------------------------------
 
     async def access(self, secret: str) -> Access | None:
-        """What whoever has a secret may do; None when it opens nothing. StoreError when nobody can tell."""
+        """What the owner of a secret may do; None when it is not valid. StoreError when the registry cannot be read."""
         self._asked += 1
         token = (await self._registry()).find(secret)
         if token is None:
@@ -93,11 +93,11 @@ class Tokens:
         return self._worth(token)
 
     async def access_of(self, digest: str, *, stale: float = STALE) -> Access | None:
-        """The same by the hash of a secret, for whoever asked once and goes on. `stale`: seconds for which what was
-        read last counts while the bucket is away.
+        """The same by the hash of a secret, to check a known token again. `stale`: seconds for which the copy of the
+        registry counts while the bucket is away.
         """
         registry = await self._registry(stale=stale)
-        return self._worth(next((one for one in registry.tokens if one.hash == digest), None))
+        return self._worth(next((token for token in registry.tokens if token.hash == digest), None))
 
     def _worth(self, token: Token | None) -> Access | None:
         now = self._clock.now()
@@ -108,12 +108,12 @@ class Tokens:
         return token.access()
 
     async def _registry(self, fresh: float = FRESH, stale: float = STALE) -> Registry:
-        """What is known, read again when it is older than `fresh` seconds."""
+        """The copy of the registry; it is read again when it is older than `fresh` seconds."""
         if self._known is not None and self._age() <= fresh:
             return self._known
         async with self._reading:
             if self._known is not None and self._age() <= fresh:
-                return self._known  # whoever read meanwhile read for us
+                return self._known  # another task has read it while this one waited
             try:
                 return (await self._read())[0]
             except LiveMemError:
@@ -126,17 +126,17 @@ class Tokens:
 
     async def _read(self) -> tuple[Registry, str]:
         """The bucket's registry and its version, empty for none. ObjectUnreadable when it cannot be understood."""
-        asked = trio.current_time()
+        started = trio.current_time()
         key = keys.tokens_key()
         self._reads += 1
         try:
-            found = await self._replica.read(key, fresh=True)
-            registry, etag = Registry.parse(found.data), found.info.etag
+            stored = await self._replica.read(key, fresh=True)
+            registry, etag = Registry.parse(stored.data), stored.info.etag
         except ObjectMissing:
             registry, etag = Registry(), ""
         except ValueError as error:
             raise ObjectUnreadable(error, path=key) from error
-        self._known, self._known_at = registry, asked
+        self._known, self._known_at = registry, started
         return registry, etag
 
     # --- changes ----------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Tokens:
     async def create(
         self, name: str, permissions: Sequence[str], spaces: Sequence[str] = (), lasts: timedelta | None = None
     ) -> tuple[str, Token]:
-        """Make a token; its secret, which nobody can show again, and the entry. BadRequest, AlreadyExists."""
+        """Make a token; returns its secret, which cannot be shown again, and its entry. BadRequest, AlreadyExists."""
         _check(name, permissions, spaces)
         now = self._clock.now().astimezone(UTC).replace(microsecond=0)
         if lasts is not None and lasts <= timedelta():
@@ -153,7 +153,7 @@ class Tokens:
         token = Token(hash_of(secret), name, _ordered(permissions), tuple(spaces), now, _after(now, lasts))
 
         def add(registry: Registry) -> tuple[Registry, None]:
-            if any(one.name == name and one.state(now) == "active" for one in registry.tokens):
+            if any(other.name == name and other.state(now) == "active" for other in registry.tokens):
                 raise AlreadyExists(path=f"token {name}")
             return replace(registry, tokens=(*registry.tokens, token)), None
 
@@ -162,13 +162,13 @@ class Tokens:
         return secret, token
 
     async def list(self) -> Sequence[Token]:
-        """All of them, in the order in which they were made."""
+        """All tokens, in the order in which they were made."""
         return (await self._read())[0].tokens
 
     async def update(
         self, which: str, *, permissions: Sequence[str] | None = None, spaces: Sequence[str] | None = None
     ) -> Token:
-        """Change what a token may do, None leaving it as it is. NotFound, BadRequest."""
+        """Change what a token allows; None: it stays as it is. NotFound, BadRequest."""
         _check("token", permissions if permissions is not None else ("read",), spaces or ())
 
         def change(registry: Registry) -> tuple[Registry, Token]:
@@ -182,7 +182,7 @@ class Tokens:
         return await self._change(change)
 
     async def revoke(self, which: str) -> Token:
-        """Make a token worth nothing, for good; it stays in the list. NotFound, BadRequest."""
+        """Make a token invalid for good; it stays in the list. NotFound, BadRequest."""
 
         def revoke(registry: Registry) -> tuple[Registry, Token]:
             token = replace(_the_one(registry, which), revoked=True)
@@ -193,7 +193,7 @@ class Tokens:
         return token
 
     async def delete(self, which: str) -> Token:
-        """Take a token out of the list. NotFound, BadRequest."""
+        """Remove a token from the list. NotFound, BadRequest."""
 
         def delete(registry: Registry) -> tuple[Registry, Token]:
             token = _the_one(registry, which)
@@ -204,21 +204,18 @@ class Tokens:
         return token
 
     async def purge(self, *, revoked: bool = False) -> Sequence[Token]:
-        """Take out what has expired, and with `revoked` what was revoked; those that went."""
+        """Remove expired tokens, and with `revoked` revoked ones; returns those that were removed."""
         now = self._clock.now()
 
         def purge(registry: Registry) -> tuple[Registry, Sequence[Token]]:
-            gone = [
-                one
-                for one in registry.tokens
-                if one.state(now) == "expired" or (revoked and one.state(now) == "revoked")
-            ]
+            states = ("expired", "revoked") if revoked else ("expired",)
+            gone = [token for token in registry.tokens if token.state(now) in states]
             return registry.without(gone), gone
 
         return await self._change(purge)
 
     async def _change(self, work: Callable[[Registry], tuple[Registry, T]]) -> T:
-        """Decide on the registry as it is and write the outcome, until nobody was faster. TimedOut after a minute."""
+        """Change the registry by `work`; again, on the newer one, when others were faster. TimedOut after a minute."""
         async with self._changing:
             pause = PAUSE
             with trio.move_on_after(CHANGE_SECONDS):
@@ -227,7 +224,7 @@ class Tokens:
                         return await self._try(work)
                     except (PreconditionFailed, ConflictRetry):
                         self._retries += 1
-                        await trio.sleep(random.uniform(0, pause))  # spread the rivals
+                        await trio.sleep(random.uniform(0, pause))  # so that rivals do not all try again at once
                         pause = min(pause * 2, LONGEST_PAUSE)
         raise TimedOut(keys.tokens_key())
 
@@ -248,7 +245,7 @@ class Tokens:
         self._writes += 1
 
     async def _under_lease(self, work: Callable[[Registry], tuple[Registry, T]]) -> T:
-        """The same where the store promises nothing: whoever else changes it waits for us."""
+        """The same for a store without conditions: other processes wait for the lease."""
         async with self._leases.hold(LEASE) as held:
             registry, _ = await self._read()
             changed, result = work(registry)
@@ -267,14 +264,14 @@ class Tokens:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Write uses down, at most one write a minute, until cancelled."""
+        """Write when tokens were used, at most once a minute, until cancelled."""
         while True:
             await self._wanted.wait()
             await self.write_uses()
             await trio.sleep(USED_EVERY)
 
     async def write_uses(self) -> None:
-        """Write down what waits. When that fails it is lost: the next use tells the same."""
+        """Write the uses that wait. When that fails they are lost; the next use is written again."""
         self._wanted = trio.Event()
         used, self._used = self._used, {}
         if not used:
@@ -298,7 +295,7 @@ class Tokens:
 
 
 def _check(name: str, permissions: Sequence[str], spaces: Sequence[str]) -> None:
-    """Refuse what no token can be. BadRequest, InvalidName."""
+    """Refuse fields that no token can have. BadRequest, InvalidName."""
     if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
         raise _bad(f"a name has 1 to {MAX_NAME} characters that can be seen")
     public_as_it_is(name, "a token's name")
@@ -314,8 +311,8 @@ def _bad(detail: str) -> BadRequest:
 
 
 def _ordered(permissions: Sequence[str]) -> tuple[str, ...]:
-    """As the data model lists them: each with those that it includes."""
-    highest = max(PERMISSIONS.index(one) for one in PERMISSIONS if one in permissions)
+    """Permissions in the order of the data model, each with the lower ones that it includes."""
+    highest = max(map(PERMISSIONS.index, permissions))
     return PERMISSIONS[: highest + 1]
 
 
@@ -327,12 +324,12 @@ def _after(now: datetime, lasts: timedelta | None) -> datetime | None:
 
 
 def _the_one(registry: Registry, which: str) -> Token:
-    """The token that somebody means. NotFound; BadRequest when it could be several."""
-    found = registry.meant(which)
-    if len(found) > 1 and len(active := [one for one in found if not one.revoked]) == 1:
+    """The token of a name or a hash. NotFound; BadRequest when several match."""
+    matches = registry.meant(which)
+    if len(matches) > 1 and len(active := [token for token in matches if not token.revoked]) == 1:
         return active[0]
-    if not found:
+    if not matches:
         raise NotFound(path=f"token {which}" if len(which) <= MAX_NAME and PREFIX not in which else "such token")
-    if len(found) > 1:
-        raise _bad(f"{len(found)} tokens are called so; name one by the beginning of its hash")
-    return found[0]
+    if len(matches) > 1:
+        raise _bad(f"{len(matches)} tokens are called so; name one by the beginning of its hash")
+    return matches[0]

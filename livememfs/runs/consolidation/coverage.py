@@ -1,7 +1,7 @@
-"""The account that a reply gives of the notes: which it used, where, and which it left out, why (design rule 3).
+"""The coverage in a reply: which notes it used, in which files, and which it skipped, and why (design rule 3).
 
-Owns reading that account. Refuses claims that cannot be true: notes that were not sent, files that the reply does not
-hold, the same note twice. A note of which nothing is said is no fault; it stays. Pure; may be called from any thread.
+Owns reading it. Refuses claims that cannot be true: notes that were not sent, files that the reply does not write, the
+same note twice. A note that the reply does not name is no fault; it stays. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from livememfs.records.note import Note
 from livememfs.runs.coverage import Coverage, Fate, words
 
 TAKEN_IN = 0.5
-"""The part of a note's words that a file must hold for the note to count as used in it."""
+"""The part of a note's words that the files of a reply must have for the note to count as used."""
 
 _KEYS = {"note", "files", "skipped"}
 
 
 def overlap_coverage(notes: Sequence[Note], changes: Mapping[str, tuple[str, str]]) -> Coverage:
-    """What became of notes by the words they share with what was added to files (old and new text by name).
+    """The coverage of a reply that gives none, by the words that notes share with files (old and new text by name).
 
-    For replies without an account. A note counts as used in the files that took up words of it, when the files of the
-    reply together have `TAKEN_IN` of its words; any other stays.
+    A note counts as used in the files that took up words of it, if the files of the reply together have `TAKEN_IN` of
+    its words; any other note stays.
     """
     added = {name: words(new) - words(old) for name, (old, new) in changes.items()}
     present = frozenset[str]().union(*(words(new) for _, new in changes.values()))
@@ -40,12 +40,12 @@ def overlap_coverage(notes: Sequence[Note], changes: Mapping[str, tuple[str, str
 
 def shares_words(notes: Sequence[Note], texts: Iterable[str]) -> bool:
     """Whether some texts have any word of any note."""
-    said = frozenset[str]().union(*map(words, texts))
-    return any(words(note.body) & said for note in notes)
+    present = frozenset[str]().union(*map(words, texts))
+    return any(words(note.body) & present for note in notes)
 
 
 def read_coverage(value: object, count: int, files: AbstractSet[str], faults: list[str]) -> Coverage:
-    """The account in a reply to `count` notes that writes `files`. Adds to `faults` what cannot be believed."""
+    """The coverage in a reply to `count` notes that writes `files`. Adds to `faults` what cannot be true."""
     if not isinstance(value, list):
         faults.append('"coverage" is not a list')
         return Coverage({})
@@ -64,13 +64,13 @@ def read_coverage(value: object, count: int, files: AbstractSet[str], faults: li
 
 
 def _read_entry(entry: object, count: int, files: AbstractSet[str], faults: list[str]) -> tuple[int, Fate]:
-    """The note's number (0 when it has none that can be used) and its fate."""
+    """The number of the note, 0 for none that is valid, and its fate."""
     if not isinstance(entry, dict):
         faults.append("it is not an object")
         return 0, Fate()
     if unknown := sorted(ascii(key) for key in entry.keys() - _KEYS):
         faults.append(f"the key {unknown[0][:80]} is unknown")
-    # What says nothing is left out: an endpoint that holds a model to a schema may have it say both.
+    # Empty values are dropped: an endpoint that enforces a schema may make a model give both keys.
     entry = {key: value for key, value in entry.items() if key in ("note", *(entry.keys() - _KEYS)) or value}
     if ("files" in entry) == ("skipped" in entry):
         faults.append('it needs either "files" or "skipped"')
@@ -115,7 +115,7 @@ def _read_names(value: object, files: AbstractSet[str], faults: list[str]) -> tu
 
 
 def _known_name(value: object, files: AbstractSet[str]) -> str | None:
-    """The file of the reply that is meant, or None."""
+    """The file of the reply with this name, or None."""
     if not isinstance(value, str):
         return None
     try:

@@ -1,6 +1,6 @@
-"""What a consolidation would change, for people: a unified diff, what would become of each note, and what would go.
+"""What a consolidation would change, for people: a unified diff, the fate of each note, and the dropped lines.
 
-Owns the text of `.consolidate.diff`; its first part can be given to `patch`. Pure and slow on large files, so it is
+Owns the text of `.consolidate.diff`; its first part is valid input of `patch`. Pure, and slow on large files, so it is
 called in a worker thread.
 """
 
@@ -16,7 +16,7 @@ _NO_LINE_END = "\\ No newline at end of file\n"
 
 
 def render_diff(inputs: BankInputs, plan: BankPlan) -> str:
-    """The plan against the inputs: each bank file, the synthesis, and a table of the notes."""
+    """The diff of each bank file and of the synthesis, a table of the notes, and the dropped lines."""
     parts = [_file_diff(f"{keys.BANK}/{change.name}", change.old, change.content) for change in plan.changes]
     synthesis = inputs.synthesis.body if inputs.synthesis else None
     parts.append(_file_diff(keys.SYNTHESIS, synthesis, plan.synthesis))
@@ -32,7 +32,7 @@ def _file_diff(name: str, old: str | None, new: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends; only a line feed ends one, as for any other diff tool."""
+    """Lines with their ends; only a line feed ends a line, as in other diff tools."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 

@@ -1,6 +1,6 @@
-"""A plan as an entry of the ledger: everything that carrying it out needs, and where each part came from.
+"""A plan of a consolidation as an entry of the ledger: all that is needed to carry it out, and the notes of each part.
 
-Owns the form in which a consolidation is written down. Refuses to read or write the bucket (`ledger` does). Pure; any
+Owns the form of that entry. Refuses to read or write the bucket (`ledger` does). Pure; any
 thread.
 """
 
@@ -53,7 +53,7 @@ def entry_of(inputs: BankInputs, plan: BankPlan, now: datetime, by: Committer, m
 
 
 def _parts(change: FileChange, plan: BankPlan, notes: Mapping[int, LiveNote]) -> list[Part]:
-    """The sections of a file whose own text is new, each with the notes it came from."""
+    """The sections of a file with new text of their own, each with the notes that it came from."""
     used = [number for number, fate in plan.coverage.fates.items() if change.name in fate.used_in]
     before = Document(change.old or "")
     known = {own_text(before, section) for section in before.root.walk()}
@@ -68,7 +68,7 @@ def _parts(change: FileChange, plan: BankPlan, notes: Mapping[int, LiveNote]) ->
 
 
 def _sources(added: set[str], used: Sequence[int], notes: Mapping[int, LiveNote]) -> tuple[int, ...]:
-    """The notes that share words with a part, if any do; else all that the reply says were used in its file."""
+    """The notes that share most words with a part; all that were used in its file when none shares a word."""
     shared = {number: len(words(notes[number].note.body) & added) for number in used}
     best = max(shared.values(), default=0)
     return tuple(number for number in used if not best or shared[number] * 2 >= best)

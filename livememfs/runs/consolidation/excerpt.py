@@ -1,8 +1,8 @@
-"""What one request shows of a bank that is too large to be shown whole: an outline of all, and in full what matters.
+"""What one request shows of a bank that is too large to be shown whole: an outline, and the texts near to the notes.
 
-Owns the choice: files, and of files that are too large themselves sections, that share telling words with the notes or
-are named by them, the best for each note first. Refuses edits of what was not shown: a model must not change what it
-has not read. Slow on large banks, so it is called in a worker thread; pure.
+Owns the choice: the files, or the sections of a large file, that share rare words with the notes or are named by them;
+the best one for each note comes first. Refuses edits of what was not shown: a model must not change what it has not
+read. Slow on large banks, so it is called in a worker thread; pure.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from livememfs.text.size import tokens
 PER_ENTRY = 20
 """Tokens that a file or a section costs besides its text."""
 NAMED = 30.0
-"""What a file weighs that a note names; a word that is in one of a thousand files weighs half as much again."""
+"""The score of a file that a note names; a word in one of a thousand files has half as much again."""
 ENDS = ("append", "add")
-"""What may be done to a section of which only the end was shown."""
+"""The edits that are allowed in a section of which only the end was shown."""
 _LEVELS = (6, 2, 1, 0)
-"""Down to which level the outline names headings, from the most told to the least."""
+"""The levels down to which the outline names headings, tried in this order until it fits."""
 
 Path = tuple[str, ...]
 
@@ -35,11 +35,11 @@ Path = tuple[str, ...]
 class Excerpt:
     """What a request shows of a bank.
 
-    :outline: one object for each file: its name, its size in bytes, and its headings as far as there is room
-    :unnamed: how many files there was no room to name
+    :outline: one object for each file: its name, its size in bytes, and the headings for which there is room
+    :unnamed: how many files are not named, for want of room
     :full:    texts by file name
-    :parts:   of files that are too large: the own text of sections, by path
-    :ends:    the same, of sections of which there is only room for the end
+    :parts:   of large files: the own text of sections, by path
+    :ends:    the sections of which only the end is shown
     """
 
     outline: tuple[Mapping[str, Any], ...] = ()
@@ -49,7 +49,7 @@ class Excerpt:
     ends: frozenset[tuple[str, Path]] = frozenset()
 
     def faults(self, name: str, edits: Sequence[Edit]) -> list[str]:
-        """Why an existing file must not be changed so; no edits: its content was given in full."""
+        """Why an existing file must not be changed by `edits`; without edits: by a whole new content."""
         if name in self.full:
             return []
         if name not in self.parts:
@@ -69,7 +69,7 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A file, or the own text of one of its sections, that is shown or not."""
+    """A file, or the own text of one of its sections: what is shown or left out as a whole."""
 
     name: str
     path: Path | None
@@ -84,8 +84,8 @@ class _Unit:
 
 
 def excerpt(bank: Mapping[str, str], notes: Sequence[str], room: int, outline_room: int) -> tuple[Excerpt, int]:
-    """What to show of a bank to somebody who works these notes in, and for how many of them, the first ones, there is
-    room: what is nearest to each of those is shown.
+    """What to show of a bank with these notes, and how many of them, from the first on, have the unit that is nearest
+    to them shown.
 
     :bank:         texts by file name
     :room:         tokens for files and sections
@@ -126,7 +126,7 @@ def _units(name: str, text: str, outline: Outline, room: int) -> Iterator[_Unit]
 
 
 def _end_of(text: str, room: int) -> str:
-    """The last lines of a text that there is room for."""
+    """The last lines of a text, as many as fit."""
     lines = text.splitlines(keepends=True)
     start = len(lines)
     while start and (room := room - tokens(lines[start - 1])) >= 0:
@@ -135,26 +135,26 @@ def _end_of(text: str, room: int) -> str:
 
 
 def _chosen(units: Sequence[_Unit], notes: Sequence[str], room: int) -> tuple[list[_Unit], int]:
-    """The best unit for each note as long as there is room, then the second best for each of these, and so on; and how
-    many notes that are. What shares no word with a note is nothing to it.
+    """The best unit for each note while there is room, then the second best for each of these notes, and so on; and how
+    many notes these are. A unit without a word of a note is never chosen for it.
     """
     known = Counter(word for unit in units for word in unit.words)
-    said = Counter(word for note in notes for word in words(note))
-    # What all notes of a request say, such as the form of a report, tells none of them from the others.
-    weight = {word: math.log(1 + len(units) / known[word]) ** 2 / said[word] for word in said if word in known}
+    used = Counter(word for note in notes for word in words(note))
+    # A word of all notes, such as one of a form, says little about any of them: it is divided by how many have it.
+    weight = {word: math.log(1 + len(units) / known[word]) ** 2 / used[word] for word in used if word in known}
     mean = sum(unit.cost for unit in units) / max(len(units), 1)
     ranked: list[list[_Unit]] = []
     chosen: dict[tuple[str, Path | None], _Unit] = {}
     for note in notes:
-        found = _ranked(units, note, weight, mean)
-        if found and found[0].id not in chosen:
-            if found[0].cost > room and ranked:
+        best_first = _ranked(units, note, weight, mean)
+        if best_first and best_first[0].id not in chosen:
+            if best_first[0].cost > room and ranked:
                 break
-            chosen[found[0].id] = found[0]
-            room -= found[0].cost
-        ranked.append(found)
+            chosen[best_first[0].id] = best_first[0]
+            room -= best_first[0].cost
+        ranked.append(best_first)
     for place in range(1, max(map(len, ranked), default=0)):
-        for unit in (found[place] for found in ranked if place < len(found)):
+        for unit in (best_first[place] for best_first in ranked if place < len(best_first)):
             if unit.cost <= room and unit.id not in chosen:
                 chosen[unit.id] = unit
                 room -= unit.cost
@@ -162,10 +162,10 @@ def _chosen(units: Sequence[_Unit], notes: Sequence[str], room: int) -> tuple[li
 
 
 def _ranked(units: Sequence[_Unit], note: str, weight: Mapping[str, float], mean: float) -> list[_Unit]:
-    said, folded = words(note) & weight.keys(), note.casefold()
+    own, folded = words(note) & weight.keys(), note.casefold()
     scores: list[tuple[float, int]] = []
     for at, unit in enumerate(units):
-        score = sum(weight[word] for word in said & unit.words) / (0.5 + 0.5 * math.sqrt(unit.cost / mean))
+        score = sum(weight[word] for word in own & unit.words) / (0.5 + 0.5 * math.sqrt(unit.cost / mean))
         stem = unit.name.rpartition("/")[2].removesuffix(".md").casefold()
         if len(stem) > 2 and stem in folded:
             score += NAMED
@@ -177,19 +177,19 @@ def _ranked(units: Sequence[_Unit], note: str, weight: Mapping[str, float], mean
 def _outline(
     outlines: Mapping[str, Outline], shown: Sequence[str], room: int
 ) -> tuple[tuple[Mapping[str, Any], ...], int]:
-    """The files with as many headings as there is room for; where not even names fit, the files shown come first."""
+    """The files with as many headings as fit; where not even all names fit, the shown files come first."""
     for level in _LEVELS:
-        made = [_entry(name, outline, level) for name, outline in sorted(outlines.items())]
-        if sum(map(_cost, made)) <= room:
-            return tuple(made), 0
+        entries = [_entry(name, outline, level) for name, outline in sorted(outlines.items())]
+        if sum(map(_cost, entries)) <= room:
+            return tuple(entries), 0
     names = [name for name in dict.fromkeys((*shown, *sorted(outlines))) if (room := room - PER_ENTRY) >= 0]
     return tuple(_entry(name, outlines[name], 0) for name in sorted(names)), len(outlines) - len(names)
 
 
 def _entry(name: str, outline: Outline, level: int) -> dict[str, Any]:
-    found = [section.title for section in outline.sections() if section.level <= level]
+    titles = [section.title for section in outline.sections() if section.level <= level]
     size = {"filename": name, "bytes": len(outline.text.encode())}
-    return {**size, "headings": found} if level else size
+    return {**size, "headings": titles} if level else size
 
 
 def _cost(entry: Mapping[str, Any]) -> int:

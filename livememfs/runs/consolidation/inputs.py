@@ -90,32 +90,32 @@ async def gather(replica: Replica, space: str, choice: NoteChoice) -> BankInputs
 async def _read_rules(replica: Replica, space: str, *, seal: bool) -> str:
     key = keys.rules_key(space)
     try:
-        found = await replica.read(key, fresh=True)
+        rules = await replica.read(key, fresh=True)
     except ObjectMissing:
         text = templates()[DEFAULT]
         if not seal:
             return text
         try:
             await put_new(replica, key, text.encode())
-        except PreconditionFailed:  # somebody sealed theirs first
+        except PreconditionFailed:  # another host sealed its rules first
             return await _read_rules(replica, space, seal=seal)
         log.info("default rules sealed", space=space)
         return text
     try:
-        return found.data.decode("utf-8")
+        return rules.data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise NotText(path=key, detail=f"at offset {error.start}") from error
 
 
 async def _read_synthesis(replica: Replica, space: str) -> tuple[Synthesis | None, str | None, str | None]:
     try:
-        found = await replica.read(keys.synthesis_key(space), fresh=True)
+        synthesis = await replica.read(keys.synthesis_key(space), fresh=True)
     except ObjectMissing:
         return None, None, None
     try:
-        return parse_synthesis(found.data), found.info.etag, found.data.decode("utf-8")
-    except NotText:  # it is overwritten by this run; nothing in it can be used
-        return None, found.info.etag, None
+        return parse_synthesis(synthesis.data), synthesis.info.etag, synthesis.data.decode("utf-8")
+    except NotText:  # this run overwrites it; nothing in it can be used
+        return None, synthesis.info.etag, None
 
 
 async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
@@ -135,9 +135,9 @@ async def _read_bank(replica: Replica, space: str) -> dict[str, BankFile]:
 
 
 async def check_unchanged(replica: Replica, inputs: BankInputs, changes: Mapping[str, str | None]) -> None:
-    """PreconditionFailed when somebody who keeps no lease has changed what was read; `changes`: etags by bank file.
+    """PreconditionFailed when a writer without the lease has changed what was read; `changes`: ETags by bank file.
 
-    This is no guarantee: that is the lease, and the condition on each write.
+    This only saves work: the guarantee is the lease, and the condition on each write.
     """
     versions = {info.key: info.etag for info in await replica.names.walk(keys.bank_prefix(inputs.space))}
     for name, etag in changes.items():

@@ -1,7 +1,6 @@
-"""What the requests of one consolidation have made of the bank, and how much of the bank each of them shows.
+"""Joins the plans of several requests of one consolidation, and decides how much of the bank each request shows.
 
-Owns the joining of their plans into one. A bank that leaves too little room for notes is shown in part (`excerpt`).
-Pure; any thread.
+Owns the joined bank. A bank that leaves too little room for notes is shown in part (`excerpt`). Pure; any thread.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from livememfs.text.outgoing import Reason
 from livememfs.text.size import tokens
 
 NOTES_SHARE = 8
-"""A bank is shown whole while notes have this part of the window left, one in so many."""
+"""A bank is shown whole while it leaves one part in so many of the window to notes."""
 SYNTHESIS_SHARE = 8
-"""A synthesis is shown up to this part of the window, one in so many."""
+"""A synthesis is shown up to one part in so many of the window."""
 
 
 class JoinedBank(Joined[BankInputs, BankPlan]):
-    """What the requests so far have made of the bank."""
+    """The bank as the requests so far have changed it."""
 
     def __init__(self, inputs: BankInputs) -> None:
         super().__init__(inputs)
@@ -41,8 +40,8 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         self._text = ""
 
     def room(self, window: int, reply: int, prompt: Prompt[BankInputs]) -> RequestRoom:
-        """All that the bank leaves, if that is enough; else a share for notes, for files that matter to them, and for
-        an outline of all.
+        """All that the whole bank leaves, if that is enough; else shares for notes, for the files near to them, and for
+        the outline.
         """
         self._window = window
         now = self._now(())
@@ -61,7 +60,7 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         now = self._now(batch)
         if room.bank is None:
             return now, len(batch)
-        notes = [one.live.note.body for one in batch]
+        notes = [sent.live.note.body for sent in batch]
         shown, count = excerpt(now.bank_texts(), notes, room.bank, room.outline)
         return replace(now, notes=now.notes[:count], excerpt=shown), count
 
@@ -69,11 +68,11 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         bank = dict(self._inputs.bank)
         for name, change in self._changes.items():
             bank[name] = BankFile(name, change.etag or "", change.content)
-        notes = tuple(one.live for one in batch)
+        notes = tuple(sent.live for sent in batch)
         return replace(self._inputs, notes=notes, bank=bank, synthesis=_shown(self._synthesis, self._window))
 
     def add(self, batch: Sequence[NotePiece], plan: BankPlan) -> None:
-        """Take over the plan of one request."""
+        """Add the plan of one request."""
         for change in plan.changes:
             first = self._changes.get(change.name)
             present = self._inputs.bank.get(change.name)
@@ -91,12 +90,12 @@ class JoinedBank(Joined[BankInputs, BankPlan]):
         changes = tuple(change for change in self._changes.values() if change.content != change.old)
         updated = sum(change.action == "updated" for change in changes)
         unchanged = len(self._inputs.bank) - updated
-        said = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
-        return BankPlan(changes, unchanged, self._text, coverage, *said)
+        remarks = (tuple(self._unsourced), tuple(self._warnings), tuple(self._reasons))
+        return BankPlan(changes, unchanged, self._text, coverage, *remarks)
 
 
 def _shown(synthesis: Synthesis | None, window: int) -> Synthesis | None:
-    """A synthesis as far as its share of the window goes: one that a model has made too long would block its space."""
+    """A synthesis, cut to its share of the window: a model may write one so long that no notes fit beside it."""
     if synthesis is None or not window or tokens(synthesis.body) <= window // SYNTHESIS_SHARE:
         return synthesis
     size = tokens(synthesis.body)

@@ -1,6 +1,6 @@
-"""What is odd in a plan and yet no reason to refuse it: lines without a source, headings there twice, large files.
+"""Faults that are no reason to refuse a plan: lines without a source, double headings, large files.
 
-Owns what the ledger and the metrics say of a plan that passed. Refuses nothing; `plan` does. Pure; any thread.
+Owns what the ledger and the metrics say about a valid plan. Refuses nothing; `plan` does. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from livememfs.text.facts.sources import Sources, unsourced
 from livememfs.text.markdown import Document, shown_path
 
 TARGET_BYTES = 65_536
-"""What the model is told to keep a file under. Above it a bank gets dear to read; it is no less true."""
+"""The size that the model is told to keep a file under. A larger file costs more to read; it is no less true."""
 _LISTED = 200
 
 
 def judge(
     changes: Mapping[str, tuple[str, str]], synthesis: str, inputs: BankInputs
 ) -> tuple[tuple[Unsourced, ...], tuple[str, ...]]:
-    """Lines of the new texts (old and new by name) that state what no source has; and warnings."""
+    """The lines of the new texts (old and new by name) with facts that no source has; and warnings."""
     sources = _sources(inputs, changes)
-    found = [
-        Unsourced(name, one.number, one.line, one.facts)
+    listed = [
+        Unsourced(name, line.number, line.line, line.facts)
         for name, (old, new) in {**changes, "_synthesis.md": ("", synthesis)}.items()
-        for one in unsourced(old, new, sources)
+        for line in unsourced(old, new, sources)
     ]
     warnings: list[str] = []
     for name, (old, new) in changes.items():
@@ -38,7 +38,7 @@ def judge(
         known = set(Document(old).duplicates())
         twice = [shown_path(path) for path in Document(new).duplicates() if path not in known]
         warnings += [f"{name} has the heading {path} more than once" for path in twice]
-    return tuple(found[:_LISTED]), tuple(warnings)
+    return tuple(listed[:_LISTED]), tuple(warnings)
 
 
 def _sources(inputs: BankInputs, names: Iterable[str]) -> Sources:
@@ -55,6 +55,6 @@ def _sources(inputs: BankInputs, names: Iterable[str]) -> Sources:
 
 
 def _name_forms(name: str) -> str:
-    """A file of the bank as texts speak of it: with the folder and without, with the extension and without."""
+    """The forms in which texts name a file of the bank: with and without its folder and its extension."""
     stem = name.removesuffix(".md")
     return f"`{keys.BANK}/{name}` `{keys.BANK}/{stem}` {stem} {re.sub('[-_/.]', ' ', stem)}"

@@ -1,7 +1,7 @@
-"""A model's reply, judged: either a plan that may be written, or every reason why not (design rule 5).
+"""The check of a model's reply: it becomes a plan, or is refused with every reason (design rule 5).
 
-Owns all checks of a reply's content. Refuses the whole reply for one fault and repairs nothing; the faults are listed
-together, so that the one retry can mend them all. Pure; may be called from any thread.
+Owns all checks of a reply's content. Refuses the whole reply for one fault and repairs nothing; it lists all faults, so
+that the only retry can mend them all. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _NO_ACCOUNT = "the reply does not say what became of the notes; those whose word
 class FileChange:
     """A bank file that is to be written.
 
-    :old:   its text now, None for a new one; so is `etag`
-    :edits: by which the content came about; empty when the reply had it in full
+    :old:   its text now, with `etag`; both None for a new file
+    :edits: those that made the content; empty when the reply had it in full
     """
 
     name: str
@@ -54,7 +54,7 @@ class FileChange:
 
     @property
     def action(self) -> Literal["created", "updated"]:
-        """What the change is in truth, whatever the reply called it."""
+        """What the change really is, even if the reply says otherwise."""
         return "created" if self.etag is None else "updated"
 
 
@@ -65,8 +65,8 @@ class BankPlan:
     :changes:   bank files with new content, in the reply's order
     :unchanged: how many bank files stay as they are
     :coverage:  what became of each note
-    :unsourced: lines that state what no source has, by file
-    :warnings:  what is odd and no reason to refuse, one sentence each
+    :unsourced: lines with facts that no source has, by file
+    :warnings:  faults that are no reason to refuse the plan, one sentence each
     :reasons:   why the reply drops what it drops
     :outgoing:  lines that leave the bank; known once the plan is whole (see `Work.accounted`)
     """
@@ -88,7 +88,7 @@ class BankPlan:
 def plan_from_reply(reply: ChatReply, inputs: BankInputs, *, overlap: bool = False, lenient: bool = False) -> BankPlan:
     """The plan in a model's reply. Raises ReplyRefused, whose detail lists every fault.
 
-    :overlap: a reply without an account of the notes is judged by the words that files and notes share, not refused
+    :overlap: a reply without coverage is not refused; the words that files and notes share count instead
     :lenient: dates, versions, references and paths that no source has are listed like numbers, and not refused
     """
     return make_plan(decoded(reply), inputs, overlap=overlap, lenient=lenient)
@@ -118,7 +118,7 @@ def make_plan(
     unsourced, warnings = judge(changes_by_name(written), synthesis, inputs)
     if "coverage" not in reply:
         warnings = (_NO_ACCOUNT, *warnings)
-    if not lenient and (invented := [fault for one in unsourced for fault in _invented(one)]):
+    if not lenient and (invented := [fault for line in unsourced for fault in _invented(line)]):
         raise ReplyRefused(listed(invented))
     reasons, odd = _read_reasons(reply.get("dropped", []))
     odd = (*odd, f"something private in the reply was replaced ({', '.join(private)})") if private else odd
@@ -128,16 +128,16 @@ def make_plan(
 
 
 def _by_overlap(inputs: BankInputs, changes: Iterable[FileChange], synthesis: str, faults: list[str]) -> Coverage:
-    """What became of the notes where the reply does not say. One that has nothing of any note is at fault."""
+    """The coverage of a reply that gives none. A reply that has no word of any note is refused."""
     notes = [live.note for live in inputs.notes]
     if not faults and not shares_words(notes, [synthesis, *(change.content for change in changes)]):
         faults.append("it says of no note what became of it, and no file has taken up the words of one")
     return overlap_coverage(notes, changes_by_name(changes))
 
 
-def _invented(one: Unsourced) -> list[str]:
-    hard = hard_facts(one.facts)
-    return [f"{one.file}, line {one.line}: no note, file or rule has {hard}: {shown(one.text)}"] if hard else []
+def _invented(line: Unsourced) -> list[str]:
+    hard = hard_facts(line.facts)
+    return [f"{line.file}, line {line.line}: no note, file or rule has {hard}: {shown(line.text)}"] if hard else []
 
 
 def changes_by_name(changes: Iterable[FileChange]) -> dict[str, tuple[str, str]]:
@@ -158,7 +158,7 @@ def _key_faults(reply: Mapping[str, Any], *, account: bool) -> list[str]:
 
 
 def _read_files(value: object, inputs: BankInputs, faults: list[str]) -> tuple[list[FileChange], set[str]]:
-    """The files of a reply that have no fault of their own, and every valid name among them."""
+    """The files of a reply without a fault of their own, and all valid names."""
     if not isinstance(value, list):
         faults.append('"bank_files" is not a list')
         return [], set()
@@ -168,7 +168,7 @@ def _read_files(value: object, inputs: BankInputs, faults: list[str]) -> tuple[l
         if not isinstance(given, dict):
             faults.append(f"file {number} is not an object")
             continue
-        # An endpoint that holds a model to a schema may have it say both: the one with nothing in it is left out.
+        # An endpoint that enforces a schema may make a model give both keys: the empty one is dropped.
         empty = {key for key in _BODY_KEYS & given.keys() if not given[key]} if given.keys() >= _BODY_KEYS else set()
         entry = {key: text for key, text in given.items() if key not in empty}
         own = _entry_faults(entry)
@@ -186,7 +186,7 @@ def _read_files(value: object, inputs: BankInputs, faults: list[str]) -> tuple[l
 
 
 def _read_body(name: str, entry: Mapping[str, Any], inputs: BankInputs, faults: list[str]) -> FileChange | None:
-    """What a file is to be, by its edits or in full; None when it has neither or is faulty."""
+    """The new content of a file, by its edits or in full; None when it has neither or has a fault."""
     present = inputs.bank.get(name)
     old, etag = (present.text, present.etag) if present else (None, None)
     edits: tuple[Edit, ...] = ()
@@ -255,7 +255,7 @@ def _content_faults(content: object, present: BankFile | None) -> list[str]:
 
 
 def _collisions(names: list[str], bank: Mapping[str, BankFile]) -> list[str]:
-    """Names that are the same file on some system, and files that would have to be folders too."""
+    """Faults for names that are one file on some systems, and for files that would have to be folders as well."""
     faults: list[str] = []
     present = {_folded(name): name for name in bank}
     seen: dict[str, str] = {}
@@ -299,20 +299,20 @@ def _read_removals(value: object, inputs: BankInputs, faults: list[str]) -> set[
 
 
 def _read_reasons(value: object) -> tuple[tuple[Reason, ...], tuple[str, ...]]:
-    """Why lines are dropped, and what could not be read of it: reasons are for people, so that is no fault."""
+    """The reasons for dropped lines, and a warning for those that cannot be read: they are for people, so no fault."""
     entries = value if isinstance(value, list) else [value]
     reasons: list[Reason] = []
     for entry in entries:
         given = entry if isinstance(entry, dict) else {}
         file, text, reason = (given.get(key, "") for key in _REASON_KEYS)
-        if all(isinstance(one, str) for one in (file, text, reason)) and reason.strip():
+        if all(isinstance(value, str) for value in (file, text, reason)) and reason.strip():
             reasons.append(Reason(*map(storable, (file.removeprefix("bank/"), text, reason))))
     left = len(entries) - len(reasons)
     return tuple(reasons), (f'{left} of the reasons under "dropped" could not be read',) if left else ()
 
 
 def storable(text: str) -> str:
-    """A text of a reply as it can be written down: half of a surrogate pair is escaped."""
+    """A text of a reply as UTF-8 can hold it: half of a surrogate pair is escaped."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -1,7 +1,6 @@
-"""What a consolidation makes of the notes: the bank and the synthesis (consolidation 2 to 7).
+"""The steps of a consolidation, which folds notes into the bank and the synthesis (consolidation 2 to 7).
 
-Owns nothing of its own: it says which of the other modules does each part of a run (see `work`). Trio thread only,
-but for `preview`.
+Owns only which module does each step of a run (see `runs/work`). Trio thread only, except `preview`.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Consolidation(Work[BankInputs, BankPlan]):
     def without_model(self, inputs: BankInputs) -> BankPlan:
         notes = [live.unread for live in inputs.notes]
         reply = builtin.file_notes(inputs.rules, inputs.bank_texts(), notes, max_bytes=MAX_FILE_BYTES)
-        return make_plan(reply, inputs, lenient=True)  # word for word, so whatever it looks like is in the notes
+        return make_plan(reply, inputs, lenient=True)  # word for word, so every fact is in the notes
 
     def joined(self, inputs: BankInputs) -> JoinedBank:
         return JoinedBank(inputs)

@@ -1,6 +1,6 @@
-"""A digest as an entry of the ledger: each memory under the key at which it will be stored, each note and its fate.
+"""A digest as an entry of the ledger: the key and content of each new memory, and the fate of each note.
 
-Owns what is decided once, so that carrying it out again stores the same objects. Refuses to write anything (`ledger`
+Owns what is decided only once, so that a second attempt stores the same objects. Refuses to write anything (`ledger`
 does). Any thread.
 """
 
@@ -22,7 +22,7 @@ from livememfs.text.privacy import redaction as privacy
 
 SOURCE = "digest"
 KEPT_MARKS = 4_096
-"""Marks of notes that are gone: an undo may bring those back, and nobody wants them digested twice."""
+"""Most marks of notes that are gone: an undo may bring such notes back, and they must not be digested twice."""
 
 
 def entry_of(inputs: DigestInputs, plan: DigestPlan, now: datetime, by: Committer, metrics: Mapping[str, Any]) -> Entry:
@@ -67,9 +67,9 @@ def entry_of(inputs: DigestInputs, plan: DigestPlan, now: datetime, by: Committe
 
 
 def leaving_notes(inputs: DigestInputs, plan: DigestPlan) -> frozenset[int]:
-    """The notes that leave `live/`, by number: those that were judged, in a space whose notes wait for nothing else.
+    """The notes that leave `live/`, by number: those that were judged, if only digests take notes of the space.
 
-    Without a model nobody has judged what was skipped, so it stays.
+    Without a model a skipped note was not judged, so it stays.
     """
     if not inputs.takes_notes:
         return frozenset()
@@ -82,7 +82,7 @@ def _fate(fate: Fate, written: Sequence[str]) -> Fate:
 
 
 def _write(inputs: DigestInputs, fact: DigestFact, now: datetime, taken: set[str]) -> Write:
-    """The object of a fact, under a name that nothing has."""
+    """The write of a fact as a new memory, under a name that is free."""
     memory = _memory(inputs, fact, now)
     while True:
         name = canonical_name(memory, token_hex(4))
@@ -92,7 +92,7 @@ def _write(inputs: DigestInputs, fact: DigestFact, now: datetime, taken: set[str
             break
     taken.add(parsed.id)
     key = f"{fact.collection}/{name}"
-    # What another program wrote into a note may come back in a reply.
+    # A note of another program may have had something private in it, and a reply may repeat it.
     data, _ = privacy.redact_file(sealed(memory, f"{inputs.space}/{key}"))
     return Write(key, None, data.decode())
 
@@ -116,7 +116,7 @@ def _memory(inputs: DigestInputs, fact: DigestFact, now: datetime) -> Memory:
 
 
 def _digested(inputs: DigestInputs, read: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The marks of all notes that digests have read, of those that are gone only the newest."""
+    """The marks of all notes that digests have read; of notes that are gone only the newest marks."""
     marks = dict.fromkeys((*inputs.digested, *(digest_mark(key, etag) for key, etag in read)))
     gone = [mark for mark in marks if mark not in inputs.there]
     dropped = set(gone[:-KEPT_MARKS])

@@ -1,8 +1,8 @@
-"""What one digest works from: the notes that no digest has read, and memories that speak of the same.
+"""What one digest works from: the notes that no digest has read, and memories about the same things.
 
-Owns which notes are new (the newest digest in the ledger has the marks of all that were read), and which memories the
-model is shown, so that it need not say again what is known. Refuses to read every memory there is: the newest of each
-folder are looked at. Trio thread only.
+Owns which notes are new (the newest digest in the ledger has the marks of all notes that were read), and which memories
+the model is shown, so that it does not repeat them. Refuses to read all memories: only the newest are read. Trio thread
+only.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from livememfs.store.base import ObjectInfo
 from livememfs.text.size import tokens
 
 BY_DIGEST = "digest"
-"""In `distil` of a space's record: digests alone take its notes out of `live/`."""
+"""As the only value of `distil` in a space's record: digests take its notes out of `live/`."""
 LOOKED_AT = 200
-"""Memories whose words are compared with those of the notes, the newest."""
+"""Most memories that are compared with the notes; the newest ones."""
 SHOWN = 40
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class KnownMemory:
-    """A memory that is there. `key` is relative to the space."""
+    """A memory of the space. `key` is relative to the space."""
 
     key: str
     type: str
@@ -70,17 +70,17 @@ class DigestInputs(Inputs):
 
     @property
     def takes_notes(self) -> bool:
-        """Whether a digest is all that the notes of this space wait for."""
+        """Whether digests take the notes of this space out of `live/`."""
         return takes_notes(self.meta)
 
 
 def takes_notes(meta: Meta) -> bool:
-    """Whether the notes of a space go with a digest."""
+    """Whether digests take the notes of a space out of `live/`."""
     return set(meta.distil) == {BY_DIGEST}
 
 
 async def gather_new(replica: Replica, space: str, choice: NoteChoice) -> DigestInputs:
-    """Read the space. Without notes for this run nothing else is looked at.
+    """Read the space. Without notes for this run nothing else is read.
 
     Raises NotFound when there is no such space, LiveMemError when the newest digest cannot be read.
     """
@@ -89,13 +89,13 @@ async def gather_new(replica: Replica, space: str, choice: NoteChoice) -> Digest
     digested = await marks(replica, space)
     objects = await note_objects(replica, space)
     fresh = unread(objects, digested)
-    if takes_notes(meta):  # a note that is read and there all the same may have come back
+    if takes_notes(meta):  # a note that was read and is still there may be a late copy
         new = {info.key for info in fresh}
         fresh += await named(replica, space, [info for info in objects if info.key not in new])
-    found, unreadable = await read_notes(replica, fresh)
-    found, late = await leave_out_late(replica, space, found, choice)
-    found = [live for live in found if digest_mark(live.key, live.etag) not in digested]
-    notes, remaining = choice.of(found)
+    waiting, unreadable = await read_notes(replica, fresh)
+    waiting, late = await leave_out_late(replica, space, waiting, choice)
+    waiting = [live for live in waiting if digest_mark(live.key, live.etag) not in digested]
+    notes, remaining = choice.of(waiting)
     there = frozenset(digest_mark(info.key, info.etag) for info in objects)
     memories = await _newest_memories(replica, space, choice.now) if notes else []
     known = within(await _related(replica, memories, notes, choice.now), choice.known)
@@ -120,14 +120,14 @@ async def gather_new(replica: Replica, space: str, choice: NoteChoice) -> Digest
 async def marks(replica: Replica, space: str) -> tuple[str, ...]:
     """The marks of the notes that digests have read, the oldest first. LiveMemError when they cannot be read.
 
-    Without them a digest would store everything again, so nobody goes on without them.
+    Without them a digest would store everything again, so a digest that cannot be read is an error.
     """
     last = await newest_digest(replica, space)
     return last.digested if last is not None else ()
 
 
 def unread(objects: Iterable[ObjectInfo], digested: Iterable[str]) -> list[ObjectInfo]:
-    """The notes among these that no digest has read in this version."""
+    """The notes, of these, that no digest has read in this version."""
     known = frozenset(digested)
     return [info for info in objects if digest_mark(info.key, info.etag) not in known]
 
@@ -136,12 +136,12 @@ def unread(objects: Iterable[ObjectInfo], digested: Iterable[str]) -> list[Objec
 
 
 async def _newest_memories(replica: Replica, space: str, now: datetime) -> list[ObjectInfo]:
-    """The memories of a space as they are listed now, the newest first."""
-    found: list[ObjectInfo] = []
+    """The memories of a space as the bucket lists them now, the newest first."""
+    infos: list[ObjectInfo] = []
     for collection in keys.COLLECTIONS:
         level = await replica.names.listing(f"{space}/{collection}/", fresh=True)
-        found += [info for info in level.objects.values() if keys.parse(info.key).kind == "memory"]
-    there = (info for info in found if not keys.has_ended(info.key, now))
+        infos += [info for info in level.objects.values() if keys.parse(info.key).kind == "memory"]
+    there = (info for info in infos if not keys.has_ended(info.key, now))
     return sorted(there, key=lambda info: _id_of(info.key), reverse=True)
 
 
@@ -154,30 +154,30 @@ def _id_of(key: str) -> str:
 async def _related(
     replica: Replica, memories: list[ObjectInfo], notes: Iterable[LiveNote], now: datetime
 ) -> tuple[KnownMemory, ...]:
-    """Those of the newest that share most words with the notes, the newest first."""
-    looked_at = memories[:LOOKED_AT]
-    contents = await read_versions(replica, looked_at)
+    """Those of the newest memories that share most words with the notes, the newest first."""
+    newest = memories[:LOOKED_AT]
+    contents = await read_versions(replica, newest)
     text = "\n".join(f"{live.note.body}\n{' '.join(live.note.tags)}" for live in notes)
-    said, named = words(text), set(_WORD.findall(text.casefold()))
+    said, every_word = words(text), set(_WORD.findall(text.casefold()))
     shared: dict[KnownMemory, int] = {}
-    for info in looked_at:
+    for info in newest:
         known = _known(info.key, contents[info.key], now) if info.key in contents else None
         if known is not None:
             # A subject counts however short it is: it may be a name.
             subjects = set(_WORD.findall(" ".join(known.subjects).casefold()))
-            shared[known] = len(words(known.content) & said | subjects & named)
+            shared[known] = len(words(known.content) & said | subjects & every_word)
     best = sorted((known for known in shared if shared[known]), key=lambda known: -shared[known])[:SHOWN]
     return tuple(known for known in shared if known in best)
 
 
 def within(known: Sequence[KnownMemory], room: int) -> tuple[KnownMemory, ...]:
-    """The first of these, as far as so many tokens go."""
+    """The first of these memories, as many as fit into `room` tokens."""
     chosen: list[KnownMemory] = []
-    for one in known:
-        room -= tokens(one.content)
+    for memory in known:
+        room -= tokens(memory.content)
         if room < 0:
             break
-        chosen.append(one)
+        chosen.append(memory)
     return tuple(chosen)
 
 

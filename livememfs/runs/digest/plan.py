@@ -1,7 +1,7 @@
-"""A model's reply to a digest, judged: either facts that may be stored, or every reason why not (design rule 5).
+"""The check of a model's reply to a digest: it becomes facts to store, or is refused with every reason (design rule 5).
 
-Owns all checks of such a reply. Refuses the whole reply for one fault and repairs nothing; the faults are listed
-together, so that the one retry can mend them all. Pure; may be called from any thread.
+Owns all checks of such a reply. Refuses the whole reply for one fault and repairs nothing; it lists all faults, so that
+the only retry can mend them all. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from livememfs.text.facts.sources import Sources
 from livememfs.text.privacy import redaction as privacy
 
 MAX_FACT_BYTES = 4_096
-"""A memory is a sentence or a few. What is longer is a note again."""
+"""A memory has a few sentences at most. A longer text is a note."""
 MAX_SUBJECTS = 20
 MAX_SUBJECT_CHARS = 100
 
@@ -46,14 +46,14 @@ _ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class DigestFact:
-    """Something that is to be stored.
+    """A fact that becomes a memory.
 
-    :ttl:       how long it lasts (`7d`); None for ever
-    :importance: None: what its type weighs
-    :category:  empty: the first of its collection
+    :ttl:       how long it lasts (`7d`); None: for ever
+    :importance: None: that of its type
+    :category:  empty: the first one of its collection
     :sources:   numbers of the notes that it comes from
     :unsourced: numbers, dates and the like that no note has
-    :same_as:   the memory, relative to the space, that says this already; then nothing is stored
+    :same_as:   the key, relative to the space, of a memory with the same words; nothing is stored then
     """
 
     content: str
@@ -73,8 +73,8 @@ class DigestPlan:
     """What a digest is going to store.
 
     :facts:    in the reply's order
-    :coverage: what became of each note; one that was used names the folders
-    :verbatim: no model has read the notes: what was not stored was not judged either
+    :coverage: what became of each note; for a note that was used, the collections
+    :verbatim: the facts are the notes themselves: no model has read and judged them
     """
 
     facts: tuple[DigestFact, ...]
@@ -85,7 +85,7 @@ class DigestPlan:
 
     @property
     def new(self) -> tuple[DigestFact, ...]:
-        """The facts that are not known."""
+        """The facts that no memory has yet."""
         return tuple(fact for fact in self.facts if not fact.same_as)
 
 
@@ -100,7 +100,7 @@ def plan_from_reply(reply: ChatReply, inputs: DigestInputs, *, lenient: bool = F
 def make_plan(
     reply: Mapping[str, Any], inputs: DigestInputs, *, lenient: bool = False, verbatim: bool = False
 ) -> DigestPlan:
-    """The plan in a decoded reply. Raises ReplyRefused. `verbatim`: it was not a model that replied."""
+    """The plan in a decoded reply. Raises ReplyRefused. `verbatim`: the reply is not from a model."""
     reply = privacy.redact_value(reply)[0]
     faults = [f'the key "{key}" is missing' for key in sorted(_KEYS) if key not in reply]
     faults += [f"the key {shown(key)} is unknown" for key in reply if key not in _KEYS]
@@ -113,17 +113,17 @@ def make_plan(
         raise ReplyRefused(listed(faults))
     sources = sources_of(inputs, (known.content for known in inputs.known))
     judged = [_judged(fact, sources, inputs.known) for fact in facts]
-    if not lenient and (invented := [text for number, one in enumerate(judged, 1) for text in _invented(number, one)]):
+    invented = [fault for number, fact in enumerate(judged, 1) for fault in _invented(number, fact)]
+    if invented and not lenient:
         raise ReplyRefused(listed(invented))
-    warnings = [f"{one.same_as} says this already: {shown(one.content)}" for one in judged if one.same_as]
-    found = [
-        Unsourced(one.collection, 1, one.content, one.unsourced) for one in judged if one.unsourced and not one.same_as
-    ]
-    return DigestPlan(tuple(judged), Coverage(fates), tuple(found), tuple(warnings), verbatim)
+    warnings = tuple(f"{fact.same_as} says this already: {shown(fact.content)}" for fact in judged if fact.same_as)
+    new = [fact for fact in judged if fact.unsourced and not fact.same_as]
+    unsourced = tuple(Unsourced(fact.collection, 1, fact.content, fact.unsourced) for fact in new)
+    return DigestPlan(tuple(judged), Coverage(fates), unsourced, warnings, verbatim)
 
 
 class JoinedFacts(Joined[DigestInputs, DigestPlan]):
-    """What the batches so far have found."""
+    """The facts of the batches so far."""
 
     def __init__(self, inputs: DigestInputs) -> None:
         super().__init__(inputs)
@@ -132,18 +132,18 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
         self._warnings: list[str] = []
 
     def part(self, batch: Sequence[NotePiece], room: RequestRoom) -> tuple[DigestInputs, int]:
-        """The notes of one request, and what is known by now."""
-        found = [KnownMemory(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
-        notes = tuple(one.live for one in batch)
-        known = within((*reversed(found), *self._inputs.known), self._inputs.room)
+        """The notes of one request, and the memories that are known by now."""
+        stored = [KnownMemory(f"{fact.collection}/", fact.type, fact.content, fact.subjects) for fact in self._facts]
+        notes = tuple(sent.live for sent in batch)
+        known = within((*reversed(stored), *self._inputs.known), self._inputs.room)
         return replace(self._inputs, notes=notes, known=known), len(batch)
 
     def add(self, batch: Sequence[NotePiece], plan: DigestPlan) -> None:
-        """Take over the plan of one request."""
+        """Add the plan of one request."""
         for fact in plan.facts:
             sources = tuple(dict.fromkeys(batch[number - 1].number for number in fact.sources))
-            if fact.same_as.endswith("/"):  # of an earlier batch of this run
-                earlier = next(n for n, one in enumerate(self._facts) if _says(one) == _says(fact))
+            if fact.same_as.endswith("/"):  # the fact of an earlier batch of this run: its key is not known yet
+                earlier = next(n for n, known_fact in enumerate(self._facts) if _says(known_fact) == _says(fact))
                 known = dict.fromkeys((*self._facts[earlier].sources, *sources))
                 self._facts[earlier] = replace(self._facts[earlier], sources=tuple(known))
             else:
@@ -160,7 +160,7 @@ class JoinedFacts(Joined[DigestInputs, DigestPlan]):
 
 
 def _read_facts(value: object, count: int, verbatim: bool, faults: list[str]) -> list[DigestFact]:
-    """The facts of a reply to `count` notes that have no fault of their own."""
+    """The facts of a reply to `count` notes, without those that have a fault of their own."""
     if not isinstance(value, list):
         faults.append('"memories" is not a list')
         return []
@@ -208,7 +208,7 @@ def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> 
 
 
 def _choice_faults(entry: Mapping[str, Any], collection: str) -> list[str]:
-    """What is wrong with the fields that are one of several values."""
+    """Faults of the fields that have one of several values."""
     faults = []
     kind, ttl, weight, category = entry["type"], entry["ttl"], entry.get("importance"), entry.get("category")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -241,7 +241,7 @@ def _read_sources(value: object, count: int, faults: list[str]) -> tuple[int, ..
     if not isinstance(value, list) or not value:
         faults.append('"sources" names no note')
         return ()
-    if wrong := [one for one in value if not _is_note(one, count)]:
+    if wrong := [number for number in value if not _is_note(number, count)]:
         faults.append(f"the source {shown(wrong[0])} is not a number from 1 to {count}")
         return ()
     return tuple(dict.fromkeys(value))
@@ -290,15 +290,15 @@ def _fates(facts: list[DigestFact], skipped: Mapping[int, str], faults: list[str
 # --- judging ------------------------------------------------------------------------------------------------------
 
 
-def _says(one: DigestFact | KnownMemory) -> tuple[str, str]:
-    """By what two memories are the same to the letter, however they are broken into lines."""
-    return one.collection, " ".join(one.content.split()).casefold()
+def _says(memory: DigestFact | KnownMemory) -> tuple[str, str]:
+    """Equal for two memories with the same words, even if case and line breaks differ."""
+    return memory.collection, " ".join(memory.content.split()).casefold()
 
 
 def _judged(fact: DigestFact, sources: Sources, known: tuple[KnownMemory, ...]) -> DigestFact:
-    """The fact with what no source has, and the memory that says it already."""
+    """The fact with its details that no source has, and with the memory that has the same words."""
     missing = [text for line in fact.content.splitlines() for text in sources.unknown(line)]
-    same = next((one.key for one in known if _says(one) == _says(fact)), "")
+    same = next((memory.key for memory in known if _says(memory) == _says(fact)), "")
     return replace(fact, unsourced=tuple(dict.fromkeys(missing)), same_as=same)
 
 

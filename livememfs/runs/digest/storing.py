@@ -1,7 +1,7 @@
-"""Carrying out what a digest has committed: its memories, each once.
+"""Carrying out a committed digest: each of its memories is stored once.
 
-Owns telling a memory that is still to be stored from one that was and is no more. Refuses to touch a memory that is
-there, whoever has changed it since. Trio thread only.
+Owns how a memory that is still to be stored is told from one that was stored and then removed. Refuses to touch a
+memory that is there, even if it was changed since. Trio thread only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from livememfs.spaces.objects import put_new
 
 
 async def _are_stored(replica: Replica, entry: Entry) -> bool:
-    """Whether all memories of a digest were stored before, wherever they are by now."""
+    """Whether all memories of a digest were stored before, even if they are gone by now."""
     try:
         await replica.names.stat(keys.stored_key(entry.space, entry.number), fresh=True)
     except ObjectMissing:
@@ -27,24 +27,24 @@ async def _are_stored(replica: Replica, entry: Entry) -> bool:
 
 
 async def store(replica: Replica, clock: Clock, entry: Entry, *, again: bool) -> None:
-    """Store the memories of a digest and note that it was done. `again`: somebody may have stored some of them."""
+    """Store the memories of a digest, and mark it as stored. `again`: some of them may have been stored before."""
     if await _are_stored(replica, entry):
         return
 
-    async def one(write: Write) -> None:
+    async def store_one(write: Write) -> None:
         key = f"{entry.space}/{write.key}"
         if keys.has_ended(key, clock.now()) or (again and await _was_there(replica, entry.space, write.key)):
             return
         with suppress(PreconditionFailed):  # the answer to an earlier attempt was lost
             await put_new(replica, key, (write.content or "").encode("utf-8", "backslashreplace"))
 
-    await for_each(entry.writes, one)
+    await for_each(entry.writes, store_one)
     with suppress(PreconditionFailed):
         await put_new(replica, keys.stored_key(entry.space, entry.number), b"")
 
 
 async def _was_there(replica: Replica, space: str, key: str) -> bool:
-    """Whether a memory was stored: it is there, lasts longer or shorter now, or was forgotten or replaced since."""
+    """Whether a memory was stored before: it is there, with whatever end, or was forgotten or replaced since."""
     collection, _, name = key.partition("/")
     parsed = keys.MemoryName.parse(name)
     memory_id = parsed.id if parsed is not None else name.removesuffix(".md")

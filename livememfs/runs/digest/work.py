@@ -1,7 +1,6 @@
-"""What a digest makes of the notes: memories (companion-memory).
+"""The steps of a digest, which takes memories from notes (companion-memory).
 
-Owns nothing of its own: it says which of the other modules does each part of a run (see `work`). Trio thread only,
-but for `preview`.
+Owns only which module does each step of a run (see `runs/work`). Trio thread only, except `preview`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from livememfs.runs.work import Work
 
 
 class Digest(Work[DigestInputs, DigestPlan]):
-    """Takes from notes what lasts; they stay in `live/`, unless the space says that they wait for nothing else."""
+    """Takes memories from notes; these stay in `live/`, unless only digests take notes of the space."""
 
     kind = "digest"
     schema = DIGEST_SCHEMA
@@ -88,7 +87,7 @@ class Digest(Work[DigestInputs, DigestPlan]):
         return {"memories": tuple(memories)}
 
     async def check(self, replica: Replica, inputs: DigestInputs, plan: DigestPlan) -> None:
-        """Whether this is still the same space; each memory is a new object, in nobody's way."""
+        """See that this is still the same space; nothing else can be in the way, as each memory is a new object."""
         meta, _ = await read_meta(replica, inputs.space)
         if meta.created_at != inputs.meta.created_at:
             raise PreconditionFailed(key=keys.meta_key(inputs.space))

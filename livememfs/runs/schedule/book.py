@@ -1,7 +1,7 @@
-"""What is remembered of scheduled runs, in the bucket, for all its hosts: reading and changing `_system/schedule.json`.
+"""Reading and changing `_system/schedule.json`: what all hosts of a bucket remember of scheduled runs.
 
-Owns that two hosts change it one after the other, and that a run counts once however often its end is written. Refuses
-to fail: while the store is away, what has ended is remembered here and written later. Trio thread only.
+Owns that two hosts change it one after the other, and that a run counts once, however often its end is written. Refuses
+to fail: while the store is away, ends of runs are remembered here and written later. Trio thread only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRIES = 5
 
 @dataclass(frozen=True)
 class _Owed:
-    """A run that the object does not tell of yet."""
+    """The end of a run that the object does not have yet."""
 
     space: str
     past: Past
@@ -36,7 +36,7 @@ class _Owed:
 
 
 class ScheduleMemory:
-    """`book` is what was last read or written, and the runs of this process that have ended since."""
+    """`book` is what was last read or written, with the runs of this process that have ended since."""
 
     def __init__(self, replica: Replica, clock: Clock) -> None:
         self.book = Book()
@@ -45,9 +45,9 @@ class ScheduleMemory:
         self._owed: list[_Owed] = []
 
     async def update(self, change: Callable[[Book], Book | None]) -> bool | None:
-        """Write what `change` makes of the newest book; False when it makes None of it, for nothing to change.
+        """Write what `change` makes of the newest book. False when `change` returns None: nothing is to be changed.
 
-        None when the store failed, or others were faster again and again: whether it was written is not known.
+        None when the store failed, or others were faster each time: it is not known whether it was written.
         """
         try:
             for _ in range(TRIES):
@@ -68,28 +68,28 @@ class ScheduleMemory:
         self.book = self._settled(self.book)
 
     async def settle(self) -> None:
-        """Write what is owed, if anything is. While the store is away it stays owed."""
+        """Write the ends of runs that are owed. While the store is away they stay owed."""
         if self._owed:
             await self.update(lambda _: None)
 
     def _settled(self, book: Book) -> Book:
-        """With the runs that it does not tell of. One whose answer was lost is there already, and counts once."""
-        for one in self._owed:
-            there = book.past(one.space, one.kind)
-            if (there.host, there.ended) != (one.past.host, one.past.ended):
-                book = book.with_past(one.space, one.past, one.kind).with_tokens(one.tokens, self._clock.now())
+        """The book with the runs that are owed. One that was written, although the answer was lost, counts once."""
+        for owed in self._owed:
+            known = book.past(owed.space, owed.kind)
+            if (known.host, known.ended) != (owed.past.host, owed.past.ended):
+                book = book.with_past(owed.space, owed.past, owed.kind).with_tokens(owed.tokens, self._clock.now())
         return book
 
     async def _read(self) -> tuple[Book, str | None]:
         try:
-            found = await self._replica.read(keys.schedule_key(), fresh=True)
+            stored = await self._replica.read(keys.schedule_key(), fresh=True)
         except ObjectMissing:
             return Book(), None
-        await self._replica.unread.read(found, read_object)
-        return Book.parse(found.data, self._clock.now()), found.info.etag
+        await self._replica.unread.read(stored, read_object)
+        return Book.parse(stored.data, self._clock.now()), stored.info.etag
 
     async def _write(self, book: Book, before: Book, etag: str | None) -> bool:
-        """Whether the object now says so; False when it was changed meanwhile."""
+        """Whether the object has this book now; False when it was changed meanwhile."""
         if book is before:
             return True
         try:

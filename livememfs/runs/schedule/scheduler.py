@@ -1,9 +1,9 @@
-"""Consolidations and digests that nobody asks for: the schedules of one mount.
+"""The schedules of one mount: consolidations and digests that start by themselves.
 
-Owns when they are started. Whoever wants to start a run first writes that it does, where all hosts of the bucket look
-(`book`), so of several hosts with the same schedule one runs. Starts one at a time, and looks at the day's
-tokens before each. Refuses to poll the bucket, to stop what a user asked for, and to start again what cannot succeed:
-a failure puts the next run off, and notes that a run has left alone start no other. Trio thread only.
+Owns when they are started. A host that wants to start a run first writes so into the book that all hosts read (`book`):
+of several hosts with the same schedule only one runs. Starts one run at a time, and looks at the day's tokens before
+each. Refuses to poll the bucket, to stop what a user asked for, and to start again what cannot succeed: a failure puts
+the next run off, and notes that a run has left start no other. Trio thread only.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from livememfs.text.times import iso
 log = structlog.get_logger("livememfs.runs")
 
 LOOK_EVERY = 60.0
-"""Longest time, in seconds, for which the clock on the wall is not looked at: it may be set, and machines sleep."""
+"""Most seconds between two looks at the wall clock: it may be set, and machines sleep."""
 PAUSE = 0.5
-"""Between two looks: notes often come many at a time."""
+"""Seconds between two looks: notes often come many at a time."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class ScheduleStatistics:
 
 
 class Scheduler:
-    """Starts runs by a schedule. `zone`: of the hours of consolidations, None for the machine's own; `digest_zone`: of
-    those of digests.
+    """Starts runs by a schedule. `zone`: time zone of the hours of consolidations, None: that of the machine;
+    `digest_zone`: of the hours of digests.
 
-    `on_failed(space, reason, what_to_do)` hears of each run that failed. `heard` must be subscribed to the changes.
+    `on_failed(space, reason, what_to_do)` is called for each run that failed. `heard` must be subscribed to changes.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class Scheduler:
         self._on_failed = on_failed
         now = clock.now()
         self._spaces = [
-            Scheduled(kind, name, one, of_hours, now, now)
+            Scheduled(kind, name, times, of_hours, now, now)
             for kind, spaces, of_hours in (
                 *((("digest", digests.spaces, digest_zone),) if digests is not None else ()),
                 ("consolidation", schedule.spaces, zone),
             )
-            for name, one in spaces.items()
+            for name, times in spaces.items()
         ]
         self._memory = ScheduleMemory(replica, clock)
         self._woken = trio.Event()
@@ -117,19 +117,19 @@ class Scheduler:
     def heard(self, change: Change) -> None:
         """A subscriber of the stream of changes: a note may make a run due."""
         parsed = keys.parse(change.key)
-        found = [state for state in self._spaces if state.name == parsed.space]
-        if found and parsed.kind in ("note", "meta"):
-            for state in found:
+        states = [state for state in self._spaces if state.name == parsed.space]
+        if states and parsed.kind in ("note", "meta"):
+            for state in states:
                 state.heard = self._clock.now()
             self._woken.set()
 
     def stop(self) -> None:
-        """Start nothing more. A run that is at work is ended by whoever ends the consolidations."""
+        """Start nothing more. A run at work goes on until the consolidations end it (`drain`)."""
         self._stopping = True
         self._idle.cancel()
 
     async def stopped(self) -> None:
-        """Wait until the last run is written down, after `stop`."""
+        """Wait, after `stop`, until the end of the last run is written down."""
         await self._at_rest.wait()
 
     # --- looking --------------------------------------------------------------------------------------------
@@ -167,12 +167,12 @@ class Scheduler:
         }
 
     async def _begin(self) -> bool:
-        """Learn what was remembered. The hours of a schedule that nobody has seen yet count from now on."""
+        """Read the book. For a space that is not in it, the hours before now count as served."""
         now = self._clock.now()
 
         def first_seen(book: Book) -> Book | None:
-            folding = [one for one in self._spaces if one.kind == "consolidation" and one.schedule.at]
-            new = [one.name for one in folding if not one.past(book).served]
+            by_hours = [state for state in self._spaces if state.kind == "consolidation" and state.schedule.at]
+            new = [state.name for state in by_hours if not state.past(book).served]
             for name in new:
                 book = book.with_past(name, replace(book.past(name), served=now))
             return book if new else None
@@ -180,9 +180,9 @@ class Scheduler:
         return await self._memory.update(first_seen) is not None
 
     async def _look(self) -> list[Scheduled]:
-        """Find out when each space is due; those that are, the longest due first.
+        """Find out when each space is due, and return those that are due now, the one that is due for longest first.
 
-        Digests before all others: a consolidation takes away the notes that they read.
+        Digests come before consolidations, which remove the notes that a digest reads.
         """
         for state in self._spaces:
             state.held = ""
@@ -190,7 +190,7 @@ class Scheduler:
             self._find_next(state)
         now = self._clock.now()
         due = [state for state in self._spaces if state.next.is_due(now)]
-        return sorted(due, key=lambda one: (one.kind != "digest", one.next.when or now))
+        return sorted(due, key=lambda state: (state.kind != "digest", state.next.when or now))
 
     def _find_next(self, state: Scheduled) -> None:
         book, now = self._memory.book, self._clock.now()
@@ -203,13 +203,13 @@ class Scheduler:
     def _patience(self) -> float:
         """Seconds until the next look."""
         now = self._clock.now()
-        moments = [one.next.when for one in self._spaces if one.next.when and one.next.when > now]
+        moments = [state.next.when for state in self._spaces if state.next.when and state.next.when > now]
         return min([LOOK_EVERY, *((moment - now).total_seconds() for moment in moments)])
 
     # --- running --------------------------------------------------------------------------------------------
 
     async def _attend_to(self, due: list[Scheduled]) -> bool:
-        """Run the first of these that nothing holds back; whether there was one."""
+        """Run the first of these spaces that nothing holds back; whether there was one."""
         for state in due:
             if await self._attend(state):
                 return True
@@ -239,7 +239,7 @@ class Scheduler:
         return True
 
     async def _waits_for_a_person(self, state: Scheduled) -> bool:
-        """Whether a plan for these very notes is held: asking a model once more would only cost as much again."""
+        """Whether a plan for the same notes is held: another run would cost as much again and bring nothing new."""
         try:
             plan = await held.current(self._replica, state.name)
         except LiveMemError:
@@ -251,21 +251,21 @@ class Scheduler:
         return True
 
     async def _has_new_notes(self, state: Scheduled) -> bool:
-        """Whether there is something to digest, now that it matters: others may have digested it."""
+        """Whether there still is something to digest: other hosts may have digested it."""
         state.forget()
         await state.count(self._replica, self._clock)
         self._find_next(state)
         return not state.held and state.next.is_due(self._clock.now())
 
     async def _claim(self, state: Scheduled) -> bool:
-        """Tell all hosts that this one starts the run; False when there is no need any more, or no way."""
+        """Write for all hosts that this one starts the run; False when it is not due any more, or the store fails."""
 
         def claim(book: Book) -> Book | None:
             now = self._clock.now()
-            found = state.when(book, now, spent=self._is_spent(book, now))
-            if not found.is_due(now):
+            due = state.when(book, now, spent=self._is_spent(book, now))
+            if not due.is_due(now):
                 return None
-            begun = replace(state.past(book), started=now, why=found.why, host=self._host, state="", tokens=0)
+            begun = replace(state.past(book), started=now, why=due.why, host=self._host, state="", tokens=0)
             return book.with_past(state.name, begun, state.kind)
 
         written = await self._memory.update(claim)
@@ -276,7 +276,7 @@ class Scheduler:
         return bool(written) and not self._stopping
 
     async def _follow(self, state: Scheduled) -> None:
-        """The run itself."""
+        """Make the run, and remember how it ended."""
         before, newest = state.notes, self._consolidations.latest(state.name, state.kind)
         ticket = self._consolidations.touch(state.name, RunOptions(kind=state.kind))
         result: dict[str, Any] = {}
@@ -287,7 +287,7 @@ class Scheduler:
             state.forget()
         elif state.kind == "digest":
             state.forget()
-        # A run that somebody else had asked for, and that ours has joined, would have cost the same.
+        # A run that a user had asked for, and that this request joined, does not count against the schedule's tokens.
         self._remember(state, result, int(result["llm_tokens_used"]) if ticket > newest else 0)
         await self._memory.settle()
 

@@ -1,8 +1,7 @@
-"""What a schedule knows of one space: its notes, what a run has left of them, and so when the next run is due.
+"""What a schedule knows of one space: its notes, those that a run has left, and when the next run is due.
 
-Owns which notes count: for consolidations all, for digests those that no digest has read. An hour at which there is
-nothing to digest has passed, and a note that comes later waits for the next one. Refuses to start anything. Trio thread
-only.
+Owns which notes count: for consolidations all, for digests those that no digest has read. An hour without notes to
+digest is over; a note that comes later waits for the next hour. Refuses to start anything. Trio thread only.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from livememfs.runs.options import RunKind
 from livememfs.runs.schedule.triggers import Next, Waiting, next_run
 
 WATCHED_ANEW = 21_600.0
-"""A space that nobody looks at for a day is watched no more, so it is looked at now and then."""
+"""Seconds between two listings of a space: one that nobody lists for a day is not watched any more."""
 CATCH_UP_AFTER = timedelta(hours=4)
-"""A digest is made up for at the start when the last one is older."""
+"""When the last digest is older, the next one is made when the mount begins."""
 
 
 @dataclass(eq=False)
@@ -36,10 +35,10 @@ class Scheduled:
     """One space with a schedule for one kind of run. Notes are (name, etag).
 
     :begun:  when the mount began
-    :left:   notes that were not taken by a run; they start no other
-    :held:   what holds a run back that is due, in words
-    :passed: hours up to this moment had nothing to digest
-    :missed: whether a digest may still be made up for
+    :left:   notes that a run has left; they start no other run
+    :held:   what holds back a run that is due, in words
+    :passed: up to this moment no hour had anything to digest
+    :missed: whether a digest may still be caught up on
     """
 
     kind: RunKind
@@ -65,12 +64,12 @@ class Scheduled:
 
     async def count(self, replica: Replica, clock: Clock) -> None:
         """Count the notes again if any came, changed or went."""
-        prefix, asked = keys.live_prefix(self.name), trio.current_time()
+        prefix, now = keys.live_prefix(self.name), trio.current_time()
         level = replica.names.levels.get(prefix)
         try:
-            if level is None or asked - self._listed > WATCHED_ANEW:
+            if level is None or now - self._listed > WATCHED_ANEW:
                 level = await replica.names.listing(prefix)
-                self._listed = asked
+                self._listed = now
             if self.kind == "digest" and self._digested is None:
                 last = await newest_digest(replica, self.name)
                 self._digested = frozenset(last.digested if last is not None else ())
@@ -84,19 +83,19 @@ class Scheduled:
             self._take_in(prefix, level, clock.now())
 
     def forget(self) -> None:
-        """Ask anew which notes are there, and which were digested: somebody has made a run."""
+        """Have notes and marks of digests read again by the next `count`: a run was made."""
         self._serial, self._digested = 0, None
 
     def _take_in(self, prefix: str, level: Level, now: datetime) -> None:
         digested = self._digested or frozenset()
-        found = {
+        counted = {
             name: info
             for name, info in level.objects.items()
             if is_note(prefix + name) and digest_mark(prefix + name, info.etag) not in digested
         }
-        self.notes = frozenset((name, info.etag) for name, info in found.items())
+        self.notes = frozenset((name, info.etag) for name, info in counted.items())
         self.left &= self.notes
-        new = [info.modified_ns for name, info in found.items() if (name, info.etag) not in self.left]
+        new = [info.modified_ns for name, info in counted.items() if (name, info.etag) not in self.left]
         written = datetime.fromtimestamp(max(new) // 1_000_000_000, UTC) if new else None
         if written is not None and written > now:
             written = self.heard  # a store whose clock is ahead must not put the run off
@@ -105,7 +104,7 @@ class Scheduled:
     # --- when -----------------------------------------------------------------------------------------------
 
     def look(self, book: Book, now: datetime, *, spent: bool) -> None:
-        """Find out when the next run is due. A digest that would find nothing is not."""
+        """Find out when the next run is due. A digest without notes is not due."""
         self.next = self.when(book, now, spent=spent)
         if self.kind == "digest" and not self.held and not self.waiting.notes:
             self.missed = False
@@ -114,22 +113,22 @@ class Scheduled:
             self.next = self.when(book, now, spent=spent)
 
     def when(self, book: Book, now: datetime, *, spent: bool) -> Next:
-        """The next run by what a book remembers. `spent`: the day's tokens are used up."""
+        """The next run by a book. `spent`: the day's tokens are used up."""
         past = book.past(self.name, self.kind)
         served, catch_up = past.served, None
         if self.kind == "digest":
-            # A clock that was ahead, here or elsewhere, must not put off what is due until its time has come.
+            # A moment in the future comes from a clock that was ahead: it must not put a digest off until then.
             last, passed = (not_ahead(moment, now) for moment in (self._last, self.passed))
             served = _latest(served, last)
             is_old = served is None or served < self.begun - CATCH_UP_AFTER
             catch_up = self.begun if self.missed and is_old else None
             served = _latest(served, passed)
-        # Where the book was lost, the hours since the mount began are served still: else none would ever be due.
+        # Without a book the hours before the mount began count as served; those after it become due.
         known = replace(past, served=served or self.begun)
         return next_run(self.schedule, self.waiting, known, spent=spent, now=now, zone=self.zone, catch_up=catch_up)
 
     def past(self, book: Book) -> Past:
-        """What a book remembers of it."""
+        """What a book has about this space."""
         return book.past(self.name, self.kind)
 
 

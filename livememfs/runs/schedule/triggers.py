@@ -1,8 +1,8 @@
-"""When a schedule starts the next run of a space, as a function of what is known.
+"""When a schedule starts the next run of a space, as a pure function.
 
-Owns the rules: what starts a run (notes that wait, quiet after the last one, an hour, a last run too long ago), and
-what holds it back (the last run was just now, it failed, the day's tokens are used up). Refuses to look at anything
-itself. Pure; any thread.
+Owns the rules: what starts a run (enough notes, no new note for a while, an hour, a last run too long ago), and what
+holds it back (the last run was just now or failed, the day's tokens are used up). Refuses to read anything. Pure; any
+thread.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Waiting:
 class Next:
     """The next run of a space: it is due when `when` has come.
 
-    :when:    aware, UTC; None while nothing foreseeable starts one
+    :when:    aware, UTC; None when nothing that is known now starts one
     :why:     after_notes, after_idle, at or catch_up
-    :held_by: what puts it off until `when`, in words; empty when nothing does
+    :held_by: what puts the run off until `when`, in words; empty: nothing
     """
 
     when: datetime | None = None
@@ -58,8 +58,8 @@ def next_run(
     """The next run.
 
     :spent:    the day's tokens are used up
-    :zone:     of the hours, None for the machine's own
-    :catch_up: since when one is due because the last was too long ago; None: it was not
+    :zone:     of the hours; None: that of the machine
+    :catch_up: since when a run is due because the last one was too long ago; None: it was not
     """
     triggers = [*_by_notes(schedule, waiting, now), *_by_hours(schedule, past, now, zone)]
     triggers += [(catch_up, "catch_up")] if catch_up is not None else []
@@ -75,16 +75,16 @@ def next_run(
 
 def _by_notes(schedule: SpaceSchedule, waiting: Waiting, now: datetime) -> list[tuple[datetime, str]]:
     written = waiting.written or now
-    found = []
+    moments = []
     if schedule.after_notes is not None and waiting.notes >= schedule.after_notes:
-        found.append((written, "after_notes"))
+        moments.append((written, "after_notes"))
     if schedule.after_idle is not None and waiting.notes:
-        found.append((written + timedelta(seconds=schedule.after_idle), "after_idle"))
-    return found
+        moments.append((written + timedelta(seconds=schedule.after_idle), "after_idle"))
+    return moments
 
 
 def _by_hours(schedule: SpaceSchedule, past: Past, now: datetime, zone: tzinfo | None) -> list[tuple[datetime, str]]:
-    """The last hour that nothing has served yet, else the next: however many were missed, one run is for all."""
+    """The last hour if no run has served it, else the next one: one run serves all hours that were missed."""
     if not schedule.at:
         return []
     moments = sorted(_moments(schedule.at, now, zone))
@@ -95,7 +95,7 @@ def _by_hours(schedule: SpaceSchedule, past: Past, now: datetime, zone: tzinfo |
 
 
 def _moments(hours: tuple[time, ...], now: datetime, zone: tzinfo | None) -> list[datetime]:
-    """The hours of the days around now. An hour that a clock change leaves out is the moment after it."""
+    """The hours of the days around now. For an hour that a clock change leaves out it is the moment after it."""
     today = now.astimezone(zone).date()
     days = [today + timedelta(days=offset) for offset in (-1, 0, 1)]
     if zone is None:
@@ -104,7 +104,7 @@ def _moments(hours: tuple[time, ...], now: datetime, zone: tzinfo | None) -> lis
 
 
 def _rested(schedule: SpaceSchedule, past: Past) -> datetime:
-    """From when on another run may start, as far as the last one is concerned."""
+    """When the pause after the last run ends; it is longer after failures."""
     last = max((moment for moment in (past.started, past.ended) if moment is not None), default=None)
     if last is None:
         return datetime.min.replace(tzinfo=UTC)

@@ -1,1 +1,1 @@
-"""Undo: a run, and all that came after it, is taken back by a new run."""
+"""Undo: a new run takes back a run and all runs after it."""

@@ -1,9 +1,9 @@
 """What taking back a run means for each object of a space: the entry of an undo, before it is committed.
 
-Owns the rule for notes. A run's notes come back; those taken in since come back too, as they were last, since nobody
-took back that they were written; those that an undo had put back go again, unless somebody has edited them. Notes that
-a digest has taken stay away: they are memories, which no undo touches. Everything else in `live/` stays as it is.
-Refuses to write anything, and to go on without a note whose backup is gone. Trio thread only.
+Owns the rule for notes. The notes that the run took come back. Notes that later runs took come back too, in their last
+version: the undo takes the runs back, not what agents wrote. Notes that an undo had put back are removed again, unless
+somebody has edited them. Notes that a digest took stay away: they are memories now, and no undo touches those. All else
+in `live/` stays. Refuses to write anything, and to go on without the backup that a note needs. Trio thread only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIVE, _BANK = f"{keys.LIVE}/", f"{keys.BANK}/"
 
 @dataclass(frozen=True)
 class Taking:
-    """What an undo does: its writes but for `_meta.json`, and the notes that go.
+    """What an undo does: its writes without that of `_meta.json`, and the notes that it removes.
 
     :notes: how many notes come back
     :left:  how many are in `live/` afterwards
@@ -52,11 +52,11 @@ class Taking:
 
 @dataclass
 class _Trail:
-    """What runs did to one note, in their order.
+    """What the runs to take back did to one note.
 
-    :put_first: an undo put it back before any run took it in
-    :taken:     the last run that took it in
-    :put:       the last undo's write that put it back
+    :put_first: an undo put it back before one of these runs took it
+    :taken:     the last run that took it
+    :put:       the write by which the last undo put it back
     """
 
     put_first: bool
@@ -78,9 +78,8 @@ class TakeBack:
     # --- the backups ----------------------------------------------------------------------------------------
 
     async def find_backups(self) -> None:
-        """See that what is needed is there. LiveMemError when the run's own backup is gone or torn."""
-        found = await list_backups(self._replica, self._space)
-        self._backups = {backup.stamp: backup for backup in found}
+        """List the backups. LiveMemError when the one of the first run is gone or incomplete."""
+        self._backups = {backup.stamp: backup for backup in await list_backups(self._replica, self._space)}
         run = self._since[0]
         why = f"run {run.number} of {self._space} cannot be taken back"
         if not run.backup:
@@ -92,11 +91,11 @@ class TakeBack:
 
     async def record(self) -> Meta:
         """`_meta.json` as it was before the run. LiveMemError when it cannot be read."""
-        found = await self._replica.read(self._backups[self._since[0].backup].prefix + keys.META, fresh=True)
-        return parsed_meta(found)
+        prefix = self._backups[self._since[0].backup].prefix
+        return parsed_meta(await self._replica.read(prefix + keys.META, fresh=True))
 
     async def _objects_of(self, stamp: str) -> Objects | None:
-        """What a backup holds; None when it is gone or incomplete."""
+        """The objects of a backup; None when it is gone or incomplete."""
         backup = self._backups.get(stamp)
         if backup is None or not backup.complete:
             return None
@@ -107,9 +106,9 @@ class TakeBack:
     # --- all objects ----------------------------------------------------------------------------------------
 
     async def taking(self) -> Taking:
-        """All of it, from what is in the space now. PreconditionFailed when that changes meanwhile."""
+        """All that the undo does, by what is in the space now. PreconditionFailed when that changes meanwhile."""
         base = await self._objects_of(self._since[0].backup)
-        assert base is not None  # `find_backups` has seen to it
+        assert base is not None  # `find_backups` came first
         now = _named(await content_of(self._replica, self._space), f"{self._space}/", self._space)
         trails = self._trails()
         back = await self._coming_back(base, now, trails)
@@ -117,14 +116,14 @@ class TakeBack:
         others = sorted(name for name in {*base, *now} if not name.startswith(_LIVE))
         wanted: list[tuple[str, ObjectInfo | None, ObjectInfo | None]] = [(name, back[name], None) for name in back]
         wanted += [(name, base.get(name), now.get(name)) for name in others]
-        made = await _in_order(wanted, lambda one: self._write(*one))
+        changes = await _in_order(wanted, lambda versions: self._write(*versions))
         left = sum(name.startswith(_LIVE) for name in now) + len(back) - len(removes)
-        # Notes first: what the bank is about to forget is at no moment nowhere.
-        writes = [write for write in made if write is not None]
+        writes = [write for write in changes if write is not None]
+        # Notes first: otherwise a crash could leave what they say neither in the bank nor in `live/`.
         return Taking(tuple(sorted(writes, key=_place)), tuple(removes), len(back), left)
 
     async def _write(self, name: str, then: ObjectInfo | None, now: ObjectInfo | None) -> Write | None:
-        """What makes one object as it was; None when it is."""
+        """The write that makes one object as it was; None when nothing has to change."""
         if then is not None and now is not None and (then.etag, then.size) == (now.etag, now.size):
             return None
         old = await self._replica.read_version(now) if now is not None else None
@@ -138,14 +137,14 @@ class TakeBack:
         return Write(name, before, text, copy, was, meta)
 
     async def _marks(self, then: ObjectInfo) -> dict[str, str]:
-        """A note's user metadata: by it, the name that was written goes on working."""
-        found = (await self._replica.names.stat(then.key, fresh=True)).meta or {}
-        return {name: value for name, value in found.items() if name not in OF_ONE_VERSION}
+        """A note's user metadata: without it, the name under which the note was written would not work any more."""
+        meta = (await self._replica.names.stat(then.key, fresh=True)).meta or {}
+        return {name: value for name, value in meta.items() if name not in OF_ONE_VERSION}
 
     # --- notes ----------------------------------------------------------------------------------------------
 
     def _trails(self) -> dict[str, _Trail]:
-        """What became of each note that a run touched, by its name in the space."""
+        """What the runs did to each note that they took or put back, by its name in the space."""
         trails: dict[str, _Trail] = {}
         for run in self._since:
             for note in run.removes:
@@ -157,10 +156,10 @@ class TakeBack:
         return trails
 
     async def _coming_back(self, base: Objects, now: Objects, trails: Mapping[str, _Trail]) -> dict[str, ObjectInfo]:
-        """The notes that are not there and should be, by name, with the object that has their bytes."""
+        """The notes that are missing and come back, by name, with the object that has their bytes."""
         wanted = {name for name in base if name.startswith(_LIVE)}
         wanted |= {name for name, trail in trails.items() if not trail.put_first}
-        found: dict[str, ObjectInfo] = {}
+        sources: dict[str, ObjectInfo] = {}
         for name in wanted - now.keys() - self._digested:
             trail = trails.get(name)
             held: Objects | None = base
@@ -172,21 +171,22 @@ class TakeBack:
                         f"{trail.taken.number} took in since are in its backup alone, which is gone or incomplete"
                     )
             info = (held or {}).get(name) or base.get(name)
-            if info is not None:  # else somebody removed it by hand before that run
-                found[name] = info
-        return found
+            if info is not None:  # otherwise somebody removed it by hand before that run
+                sources[name] = info
+        return sources
 
     async def _going(self, base: Objects, now: Objects, trails: Mapping[str, _Trail]) -> list[NoteEntry]:
-        """The notes that only an undo has put there, in the versions it put."""
+        """The notes that are there only because an undo put them back, in the versions that it put."""
         candidates = [
             (now[name], trail.put)
             for name, trail in sorted(trails.items())
             if trail.put_first and trail.put is not None and name in now and name not in base
         ]
-        return [entry for entry in await _in_order(candidates, lambda one: self._gone(*one)) if entry is not None]
+        entries = await _in_order(candidates, lambda candidate: self._gone(*candidate))
+        return [entry for entry in entries if entry is not None]
 
     async def _gone(self, info: ObjectInfo, put: Write) -> NoteEntry | None:
-        """A note that goes; None when somebody has changed it since, or when that cannot be told."""
+        """A note to remove; None when somebody has changed it since, or when that cannot be found out."""
         data = await self._replica.read_version(info)
         try:
             same = data == ((put.content or "").encode() if not put.copy else await self._copied(put))
@@ -204,7 +204,7 @@ def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:
 
 
 def _named(infos: Iterable[ObjectInfo], prefix: str, space: str) -> dict[str, ObjectInfo]:
-    """The synthesis, the notes and the bank files among some objects, by their names in the space."""
+    """The synthesis, notes and bank files among objects, by their names in the space."""
     named = {info.key[len(prefix) :]: info for info in infos}
     kinds = ("synthesis", "note", "bank")
     return {name: info for name, info in named.items() if keys.parse(f"{space}/{name}").kind in kinds}
@@ -216,7 +216,7 @@ def _place(write: Write) -> tuple[int, str]:
 
 
 def _text(data: bytes | None) -> str | None:
-    """Bytes as the text they are; None for none, and for others."""
+    """Bytes as UTF-8 text; None when there are none, or when they are no text."""
     try:
         return data.decode("utf-8") if data is not None else None
     except UnicodeDecodeError:
@@ -224,11 +224,11 @@ def _text(data: bytes | None) -> str | None:
 
 
 async def _in_order(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
-    """`work` for all items side by side; what it gave, in their order."""
-    found: dict[int, R] = {}
+    """Do `work` for all items side by side; its results in the order of the items."""
+    results: dict[int, R] = {}
 
-    async def one(number: int) -> None:
-        found[number] = await work(items[number])
+    async def work_on(number: int) -> None:
+        results[number] = await work(items[number])
 
-    await for_each(range(len(items)), one)
-    return [found[number] for number in range(len(items))]
+    await for_each(range(len(items)), work_on)
+    return [results[number] for number in range(len(items))]

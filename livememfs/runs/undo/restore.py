@@ -1,9 +1,9 @@
-"""Bringing a backup back: a space made as it was.
+"""Restoring a backup: a space becomes as it was.
 
-Owns the order: what the space has is backed up first, `_meta.json` is written last, so a new prefix is a space only
-when all of it is there. A space that is there is restored over under its lease, after what is committed there was
-carried out: no run is at work meanwhile, and none is finished over it later. Refuses torn backups, and to remove what
-is in no backup. Trio thread only.
+Owns the order: the space is backed up first, and `_meta.json` is written last, so a new prefix becomes a space only
+when all of it is there. An existing space is restored under its lease, after its open run was carried out: no run is at
+work meanwhile, and none is finished later and overwrites what was restored. Refuses incomplete backups, and to remove
+what is in no backup. Trio thread only.
 """
 
 from __future__ import annotations
@@ -42,21 +42,20 @@ from livememfs.store.base import IfAbsent, IfMatch, ObjectInfo, StoredObject
 log = structlog.get_logger("livememfs.spaces")
 
 TRIES = 10
-"""Times that somebody may be faster, before it is given up."""
+"""Attempts to write an object that others keep changing."""
 OF_ONE_VERSION = frozenset({META_BACKUP, META_OP, META_MADE, META_SHA256})
-"""User metadata of a backup's `_meta.json` that the restored one does not inherit."""
+"""User metadata that belongs to one version of an object: a restored one does not inherit it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Restored:
     """What a restore did.
 
-    :space:   whose backup it was
-    :stamp:   which one
-    :target:  the space that is now as the backup was
-    :objects: written
-    :removed: of the former state, because the backup has none under their names
-    :saved:   stamp of the automatic backup of the former state; None when there was no space
+    :space:   the space of the backup, and its `stamp`
+    :target:  the space that is now as the backup
+    :objects: how many were written
+    :removed: how many were removed, because the backup has none under their names
+    :saved:   stamp of the automatic backup that was made first; None when there was no space
     """
 
     space: str
@@ -78,12 +77,12 @@ async def restore_backup(
     replace: bool = False,
     progress: Progress | None = None,
 ) -> Restored:
-    """Make a space, the backup's own or the one named by `to`, as the backup was.
+    """Make a space, the backup's own or the one that `to` names, as the backup.
 
-    A space that is there is changed only with `replace`, under its lease, and backed up first. Sealed rules stay when
-    the backup has none. A restore that dies can be made again. Raises NotFound, InvalidName, AlreadyExists,
-    LiveMemError for a torn backup, and NotEmpty when a prefix that is no space has other objects where the backup's
-    would go.
+    An existing space is changed only with `replace`, under its lease, and backed up first. Sealed rules stay when the
+    backup has none. A restore that was interrupted can be repeated. Raises NotFound, InvalidName, AlreadyExists,
+    LiveMemError for an incomplete backup, and NotEmpty when a prefix that is no space has other objects where those of
+    the backup would go.
     """
     backup = await find(replica, space, stamp, whole=True)
     target = space if to is None else to
@@ -99,7 +98,7 @@ async def restore_backup(
 
 
 async def _restore_new(replica: Replica, backup: Backup, target: str, progress: Progress | None) -> Restored:
-    """Make a space that is not there."""
+    """Make a new space."""
     record = await _record_of(replica, backup, target)
     wanted = await _wanted(replica, backup)
     await _expect_room(replica, target, wanted)
@@ -111,7 +110,7 @@ async def _restore_new(replica: Replica, backup: Backup, target: str, progress: 
 async def _restore_over(
     replica: Replica, clock: Clock, backup: Backup, target: str, progress: Progress | None
 ) -> Restored:
-    """Put a backup in place of what a space has; the caller holds its lease."""
+    """Replace what a space has by a backup; the caller holds the lease."""
     record = await _record_of(replica, backup, target)
     wanted = await _wanted(replica, backup)
     saved, before = await copy_aside(replica, clock, target, automatic=True, progress=progress)
@@ -123,7 +122,7 @@ async def _restore_over(
 
 
 async def _wanted(replica: Replica, backup: Backup) -> dict[str, ObjectInfo]:
-    """What a backup brings back, by the names in a space."""
+    """The objects of a backup that are restored, by their names in the space."""
     named = {_name(item, backup.prefix): item for item in await replica.names.walk(backup.prefix)}
     return {name: item for name, item in named.items() if is_content(name)}
 
@@ -140,15 +139,18 @@ async def _copy(replica: Replica, source: str, target: str) -> None:
 
 
 async def _marks(replica: Replica, source: str, target: str) -> dict[str, str] | None:
-    """User metadata of what comes back: a note must not pass for a late upload of what was taken. None: as it is."""
+    """User metadata of a restored object; None: that of `source`.
+
+    A note loses the ids of its write: by these a run would take it for a late copy of a note, and remove it.
+    """
     if not keys.is_note(target):
         return None
-    found = (await replica.names.stat(source, fresh=True)).meta or {}
-    return {name: value for name, value in found.items() if name not in (META_OP, META_MADE)}
+    meta = (await replica.names.stat(source, fresh=True)).meta or {}
+    return {name: value for name, value in meta.items() if name not in (META_OP, META_MADE)}
 
 
 async def _copy_over(replica: Replica, item: ObjectInfo, target: str, versions: Mapping[str, str]) -> None:
-    """Put an object in place of the version that was copied aside; one that was written since is kept beside it."""
+    """Replace the version that was backed up by `item`; a version that was written since is kept under another name."""
     before = versions.get(target)
     meta = await _marks(replica, item.key, target)
     for _ in range(TRIES):
@@ -160,14 +162,16 @@ async def _copy_over(replica: Replica, item: ObjectInfo, target: str, versions: 
             await replica.copy(item.key, target, meta=meta)
             return
         except PreconditionFailed:
-            before = await _made_way(replica, item, target)
+            before = await _keep_theirs(replica, item, target)
             if before == item.etag:
                 return
     raise PreconditionFailed(key=target)
 
 
-async def _made_way(replica: Replica, item: ObjectInfo, target: str) -> str | None:
-    """Keep what stands at `target`; its version, that of `item` when it is the copy already, None for nothing."""
+async def _keep_theirs(replica: Replica, item: ObjectInfo, target: str) -> str | None:
+    """Keep what stands at `target` under another name, and return its ETag: that of `item` when it is the copy already,
+    None when nothing is there.
+    """
     try:
         there = await replica.read(target, fresh=True)
     except ObjectMissing:
@@ -180,18 +184,18 @@ async def _made_way(replica: Replica, item: ObjectInfo, target: str) -> str | No
 
 
 async def _expect_room(replica: Replica, target: str, wanted: Mapping[str, ObjectInfo]) -> None:
-    """What a restore that died has left is written again; what else is there belongs to somebody. NotEmpty."""
+    """NotEmpty when the target has other objects than an interrupted restore of the same backup leaves."""
     for item in await content_of(replica, target):
         name = _name(item, f"{target}/")
-        mine = wanted.get(name)
-        if keys.parse(item.key).kind != "keep" and (mine is None or (mine.etag, mine.size) != (item.etag, item.size)):
+        ours = wanted.get(name)
+        if keys.parse(item.key).kind != "keep" and (ours is None or (ours.etag, ours.size) != (item.etag, item.size)):
             raise NotEmpty(path=target, detail=f"{name} stands where the backup would go")
 
 
 async def _remove_others(
     replica: Replica, target: str, before: list[ObjectInfo], wanted: Mapping[str, ObjectInfo]
 ) -> int:
-    """Remove what the backup does not have, in the versions that were backed up: what came since is in no backup."""
+    """Remove what the backup does not have, only in the versions that were backed up: later ones are in no backup."""
     kept = {f"{target}/{name}" for name in (*wanted, keys.RULES)}
     others = [item for item in before if item.key not in kept and keys.parse(item.key).kind != "keep"]
     removed = 0
@@ -200,7 +204,7 @@ async def _remove_others(
     async def remove(item: ObjectInfo) -> None:
         nonlocal removed
         with suppress(ObjectMissing, PreconditionFailed):
-            if keys.is_note(item.key):  # its writer may not have heard that it is stored
+            if keys.is_note(item.key):  # its writer may upload it again, if the answer was lost
                 meta = (await replica.names.stat(item.key, fresh=True)).meta or {}
                 await removals.leave_trace(item.key, ids_of(meta), meta.get(META_SHA256, ""))
             await delete_version(replica, item.key, item.etag)
@@ -211,22 +215,22 @@ async def _remove_others(
 
 
 async def _record_of(replica: Replica, backup: Backup, target: str) -> tuple[StoredObject, Meta | None]:
-    """A backup's `_meta.json`. LiveMemError when it cannot be read and would have to be, to get another name."""
-    found = await replica.read(backup.prefix + keys.META, fresh=True)
+    """A backup's `_meta.json`. ObjectUnreadable for one that cannot be parsed, if the name in it has to be changed."""
+    stored = await replica.read(backup.prefix + keys.META, fresh=True)
     try:
-        return found, Meta.parse(found.data)
+        return stored, Meta.parse(stored.data)
     except ValueError as error:
         if target != backup.space:
-            raise ObjectUnreadable(error, path=found.info.key) from error
-    return found, None
+            raise ObjectUnreadable(error, path=stored.info.key) from error
+    return stored, None
 
 
-async def _put_record(replica: Replica, found: StoredObject, record: Meta | None, target: str, *, new: bool) -> None:
+async def _put_record(replica: Replica, stored: StoredObject, record: Meta | None, target: str, *, new: bool) -> None:
     """Write `_meta.json`, with the target's name in it. AlreadyExists when somebody made that space meanwhile.
 
-    The ledger stays with its space: a number that was used there must not be given again.
+    The number of the last run stays that of the target: a number of its ledger must not be used twice.
     """
-    data = found.data
+    data = stored.data
     if record is not None:
         changed = dataclasses.replace(record, space_id=target, ledger=0)
         if not new and (last := await _last_number(replica, target)):
@@ -234,7 +238,7 @@ async def _put_record(replica: Replica, found: StoredObject, record: Meta | None
                 record = await put_right(replica, target, record, before=record.consolidation_count + 1)
             changed = dataclasses.replace(record, space_id=target, ledger=last)
         data = data if changed == record else changed.render()
-    meta = {name: value for name, value in (found.info.meta or {}).items() if name not in OF_ONE_VERSION}
+    meta = {name: value for name, value in (stored.info.meta or {}).items() if name not in OF_ONE_VERSION}
     if not new:
         await replica.put(keys.meta_key(target), data, meta=meta)
         return
@@ -245,7 +249,7 @@ async def _put_record(replica: Replica, found: StoredObject, record: Meta | None
 
 
 async def _last_number(replica: Replica, space: str) -> int:
-    """The last run that wrote the record of a space; 0 when it does not say."""
+    """The number of the last run by the record of a space; 0 when the record has none."""
     with suppress(ObjectMissing, ValueError):
         return Meta.parse((await replica.read(keys.meta_key(space), fresh=True)).data).ledger
     return 0

@@ -1,8 +1,8 @@
 """Taking back a run of a space, and everything after it, as a new run.
 
 Owns the course of an undo: under the lease of the space, with a backup of its own, committed to the ledger and carried
-out like any run, so that a crash leaves all of it or nothing. An undo is a run, so it can be taken back like one.
-Refuses a run whose backup is gone. Knows nothing of queues: whoever asks waits for the lease. Trio thread only.
+out like any run, so a crash leaves all of it or nothing. An undo can be taken back like any run. Refuses a run whose
+backup is gone. Knows nothing of queues: the caller waits for the lease. Trio thread only.
 """
 
 from __future__ import annotations
@@ -47,17 +47,16 @@ async def undo(
     *,
     report: Callable[[str], None] = lambda _: None,
 ) -> Entry:
-    """Make bank, synthesis and notes as they were before run `number`, to the byte; the new run.
+    """Make bank, synthesis and notes as they were before run `number`, to the byte. Returns the new run.
 
     :host:   this machine's name, for the ledger
-    :number: None stands for the last consolidation that no later undo has taken back, so a second undo goes one run
-             further back; the number of an undo brings back what that one took
-    :report: told where it is: waiting, backing up, writing, removing
+    :number: None: the last consolidation that no later undo has taken back, so a second undo goes one run further
+             back. The number of an undo: its effect is taken back
+    :report: called with each phase: waiting, backing up, writing, removing
 
-    Notes written since stay, and so does what digests did. Raises NotFound for a space or a run that is not there,
-    BadRequest for a digest, LiveMemError when the run's backup
-    is gone or incomplete, LeaseLost and what the store fails with; then nothing has changed, unless it says that the
-    undo is committed.
+    Notes that were written since stay, and so does what digests did. Raises NotFound for a space or a run that does not
+    exist, BadRequest for a digest, LiveMemError when the run's backup is gone or incomplete, LeaseLost, and the store's
+    failures. Nothing has changed then, unless the message says that the run is being taken back.
     """
     started = trio.current_time()
     await require_space(replica, space)
@@ -68,17 +67,17 @@ async def undo(
         work = TakeBack(replica, space, since)
         await work.find_backups()
         report("backing up")
-        made = await backups.create(replica, clock, space, automatic=True)
+        backup = await backups.create(replica, clock, space, automatic=True)
         taking = await work.taking()
         record, run = await _record(replica, space, await work.record(), since)
         figures = _figures(taking, run, trio.current_time() - started)
-        entry = _entry(taking, record, run, since[0].number, clock.now(), made, figures)
+        entry = _entry(taking, record, run, since[0].number, clock.now(), backup, figures)
         entry = replace(entry, host=host, fence=held.fence)
         await held.check()
         report("writing")
         await commit(replica, entry)
         await _carry_out(replica, clock, entry, report)
-        # Not earlier: the backup that is being brought back may be the oldest one.
+        # Not before this: the backup that is being restored may be the oldest one.
         with suppress(LiveMemError):
             await backups.prune(replica, space)
     log.info("run_taken_back", space=space, number=entry.undoes, run=run, notes=taking.notes)
@@ -86,18 +85,18 @@ async def undo(
 
 
 def _entry(
-    taking: Taking, record: Write, run: int, undoes: int, now: datetime, made: backups.Backup, figures: dict[str, Any]
+    taking: Taking, record: Write, run: int, undoes: int, now: datetime, backup: backups.Backup, figures: dict[str, Any]
 ) -> Entry:
-    """The entry of an undo; who makes it is still to be said."""
+    """The entry of an undo, still without its host and fence."""
     return Entry(
         number=run,
-        space=made.space,
+        space=backup.space,
         kind="undo",
         committed_at=now,
         writes=(*taking.writes, record),
         removes=taking.removes,
         undoes=undoes,
-        backup=made.stamp,
+        backup=backup.stamp,
         metrics=figures,
     )
 
@@ -105,14 +104,14 @@ def _entry(
 async def _since(replica: Replica, space: str, number: int | None) -> list[Entry]:
     """The run to take back and those after it, ascending. NotFound when there is no such run, BadRequest for a digest.
 
-    LiveMemError when one of them cannot be read: the notes it took in would be nowhere.
+    LiveMemError when one of them cannot be read: the notes that it took would be lost.
     """
     unreadable: dict[int, str] = {}
-    found = await runs(replica, space, report=unreadable.__setitem__)
-    chosen = last_standing(found) if number is None else number
+    entries = await runs(replica, space, report=unreadable.__setitem__)
+    chosen = last_standing(entries) if number is None else number
     if chosen is None:
         raise NotFound(path=f"run of {space} that could be taken back")
-    since = [entry for entry in reversed(found) if entry.number >= chosen]
+    since = [entry for entry in reversed(entries) if entry.number >= chosen]
     damaged = max(unreadable, default=0)
     if damaged >= chosen:
         raise LiveMemError(
@@ -126,16 +125,16 @@ async def _since(replica: Replica, space: str, number: int | None) -> list[Entry
 
 
 async def _record(replica: Replica, space: str, then: Meta, since: Sequence[Entry]) -> tuple[Write, int]:
-    """`_meta.json` of the new run, with the figures of `then`, before the runs `since`; and the run's number."""
-    found = await replica.read(keys.meta_key(space), fresh=True)
-    now = parsed_meta(found)
+    """The write of `_meta.json`, with the figures of `then`, before the runs `since`; and the number of the new run."""
+    stored = await replica.read(keys.meta_key(space), fresh=True)
+    now = parsed_meta(stored)
     number = max(now.ledger, since[-1].number) + 1
     then = await put_right(replica, space, then, before=since[0].number)
-    return Write(keys.META, found.info.etag, now.with_figures(then, number).render().decode()), number
+    return Write(keys.META, stored.info.etag, now.with_figures(then, number).render().decode()), number
 
 
 async def _carry_out(replica: Replica, clock: Clock, entry: Entry, report: Callable[[str], None]) -> None:
-    """LiveMemError when not all of it could be written yet."""
+    """Carry the undo out. LiveMemError when not all of it could be written yet."""
     try:
         failure = (await carry_out(replica, clock, entry, report)).failure
     except LiveMemError as error:
@@ -148,7 +147,7 @@ async def _carry_out(replica: Replica, clock: Clock, entry: Entry, report: Calla
 
 
 def _figures(taking: Taking, run: int, seconds: float) -> dict[str, Any]:
-    """The figures of an undo by the names of every run's, and those that only it has."""
+    """The figures of an undo: those of every run, and its own."""
     bank = [write for write in taking.writes if write.key.startswith(f"{keys.BANK}/")]
     changed = [write for write in bank if not write.removes]
     created = sum(write.before is None for write in changed)

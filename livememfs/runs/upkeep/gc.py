@@ -1,12 +1,12 @@
-"""What lies in the bucket and serves nobody any more: finding it, and removing it.
+"""Garbage in the bucket: finding objects that are of no use any more, and removing them.
 
-Owns what counts as left behind: objects in `live/` that no consolidation takes, torn backups, leases of spaces that are
-gone, the beacons of hosts that have fallen silent, vectors of models out of use, traces of notes that were removed long
-ago, and what sessions were told that have ended. Refuses what is younger than it was told, and to remove another
-version than the one it found; of what stood in `live/` there is a backup before it goes. Trio thread only.
+Owns what counts as garbage: objects in `live/` that no consolidation takes, torn backups, leases of spaces that are
+gone, beacons of hosts that are silent, vectors of models that are not used any more, traces of notes that were removed
+long ago, and records of what ended sessions were told. Refuses what is younger than a limit, and to remove another
+version than it found; objects in `live/` are backed up before they are removed. Trio thread only.
 
-Cheap is: one LIST for each part of a space, and the contents of old notes. The ledger is read only for a space with an
-old note that a run would take, from the newest run back, as far as is needed.
+The cost is one LIST for each part of a space, and a read of each old note. The ledger is read only for a space with an
+old note that a run would take, from the newest run back, as far as needed.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Kind = Literal[
 
 OLDER_THAN = timedelta(days=30)
 LEAST_AGE = timedelta(days=1)
-"""Younger than this, a backup may still be in the making, and a space about to come back under its lease."""
+"""A younger backup may still be under way, and a younger lease may be that of a space that is being restored."""
 SILENT_FOR = timedelta(days=30)
 TRACED_FOR = timedelta(days=180)
-"""Longer than a machine is off that had not heard that its note was stored before somebody removed it."""
+"""Longer than a machine is off: when it comes back, it may upload a note again that was removed meanwhile."""
 READ_AT_ONCE = 8
 _UNUSED = "another model has been in use since, and this one's can be computed again"
 _TRACED = "the note was removed so long ago that nobody can be about to store it again"
@@ -56,11 +56,11 @@ _IN_LIVE: frozenset[Kind] = frozenset({"unreadable", "no-note", "litter", "passe
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is left behind.
+    """One piece of garbage.
 
-    :key:      of its object; of a torn backup, the prefix
+    :key:      of its object; the prefix of a torn backup and of vectors
     :modified: when it was last written
-    :objects:  the versions that it consists of
+    :objects:  its objects, in the versions that were found
     """
 
     kind: Kind
@@ -86,8 +86,8 @@ class Removed:
     """What became of the findings.
 
     :objects: how many are gone
-    :kept:    keys of those that somebody wrote meanwhile
-    :backups: by space, the stamp of the backup that has what stood in its `live/`
+    :kept:    keys of objects that stay, because somebody wrote them meanwhile
+    :backups: by space, the stamp of the backup that was made first
     """
 
     objects: int
@@ -101,32 +101,32 @@ class Removed:
 async def find(
     replica: Replica, clock: Clock, space: str | None = None, *, older_than: timedelta = OLDER_THAN
 ) -> list[Finding]:
-    """What is left behind of one space, or of all, spaces that are gone included; by space, kind and key.
+    """The garbage of one space, or of all with those that are gone; sorted by space, kind and key.
 
     Raises NotFound for a space of which the bucket has nothing.
     """
     now = clock.now()
     before = now - max(older_than, LEAST_AGE)
-    there = {entry.name for entry in await list_spaces(replica)}
-    found = await _torn_backups(replica, space, before)
-    found += await _leases(replica, space, there, before)
-    if space is not None and space not in there and not found:
+    spaces = {entry.name for entry in await list_spaces(replica)}
+    findings = await _torn_backups(replica, space, before)
+    findings += await _leases(replica, space, spaces, before)
+    if space is not None and space not in spaces and not findings:
         raise NotFound(path=space)
-    for name in sorted(there if space is None else there & {space}):
-        found += await _in_live(replica, name, before)
-        found += await _beacons(replica, name, now - SILENT_FOR)
-        found += await _vectors(replica, name, before)
-        found += await _traces(replica, name, now - TRACED_FOR)
-        found += await _told(replica, name, before)
-    return sorted(found, key=lambda one: (one.space, one.kind, one.key))
+    for name in sorted(spaces if space is None else spaces & {space}):
+        findings += await _in_live(replica, name, before)
+        findings += await _beacons(replica, name, now - SILENT_FOR)
+        findings += await _vectors(replica, name, before)
+        findings += await _traces(replica, name, now - TRACED_FOR)
+        findings += await _told(replica, name, before)
+    return sorted(findings, key=lambda finding: (finding.space, finding.kind, finding.key))
 
 
-def _one(kind: Kind, space: str, info: ObjectInfo, why: str) -> Finding:
+def _finding(kind: Kind, space: str, info: ObjectInfo, why: str) -> Finding:
     return Finding(kind, space, info.key, _modified([info]), why, (info,))
 
 
 def _modified(infos: Iterable[ObjectInfo]) -> datetime:
-    """When the last of some objects was written. A store that does not tell makes everything young."""
+    """When the newest of some objects was written. Without the times of a store everything counts as young."""
     stamps = [info.modified_ns for info in infos]
     if not all(stamps):
         return datetime.max.replace(tzinfo=UTC)
@@ -140,46 +140,46 @@ async def _torn_backups(replica: Replica, space: str | None, before: datetime) -
         stamp, slash, _ = parsed.name.partition("/")
         if parsed.kind == "backup" and stamp and slash:
             sets.setdefault((parsed.space, stamp), []).append(info)
-    found = []
+    torn = []
     for (name, stamp), infos in sets.items():
         prefix, modified = keys.backup_prefix(name, stamp), _modified(infos)
         if modified < before and all(info.key != prefix + keys.META for info in infos):
             why = "it was interrupted and cannot be restored"
-            found.append(Finding("torn-backup", name, prefix, modified, why, tuple(infos)))
-    return found
+            torn.append(Finding("torn-backup", name, prefix, modified, why, tuple(infos)))
+    return torn
 
 
-async def _leases(replica: Replica, space: str | None, there: set[str], before: datetime) -> list[Finding]:
+async def _leases(replica: Replica, space: str | None, spaces: set[str], before: datetime) -> list[Finding]:
     head, dot, tail = keys.lease_key("?").partition("?")
     assert dot
-    found = []
+    unused = []
     for info in await replica.names.walk(head):
         name = info.key[len(head) :].removesuffix(tail)
-        wanted = space in (None, name) and name not in there and info.key == keys.lease_key(name)
+        wanted = space in (None, name) and name not in spaces and info.key == keys.lease_key(name)
         if wanted and _modified([info]) < before:
-            found.append(_one("lease", name, info, "its space is gone"))
-    return found
+            unused.append(_finding("lease", name, info, "its space is gone"))
+    return unused
 
 
 async def _beacons(replica: Replica, space: str, before: datetime) -> list[Finding]:
     infos = await replica.names.walk(f"{space}/{keys.CHANGES}/")
     silent = [info for info in infos if info.key.endswith(".json") and _modified([info]) < before]
-    return [_one("beacon", space, info, "its host has announced nothing since") for info in silent]
+    return [_finding("beacon", space, info, "its host has announced nothing since") for info in silent]
 
 
 async def _traces(replica: Replica, space: str, before: datetime) -> list[Finding]:
     infos = await replica.names.walk(keys.removed_prefix(space))
-    return [_one("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
+    return [_finding("trace", space, info, _TRACED) for info in infos if _modified([info]) < before]
 
 
 async def _told(replica: Replica, space: str, before: datetime) -> list[Finding]:
     infos = await replica.names.walk(f"{space}/{keys.SESSIONS}/")
     told = [info for info in infos if info.key.endswith(f"/{keys.TOLD}") and _modified([info]) < before]
-    return [_one("told", space, info, "the session was told nothing since") for info in told]
+    return [_finding("told", space, info, "the session was told nothing since") for info in told]
 
 
 async def _vectors(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    """Vectors of models that nobody uses any more: others have been written since."""
+    """Vectors of models that are not used any more: vectors of another model were written since."""
     models: dict[str, list[ObjectInfo]] = {}
     for info in await replica.names.walk(f"{space}/{keys.INDEX}/"):
         model = keys.parse(info.key).name.partition("/")[0]
@@ -194,22 +194,22 @@ async def _vectors(replica: Replica, space: str, before: datetime) -> list[Findi
 
 
 async def _in_live(replica: Replica, space: str, before: datetime) -> list[Finding]:
-    """Objects in `live/` that stay there, run after run."""
-    found: list[Finding] = []
+    """Objects in `live/` that no run takes."""
+    findings: list[Finding] = []
     notes: list[ObjectInfo] = []
     for info in await replica.names.walk(keys.live_prefix(space)):
         parsed = keys.parse(info.key)
         if parsed.kind not in ("note", "live-other") or _modified([info]) >= before:
             continue
         if is_litter(parsed.name.rpartition("/")[2]):
-            found.append(_one("litter", space, info, "an editor or a tool has left it"))
+            findings.append(_finding("litter", space, info, "an editor or a tool has left it"))
         elif parsed.kind == "live-other":
-            found.append(_one("no-note", space, info, "no run takes it: a note is a .md directly in live/"))
+            findings.append(_finding("no-note", space, info, "no run takes it: a note is a .md directly in live/"))
         else:
             notes.append(info)
     agents, unreadable = await _agents(replica, notes)
-    found += [_one("unreadable", space, info, "no run takes it: it is not UTF-8 text") for info in unreadable]
-    return found + await _passed_over(replica, space, agents)
+    findings += [_finding("unreadable", space, info, "no run takes it: it is not UTF-8 text") for info in unreadable]
+    return findings + await _passed_over(replica, space, agents)
 
 
 async def _agents(
@@ -235,10 +235,10 @@ async def _agents(
 
 
 async def _passed_over(replica: Replica, space: str, agents: dict[str, list[ObjectInfo]]) -> list[Finding]:
-    """Notes that runs found there and did not take, of agents of whom no run has ever taken a note.
+    """Notes that were there when the last consolidation ran, of agents of whom no run has ever taken a note.
 
-    A space that nobody consolidates has none: its notes wait for the first run. Neither has one whose ledger cannot be
-    read: what was taken is not known.
+    None in a space without a consolidation: its notes wait for the first one. None where the ledger cannot be read: it
+    is not known what runs took.
     """
     if not agents:
         return []
@@ -255,7 +255,7 @@ async def _passed_over(replica: Replica, space: str, agents: dict[str, list[Obje
                 left.pop(note.agent, None)
     why = "runs have passed it over, and never took a note of {}"
     return [
-        _one("passed-over", space, info, why.format(agent))
+        _finding("passed-over", space, info, why.format(agent))
         for agent, notes in left.items()
         for info in notes
         if _modified([info]) < last
@@ -268,10 +268,10 @@ async def _passed_over(replica: Replica, space: str, agents: dict[str, list[Obje
 async def remove(
     replica: Replica, clock: Clock, leases: Leases, findings: Sequence[Finding], *, progress: Progress | None = None
 ) -> Removed:
-    """Remove what was found, each object only as the version that was found.
+    """Remove findings, each object only in the version that was found.
 
-    No run is at work in a space while something of its `live/` goes, and an automatic backup has it before. Raises what
-    a backup fails with; then nothing of that space is gone.
+    Objects in `live/` are removed under the lease of the space, after an automatic backup. Raises what a backup fails
+    with; nothing of that space is removed then.
     """
     gone: list[ObjectInfo] = []
     kept: list[str] = []
@@ -306,7 +306,7 @@ async def remove(
 
 
 async def _came_back(replica: Replica, finding: Finding) -> bool:
-    """Whether somebody has completed the backup, or made the space again, since it was looked at."""
+    """Whether the backup was completed, or the space was made again, after it was found."""
     proofs = {"torn-backup": finding.key + keys.META, "lease": keys.meta_key(finding.space)}
     key = proofs.get(finding.kind)
     if key is None:

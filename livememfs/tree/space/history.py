@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.records import keys
-from livememfs.runs import outgoing_page
+from livememfs.runs.origins import OUTGOING_NAME, outgoing_page
 from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.node import Attrs, Caller, Directory, Handle, Node, OpenMode, check_name
 
@@ -65,7 +65,7 @@ class PastBank(ReadOnlyDirectory):
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        if name == outgoing_page.NAME and not self.folder:
+        if name == OUTGOING_NAME and not self.folder:
             page = await self._page()
             if page is None:
                 raise errors.NotFound(path=self.path_of(name))
@@ -91,7 +91,7 @@ class PastBank(ReadOnlyDirectory):
         entry = await self.history.outline(self.number)
         if entry is None or not entry.outgoing:
             return None
-        return OutgoingPage(self, outgoing_page.NAME, outgoing_page.render(entry).encode(), self.mtime_ns)
+        return OutgoingPage(self, OUTGOING_NAME, outgoing_page(entry).encode(), self.mtime_ns)
 
     def _below(self, name: str) -> PastBank:
         return PastBank(self, name, self.history, self.number, self.mtime_ns, f"{self.folder}{name}/")
