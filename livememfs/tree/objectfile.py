@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -21,11 +21,12 @@ from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
+AnyFile = TypeVar("AnyFile", bound="ObjectFile")
 READ_ATTEMPTS = 3
 HASHED_AT_ONCE = 1 << 20
 """What is larger is hashed in a thread."""
@@ -205,13 +206,9 @@ class ObjectFile(File):
 
     async def attrs(self) -> Attrs:
         await self.refresh()
-        return self.current_attrs()
+        return self.listed_attrs()
 
     def listed_attrs(self) -> Attrs:
-        return self.current_attrs()
-
-    def current_attrs(self) -> Attrs:
-        """What is known here, without asking."""
         info = self.body.info
         meta = (info.meta if info is not None else None) or READ_ONLY_META
         mtime = self.mtime_ns
@@ -274,13 +271,11 @@ class ObjectFile(File):
             self.mode = change.mode & 0o7777
         if change.mtime_ns is not None:
             self.mtime_ns = change.mtime_ns
-        cut = change.size is not None and not self._written_to()
+        # A close saves the body that is shown only if its descriptor writes, and writes to that body.
+        saved_at_close = any(handle.mode.write and handle.body is self.body for handle in self.handles)
+        cut = change.size is not None and not saved_at_close
         if cut or ((self.mode, self.mtime_ns) != kept and not self.busy):
             await self.flush(self.body)
-
-    def _written_to(self) -> bool:
-        """Whether somebody's close will save the body that is shown: a reader's, or a writer's of another, does not."""
-        return any(handle.mode.write and handle.body is self.body for handle in self.handles)
 
     @property
     def attrs_pending(self) -> bool:
@@ -291,16 +286,12 @@ class ObjectFile(File):
     async def save_attrs(self) -> None:
         """Bring mode and time of an unchanged content into the bucket. Called with no save of this file running."""
         with pending_attrs(self) as attrs:
-            self.restamp(self.meta(attrs))
+            assert self.body.info is not None  # `attrs_pending` said so
+            self.body.info = self.context.replica.restamp(self.body.info, self.meta(attrs))
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         """The metadata of the next version: what others put there stays."""
         return {**inherited(self.body.info), **attrs}
-
-    def restamp(self, meta: Mapping[str, str]) -> None:
-        """Give the version that is shown other metadata."""
-        assert self.body.info is not None  # the caller looked
-        self.body.info = self.context.replica.restamp(self.body.info, meta)
 
     async def store(self, body: Body, data: bytes, meta: Mapping[str, str]) -> ObjectInfo:
         """Have `data` accepted as the version after the body's. NoSpace."""
@@ -313,24 +304,24 @@ class ObjectFile(File):
         async with held(self._saving):
             if body.dirty and not self.orphaned:
                 self.context.unsaved.add(self)
-                await self._complete(body)
+                await self._learn_meta(body)
                 await self.save(body)
             elif self.attrs_pending:
                 await self.save_attrs()
             if not self.body.dirty:
                 self.context.unsaved.discard(self)
 
-    async def _complete(self, body: Body) -> None:
-        """Know the metadata of the version that is about to be replaced: what others put there stays."""
+    async def _learn_meta(self, body: Body) -> None:
+        """Ask for the metadata of the version that is about to be replaced: the next version keeps what others set."""
         info = body.info
         if info is None or info.meta is not None or self.key is None:
             return
         try:
-            found = await self.context.replica.names.stat(self.key)
+            stored = await self.context.replica.names.stat(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return
-        if found.etag == info.etag and body.info is info:
-            body.info = found
+        if stored.etag == info.etag and body.info is info:
+            body.info = stored
 
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         self.check_writable()
@@ -345,6 +336,15 @@ class ObjectFile(File):
             shown |= {"state": "stuck", "error": op.error}
         shown["conflict"] = ((info.meta if info is not None else None) or {}).get(META_CONFLICT, "")
         return {f"user.livememfs.{name}": value.encode() for name, value in shown.items() if value}
+
+
+def node_of(known: AnyFile | None, info: ObjectInfo, make: Callable[[], AnyFile]) -> AnyFile:
+    """The node for this version: the known one, or a new one when somebody holds another version of that one open."""
+    if known is not None and known.accepts(info):
+        return known
+    if known is not None:
+        known.orphaned = True
+    return make()
 
 
 class ObjectHandle(Handle):
@@ -484,7 +484,7 @@ def number(text: str | None, base: int) -> int | None:
 @contextmanager
 def pending_attrs(file: ObjectFile) -> Iterator[Mapping[str, str]]:
     """The metadata to store with the next put; the file's own copies are dropped once that has succeeded."""
-    shown = file.current_attrs()
+    shown = file.listed_attrs()
     before = (file.mode, file.mtime_ns)
     meta = {META_MTIME: str(shown.mtime_ns), META_MODE: f"{shown.mode:o}"}
     yield meta

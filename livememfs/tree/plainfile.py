@@ -66,7 +66,7 @@ class PlainFile(ObjectFile):
             body.info = await self.store(body, data, self.meta(attrs))
         body.saved = changes
         self._stored(xattrs)
-        self.parent.saved(self)
+        self.parent.known.saved(self)
 
     @property
     def attrs_pending(self) -> bool:
@@ -142,6 +142,12 @@ def stays(target: str, prefix: str) -> bool:
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
     return not target.startswith("/") and ".." not in parts[up:] and up < prefix.count("/")
+
+
+def expect_stays(target: str, directory: PlainDirectory, name: str) -> None:
+    """LinkLeaves for a link that would lead out of the space."""
+    if not stays(target, directory.prefix):
+        raise errors.LinkLeaves(path=directory.path_of(name), target=target)
 
 
 class PlainSymlink(Symlink):

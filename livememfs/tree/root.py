@@ -114,7 +114,7 @@ class Root(PlainDirectory):
         check_name(name, self.path_of(name))
         if not self.shows(name):
             raise errors.NotFound(path=self.path_of(name))
-        return await self._node(name, listing)
+        return await self.known.look_up(name, listing)
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         return await self.children()
@@ -197,7 +197,7 @@ class Root(PlainDirectory):
             raise
         # What is known stays usable while the store is away, so the new space's names are to be known from the start.
         await self.context.replica.names.listing(f"{name}/")
-        self._touch()
+        self.touch()
         made = self._spaces[name] = Space(self, self.context, name)
         return made
 
@@ -208,11 +208,11 @@ class Root(PlainDirectory):
         if not isinstance(node, Space):
             await super().rmdir(name)
             return
-        if node.unsaved_below() or node.unsaved_notes():
+        if node.known.unsaved_below() or node.unsaved_notes():
             raise errors.NotEmpty("it has files that are not saved yet", path=name)
         await spaces.remove_empty(self.context.replica, name)
         self._spaces.pop(name, None)
-        self._touch()
+        self.touch()
 
     async def create(self, name: str, mode: int, caller: Caller) -> File:
         raise self._only_spaces(name)
@@ -239,10 +239,10 @@ class Root(PlainDirectory):
 
     def unsaved_files(self) -> list[ObjectFile]:
         """Every file of the mount whose bytes are not in the bucket."""
-        found: list[ObjectFile] = list(self.unsaved_below())
+        files: list[ObjectFile] = list(self.known.unsaved_below())
         for space in self._spaces.values():
-            found += [*space.unsaved_below(), *space.unsaved_notes(), *space.unsaved_rules()]
-        return found
+            files += [*space.known.unsaved_below(), *space.unsaved_notes(), *space.unsaved_rules()]
+        return files
 
     async def keep_drafts(self) -> None:
         """Keep what is written and not closed where the next process finds it. NoSpace."""

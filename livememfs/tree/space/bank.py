@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from livememfs import errors
 from livememfs.records import keys
 from livememfs.tree.node import Attrs, Directory, Node, check_name
-from livememfs.tree.objectfile import ObjectFile
+from livememfs.tree.objectfile import ObjectFile, node_of
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -80,10 +80,9 @@ class ReadOnlyDirectory(Directory):
         if info is None:
             if not isinstance(known, ReadOnlyDirectory):
                 known = ReadOnlyDirectory(self, name, self.context, f"{self.prefix}{name}/", self.why)
-        elif not isinstance(known, ReadOnlyFile) or not known.accepts(info):
-            if isinstance(known, ReadOnlyFile):
-                known.orphaned = True
-            known = ReadOnlyFile(self, name, self.context, info, self.why)
+        else:
+            file = known if isinstance(known, ReadOnlyFile) else None
+            known = node_of(file, info, lambda: ReadOnlyFile(self, name, self.context, info, self.why))
         self._children[name] = known
         return known
 

@@ -18,6 +18,7 @@ from livememfs.runs.options import CONTROLS, RunKind
 from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
 from livememfs.tree.exchange import HookExchange, RecallExchange
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
+from livememfs.tree.objectfile import node_of
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.space.bank import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.space.collection import Collection
@@ -176,12 +177,9 @@ class Space(PlainDirectory):
         info = listing.objects.get(name)
         if info is None:
             raise errors.NotFound(path=self.path_of(name))
-        known = self._objects.get(name)
-        if known is None or not known.accepts(info):
-            if known is not None:
-                known.orphaned = True
-            known = self._objects[name] = ReadOnlyFile(self, name, self.context, info)
-        return known
+        file = node_of(self._objects.get(name), info, lambda: ReadOnlyFile(self, name, self.context, info))
+        self._objects[name] = file
+        return file
 
     async def _rules_file(self) -> RulesFile:
         listing = await self.context.replica.names.listing(self.prefix)

@@ -20,6 +20,7 @@ from livememfs.records.session import Session
 from livememfs.spaces.objects import public_as_it_is, public_name
 from livememfs.tree.computed import BytesHandle
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
+from livememfs.tree.objectfile import node_of
 from livememfs.tree.space.bank import ReadOnlyFile
 
 if TYPE_CHECKING:
@@ -120,12 +121,9 @@ class SessionDirectory(Directory):
         info = listing.objects.get(name)
         if info is None or not name:
             raise errors.NotFound(path=self.path_of(name))
-        known = self._files.get(name)
-        if known is None or not known.accepts(info):
-            if known is not None:
-                known.orphaned = True
-            known = self._files[name] = ReadOnlyFile(self, name, self.context, info, WHY)
-        return known
+        file = node_of(self._files.get(name), info, lambda: ReadOnlyFile(self, name, self.context, info, WHY))
+        self._files[name] = file
+        return file
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)
