@@ -37,6 +37,8 @@ def places(root: Root, key: str) -> Iterator[NodePlace]:
         if last or not isinstance(node, Directory):
             yield NodePlace(directory, part, node, last)
             if last and isinstance(directory, Live):
-                yield from (NodePlace(directory, name, node, whole=True) for name in directory.written_names(part))
+                yield from (
+                    NodePlace(directory, name, node, whole=True) for name in directory.known.written_names(part)
+                )
             return
         directory = node

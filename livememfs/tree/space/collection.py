@@ -123,7 +123,7 @@ class Collection(Live):
     async def _canonical(self, name: str, listing: Listing) -> str | None:
         """As in `live/`, and by its id, which stays what it is when the name of the object tells another end."""
         found = await super()._canonical(name, listing)
-        if found is not None or name in self._parked or not self.form.uid_of(name):
+        if found is not None or name in self.known.parked or not self.form.uid_of(name):
             return found
         same = (one for one in listing.ending(self.form.uid_of(name)) if id_of(one) == id_of(name) and self.shows(one))
         return max(same, default=None)

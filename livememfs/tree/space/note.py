@@ -117,7 +117,7 @@ class NoteFile(ObjectFile):
         if not as_stored:
             self.body = Body(info)
         self.parks = None
-        self.live.sealed(self)
+        self.live.known.sealed(self)
 
     def _move(self, body: Body, key: str) -> None:
         """Have the object under another key, which its new version asks for."""

@@ -237,4 +237,4 @@ class Space(PlainDirectory):
 
     def unsaved_notes(self) -> list[NoteFile]:
         """Notes whose content is not in the bucket."""
-        return [note for folder in (self.live, *self.collections) for note in folder.unsaved()]
+        return [note for folder in (self.live, *self.collections) for note in folder.known.unsaved()]
