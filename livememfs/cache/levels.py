@@ -180,5 +180,11 @@ def split_key(key: str) -> tuple[str, str]:
     return parent + slash, name
 
 
+def above(prefix: str) -> list[str]:
+    """The prefixes of all folders that hold a folder."""
+    parts = prefix.rstrip("/").split("/")
+    return ["/".join(parts[:count]) + "/" for count in range(1, len(parts))]
+
+
 def _ending(name: str) -> str:
     return keys.ending(name)[-keys.ENDING_DIGITS :]

@@ -32,7 +32,7 @@ from livememfs.cache.drafts import Drafts
 from livememfs.cache.figures import ReplicaStatistics
 from livememfs.cache.inbox import Inbox
 from livememfs.cache.journal import Journal
-from livememfs.cache.levels import Level, split_key
+from livememfs.cache.levels import Level, above, split_key
 from livememfs.cache.names import Names
 from livememfs.cache.outcomes import Outcomes
 from livememfs.cache.readahead import Readahead
@@ -341,7 +341,7 @@ class Replica:
             self._removed(info.key, removal)
             self._accepted(op)
         folders = {split_key(info.key)[0] for info in found}
-        folders |= {above for folder in folders for above in _above(folder) if above.startswith(source)}
+        folders |= {outer for folder in folders for outer in above(folder) if outer.startswith(source)}
         self.names.levels.vanish(source, folders, trio.current_time())
 
     def supersede(self, newer: ObjectInfo, data: bytes, older: ObjectInfo, kept: str, old: bytes) -> None:
@@ -387,6 +387,10 @@ class Replica:
         return info
 
     def _removed(self, key: str, op: Operation | None, *, by_caller: bool = True) -> None:
+        left = self.journal.ops.newest(key) if op is None else None
+        if left is not None:  # an edit that nobody here has seen was joined in: it wins, and stays in sight
+            self.outcomes.joined(left)
+            return
         if op is None:
             self.catalog.gone(key)
         self.names.ours(key, None)
@@ -473,12 +477,6 @@ class Replica:
             watcher=self.watcher.statistics(),
             readahead=self.readahead.statistics(),
         )
-
-
-def _above(prefix: str) -> list[str]:
-    """The prefixes of all folders that hold a folder."""
-    parts = prefix.rstrip("/").split("/")
-    return ["/".join(parts[:count]) + "/" for count in range(1, len(parts))]
 
 
 async def _expect(barrier: Barrier) -> None:

@@ -72,11 +72,12 @@ def take_over(op: Operation, waiting: Operation) -> None:
 def swallow(op: Operation, later: Operation) -> Values:
     """The operation in flight got no answer, and `later` waits behind it: that one is sent in its place.
 
-    The same as when a new one takes over one that waits; the difference is that the attempt may have arrived only now.
+    As when a new one takes over one that waits. `later` was never sent itself, and what `op` had to wait for has ended.
     """
-    values: Values = {"sent": f"{op.sent_by()} {later.sent}".strip(), "tries": op.tries + later.tries}
-    values["after"] = op.after if later.after is None else later.after
-    if later.base == BEFORE:
+    values: Values = {"sent": op.sent_by(), "tries": op.tries}
+    if (
+        later.base == BEFORE
+    ):  # else it is NEVER: with the base of `op` it would overwrite what it could not be joined with
         values |= {"base": op.base, "base_blob": op.base_blob}
     if later.kind == "meta" and op.kind != "meta":  # attributes of a content that has to be sent: one request for both
         values |= {"kind": op.kind, "blob": op.blob, "source": op.source}
@@ -93,7 +94,7 @@ def follow(later: Operation, op: Operation, base: str) -> Values | None:
     """
     if later.kind == "delete" and not base:
         return None
-    values: Values = {"base": base or FREE, "base_blob": op.blob if later.kind == "put" else None}
+    values: Values = {"base": base or FREE, "base_blob": op.blob}
     if later.kind == "meta":  # whose content is that of `op`: readers see it until the attributes are there, too
         values |= {"etag": base, "size": op.size}
     return values

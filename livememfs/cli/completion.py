@@ -77,6 +77,19 @@ def mountpoints(incomplete: str) -> list[str]:
     return sorted(path for path in known if path.startswith(incomplete))
 
 
+MountedAt = Annotated[
+    Path,
+    typer.Argument(
+        parser=Path,
+        autocompletion=mountpoints,
+        metavar="MOUNTPOINT",
+        help="Where it is mounted.",
+        show_default=False,
+    ),
+]
+"""The argument of a command on a mount."""
+
+
 def _of_folder(settings: Settings) -> set[str]:
     try:
         return {path.name for path in settings.store_path.iterdir() if (path / keys.META).is_file()}

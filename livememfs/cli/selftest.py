@@ -57,16 +57,7 @@ class Skipped(Exception):
 @command
 def selftest(
     choice: Choice,
-    mountpoint: Annotated[
-        Path,
-        typer.Argument(
-            parser=Path,
-            autocompletion=completion.mountpoints,
-            metavar="MOUNT",
-            help="Where it is mounted.",
-            show_default=False,
-        ),
-    ],
+    mountpoint: completion.MountedAt,
     llm: Annotated[bool, typer.Option("--llm", help="Let a configured model be asked, which may cost.")] = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Longest time of one step.")

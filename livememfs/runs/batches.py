@@ -25,7 +25,7 @@ from livememfs.runs.inputs import Inputs
 from livememfs.runs.options import ConsolidationSettings
 from livememfs.runs.pieces import PER_NOTE, Account, NotePiece, piece
 from livememfs.runs.result import Planned
-from livememfs.text.size import at_most, tokens
+from livememfs.text.size import at_most, fitting, tokens
 
 log = structlog.get_logger("livememfs.runs")
 
@@ -79,7 +79,7 @@ class Joined(ABC, Generic[InputsT, PlanT]):
 def free(window: int, reply: int, messages: Sequence[ChatMessage]) -> int:
     """How many estimated tokens these messages leave. Raises ContextTooSmall when that is too little for any note."""
     fixed = at_most(sum(tokens(message.content) for message in messages)) + MARGIN
-    left = max(window - fixed - reply, 0) * 4 // 5  # what is estimated may be a quarter more
+    left = fitting(window - fixed - reply)
     if left < LEAST:
         raise ContextTooSmall(window=window, fixed=fixed, reply=reply)
     return left

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from botocore.parsers import ResponseParserError
 
 from livememfs.store.s3_address import AwsSurroundings
 from livememfs.store.s3_client import S3Options
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 _GROUPS = "http://acs.amazonaws.com/groups/global/"
 _STRANGERS = {f"{_GROUPS}AllUsers": "everybody", f"{_GROUPS}AuthenticatedUsers": "everybody with an AWS account"}
+
+# Many servers know neither question and refuse, or answer something else; and a key need not be allowed to ask.
+_NOT_TOLD = (ClientError, ResponseParserError)
 
 
 def strangers(options: S3Options) -> list[str]:
@@ -33,11 +37,10 @@ def strangers(options: S3Options) -> list[str]:
 
 
 def _strangers(client: S3Client, bucket: str) -> Iterator[str]:
-    # Many servers know neither, and a key need not be allowed to ask: that is no news about strangers.
-    with suppress(ClientError):
-        if client.get_bucket_policy_status(Bucket=bucket)["PolicyStatus"].get("IsPublic"):
+    with suppress(*_NOT_TOLD):
+        if client.get_bucket_policy_status(Bucket=bucket).get("PolicyStatus", {}).get("IsPublic"):
             yield "everybody"
-    with suppress(ClientError):
+    with suppress(*_NOT_TOLD):
         for grant in client.get_bucket_acl(Bucket=bucket).get("Grants", []):
             if group := _STRANGERS.get(grant.get("Grantee", {}).get("URI", "")):
                 yield group

@@ -48,8 +48,6 @@ _LINE = rf"({_PLAIN_KEY.pattern}): {_VALUE}\n"
 _AS_WE_WRITE = re.compile(f"(?:{_LINE})+")
 _ONE_ENTRY = re.compile(rf"({_PLAIN_KEY.pattern}): ({_STRINGS})")
 _ONE_LINE = re.compile(_LINE)
-
-
 # libyaml takes a tab where a blank belongs, a comment right behind the head of a block scalar, an empty scalar with a
 # tag as a text, a question mark in a list and a byte order mark: PyYAML does not, or makes something else of it.
 _READ_OTHERWISE = re.compile(r"[\t!?\ufeff]|[|>][-+0-9]*#")

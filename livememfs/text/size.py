@@ -1,6 +1,7 @@
 """How much of a model's attention a text takes, and what fits into so much.
 
-Owns the one estimate of tokens: no tokenizer, which would be another for each model. Pure; any thread.
+Owns the one estimate of tokens and what is cut by it: no tokenizer, which would be another for each model. Pure; any
+thread.
 """
 
 from __future__ import annotations
@@ -66,6 +67,18 @@ def at_most(estimated: int) -> int:
     Whoever fills a request up counts with these, else it is one that an endpoint refuses.
     """
     return estimated + -(-estimated // 4)
+
+
+def fitting(room: int) -> int:
+    """How many estimated tokens are `room` tokens at most, whatever the text: the reverse of `at_most`."""
+    return max(room, 0) * 4 // 5
+
+
+def cut_to(text: str, budget: int, *, end: str = "") -> str:
+    """The beginning of a text that is `budget` tokens at most, with `end` after it where something was cut off."""
+    while (cost := tokens(text)) > budget and len(text) > 1:
+        text = text[: max(len(text) * budget // cost - 1, 0)].rstrip() + end
+    return text
 
 
 class Budget:

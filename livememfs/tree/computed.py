@@ -1,9 +1,9 @@
-"""Files, links and directories that are nowhere in the bucket under their names: they are computed when looked at.
+"""What cannot be changed, and what is nowhere in the bucket: it is computed when it is looked at.
 
-Owns `ReadOnlyBytes`, a file of bytes that cannot be changed; `ComputedFile`, the same made by a function, and
-`CostlyFile`, of which only an open pays for the content; `ComputedLink`; and `ComputedDirectory`, the one directory in
-which nothing can be changed. Each says why (EROFS). An open handle keeps the content it was opened with, so a reader
-never sees half of two answers. Trio thread only.
+Owns `ReadOnlyDirectory`, the one directory in which nothing can be changed, and `ReadOnlyFile`, each of which says why
+(EROFS); `ComputedFile`, which a function makes; `CostlyFile`, of which only an open pays for the content; and
+`ComputedLink`. An open handle keeps the content it was opened with, so a reader never sees half of two answers. Trio
+thread only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class BytesHandle(Handle):
         return self.data[offset : offset + size]
 
 
-class ReadOnlyBytes(File):
+class ReadOnlyFile(File):
     """A file that cannot be changed; a subclass knows its attributes. `why` is what is said to whoever tries."""
 
     __slots__ = ("why",)
@@ -60,7 +60,7 @@ class ReadOnlyBytes(File):
         return BytesHandle(await self.data())
 
 
-class ComputedFile(ReadOnlyBytes):
+class ComputedFile(ReadOnlyFile):
     """A read-only file whose content `content()` gives."""
 
     __slots__ = ("content", "context")
@@ -125,7 +125,7 @@ class ComputedLink(Symlink):
         return self._target
 
 
-class ComputedDirectory(Directory):
+class ReadOnlyDirectory(Directory):
     """A directory in which nothing can be changed. `why` is what is said to whoever tries.
 
     It shows `nodes`. A subclass that computes what it shows has its own `children`, and its own `child` where one name

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from livememfs import errors
-from livememfs.tree.computed import ComputedDirectory, ReadOnlyBytes
+from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.node import Attrs, Directory, Node
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WHY = "it is what a crash left; copy it to where it belongs, and remove it here"
 
 
-class RecoveredFile(ReadOnlyBytes):
+class RecoveredFile(ReadOnlyFile):
     """The bytes of one file, as they were some seconds before the crash."""
 
     __slots__ = ("context", "found")
@@ -43,7 +43,7 @@ class RecoveredFile(ReadOnlyBytes):
         return data
 
 
-class RecoveredDirectory(ComputedDirectory):
+class RecoveredDirectory(ReadOnlyDirectory):
     """All that crashes have left."""
 
     __slots__ = ("context",)

@@ -20,7 +20,7 @@ import structlog
 from livememfs import errors
 from livememfs.text.privacy.redaction import redact
 from livememfs.text.times import iso
-from livememfs.tree.computed import ComputedDirectory, ReadOnlyBytes
+from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.node import Attrs, Directory, Node
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _found(folder: Path) -> list[RejectedReply]:
 # --- the view --------------------------------------------------------------------------------------------------------
 
 
-class RejectedFile(ReadOnlyBytes):
+class RejectedFile(ReadOnlyFile):
     """One refused reply."""
 
     __slots__ = ("context", "reply")
@@ -197,7 +197,7 @@ class RejectedFile(ReadOnlyBytes):
         return data
 
 
-class RejectedDirectory(ComputedDirectory):
+class RejectedDirectory(ReadOnlyDirectory):
     """All that are kept."""
 
     __slots__ = ("context",)

@@ -22,7 +22,7 @@ from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.spaces import making as spaces
 from livememfs.tree import registry
-from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
+from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE
 from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
@@ -32,7 +32,7 @@ from livememfs.tree.recovered import RecoveredDirectory
 from livememfs.tree.rejected import NAME as REJECTED
 from livememfs.tree.rejected import RejectedDirectory
 from livememfs.tree.sandbox import Places
-from livememfs.tree.space.bank import ReadOnlyDirectory
+from livememfs.tree.space.bank import StoredDirectory
 from livememfs.tree.space.control import JournalWait
 from livememfs.tree.space.root import Space
 from livememfs.tree.space.search import NAME as SEARCH
@@ -70,7 +70,7 @@ class Root(PlainDirectory):
     def __init__(self, context: Context) -> None:
         super().__init__(None, "", context, "")
         self._spaces: dict[str, Space] = {}
-        self._backups = ReadOnlyDirectory(self, keys.BACKUPS, context, f"{keys.BACKUPS}/", WHY)
+        self._backups = StoredDirectory(self, keys.BACKUPS, context, f"{keys.BACKUPS}/", WHY)
         self._search = SearchDirectory(self, SEARCH, context, "", self._readable)
         self.state = _state_directory(self, context)
         self._places = Places(self)
@@ -291,7 +291,7 @@ class Root(PlainDirectory):
         return TreeStatistics(len(self._spaces), len(self.unsaved_files()))
 
 
-class StateDirectory(ComputedDirectory):
+class StateDirectory(ReadOnlyDirectory):
     """`.livememfs/`: what of it is there for whoever looks."""
 
     __slots__ = ("context",)
@@ -349,7 +349,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
         state.nodes[name] = ComputedFile(state, name, context, content)
     # Whoever only looks at the directory does not pay for the figures again.
     state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
-    state.nodes["hooks"] = doors = ComputedDirectory(state, "hooks")
+    state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)
     state.nodes[REJECTED] = RejectedDirectory(state, REJECTED, context)

@@ -9,7 +9,7 @@ them, and more than a few of them. Trio thread only.
 from __future__ import annotations
 
 from livememfs import errors
-from livememfs.tree.computed import ComputedDirectory
+from livememfs.tree.computed import ReadOnlyDirectory
 from livememfs.tree.node import AttrChange, Caller, Directory, check_name
 
 MOST = 64
@@ -17,7 +17,7 @@ MOST = 64
 WHY = "it is there for a sandbox to mount on, and stays empty"
 
 
-class EmptyDirectory(ComputedDirectory):
+class EmptyDirectory(ReadOnlyDirectory):
     """An empty directory."""
 
     __slots__ = ()

@@ -591,6 +591,56 @@ async def test_a_line_of_another_hosts_that_the_last_writer_never_saw_is_not_tak
     assert await machine.bucket() == {KEY: b"1 ours\n2\n3 unseen\n4\n5\n6\n7 theirs\n8\n9 theirs\n"}
 
 
+async def test_each_of_three_joins_keeps_what_the_ones_before_it_brought_and_what_a_writer_took_out(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """A writer saw the first, took its line out, and goes on from that version while the second and third arrive."""
+    async with machine.running() as replica:
+        _, joined = await _joined_on_its_way(machine, replica)
+        taken_out = save(replica, b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9\n", joined)
+        await machine.memory.put(KEY, b"1\n2\n3\n4\n5 theirs\n6\n7\n8\n9 theirs\n", meta={})
+        await trio.sleep(1.0)
+        save(replica, b"1 ours\n2\n3 last\n4\n5\n6\n7\n8\n9\n", taken_out)
+        await machine.memory.put(KEY, b"1\n2\n3\n4\n5 theirs\n6\n7 theirs\n8\n9 theirs\n", meta={})
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"1 ours\n2\n3 last\n4\n5 theirs\n6\n7 theirs\n8\n9\n"}
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["arrived", "lost"])
+async def test_a_version_that_cannot_be_joined_with_what_the_one_ahead_became_overwrites_nothing(
+    machine: Machine, autojump_clock: Clock, lost: bool
+) -> None:
+    async with machine.running() as replica:
+        ours, _ = await _joined_on_its_way(machine, replica)
+        save(replica, b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9 otherwise\n", ours)
+        if lost:
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+            machine.store.fail_all = None
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    assert b"9 theirs\n" in found.pop(KEY)
+    assert list(found.values()) == [b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9 otherwise\n"]
+    assert len(machine.conflicts) == 1
+
+
+async def test_a_removal_by_who_has_not_seen_what_was_joined_in_leaves_the_joined_version_in_sight(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    async with machine.running() as replica:
+        ours, joined = await _joined_on_its_way(machine, replica)
+        published: list[str] = []
+        replica.changes.subscribe(lambda change: published.append(change.kind))
+        replica.remove(KEY, base=ours)
+        assert (await replica.names.listing("space/")).objects["file.txt"].etag == joined.etag
+        assert published == ["put"], "whoever was told that it went is told that it is there"
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9 theirs\n"}
+
+
 async def test_a_removal_takes_nothing_along_that_was_joined_in_after_it(
     machine: Machine, tmp_path: Path, autojump_clock: Clock
 ) -> None:

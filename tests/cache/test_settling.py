@@ -149,7 +149,60 @@ async def test_a_removal_behind_a_new_file_that_never_arrived_takes_nothing_of_a
     assert await machine.bucket() == {KEY: theirs}
 
 
+async def test_a_version_behind_one_that_never_arrived_is_joined_with_another_hosts(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"a\n", meta={})
+    async with machine.running() as replica:
+        base = (await replica.read(KEY)).info
+        machine.store.script("put", Fault(delay=0.5, before=unreachable()))
+        first = save(replica, b"a\nours\n", base)
+        await trio.sleep(0.5)
+        machine.store.fail_all = unreachable()
+        save(replica, b"a\nours\nmore\n", first)
+        await tried_in_vain(replica)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert set((await machine.bucket())[KEY].split()) == {b"a", b"ours", b"more", b"theirs"}
+    assert machine.conflicts == []
+
+
 # --- follow --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_version_behind_one_that_arrived_is_joined_with_what_another_host_made_of_that(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    machine.store.latency("put", 1.0)
+    async with machine.running() as replica:
+        first = save(replica, b"a\nours\n")
+        await trio.sleep(0.5)
+        save(replica, b"a\nours\nmore\n", first)
+        await trio.sleep(0.8)
+        assert await machine.bucket() == {KEY: b"a\nours\n"}
+        await machine.memory.put(KEY, b"a\nours\ntheirs\n", meta={})
+        await replica.uploaded()
+
+    assert set((await machine.bucket())[KEY].split()) == {b"a", b"ours", b"more", b"theirs"}
+    assert machine.conflicts == []
+
+
+async def test_the_removal_of_what_never_was_in_the_bucket_is_not_asked_for(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Made again while its removal was in flight, and removed again: one removal is enough."""
+    await machine.memory.put(KEY, b"ours\n", meta={})
+    machine.store.latency("delete", 1.0)
+    async with machine.running() as replica:
+        replica.remove(KEY, base=(await replica.read(KEY)).info)
+        await trio.sleep(0.8)
+        replica.remove(KEY, base=save(replica, b"made again\n"))
+        await replica.uploaded()
+
+    assert machine.store.counts["delete"] == 1
+    assert await machine.bucket() == {}
 
 
 async def test_attributes_that_wait_behind_a_version_show_its_size_with_its_content(
@@ -172,6 +225,29 @@ async def test_attributes_that_wait_behind_a_version_show_its_size_with_its_cont
         await replica.uploaded()
 
     assert ((await machine.memory.head(KEY)).meta or {})["colour"] == "blue"
+
+
+async def test_attributes_that_wait_behind_a_version_that_went_beside_another_hosts_show_with_ours(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Until they have found out that they belong to a version that is gone; then theirs shows."""
+    await machine.memory.put(KEY, b"base", meta={})
+    machine.store.latency("put", 1.0)
+    async with machine.running() as replica:
+        ours = save(replica, b"ours", (await replica.read(KEY)).info)
+        await trio.sleep(0.8)
+        await machine.memory.put(KEY, b"theirs", meta={})
+        replica.restamp(ours, {"colour": "blue"})
+        machine.store.latency("head", 1.0)
+        while any(op.kind == "put" for op in replica.journal.ops.all()):
+            await trio.sleep(0.01)
+        shown = replica.names.now(KEY)
+        assert shown is not None
+        assert (shown.etag, shown.size) == (content_etag(b"ours"), len(b"ours"))
+        await replica.uploaded()
+        assert (await replica.read(KEY)).data == b"theirs"
+
+    assert sorted((await machine.bucket()).values()) == [b"ours", b"theirs"]
 
 
 # --- what the bucket keeps -----------------------------------------------------------------------------------------

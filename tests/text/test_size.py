@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tongues import CHINESE, OTHERS
 
-from livememfs.text.size import Budget, first_lines, lines_of, tokens
+from livememfs.text.size import Budget, at_most, cut_to, first_lines, fitting, lines_of, tokens
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = quicktok.get_encoding("o200k_base")
@@ -153,3 +153,26 @@ def test_what_does_not_fit_leaves_room_for_what_does() -> None:
     assert [budget.takes("four " * 9), budget.takes("four", "four"), budget.takes("four"), budget.takes("a")] == [
         False, True, True, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("room", [0, 1, 4, 5, 6, 99, 100, 101, 100_000])
+def test_what_fits_into_a_room_is_the_most_that_is_sure_to(room: int) -> None:
+    assert at_most(fitting(room)) <= room < at_most(fitting(room) + 1)
+
+
+def test_nothing_fits_where_there_is_less_than_no_room() -> None:
+    assert fitting(-1) == 0
+
+
+@pytest.mark.parametrize("text", ["word " * 100, "\u8bb0" * 100, "x" * 1_000, "a\n\n" * 99])
+@pytest.mark.parametrize("budget", [5, 50])
+def test_what_is_cut_is_its_beginning_and_fits(text: str, budget: int) -> None:
+    beginning = cut_to(text, budget, end="\u2026")
+
+    assert tokens(beginning) <= budget
+    assert beginning.endswith("\u2026")
+    assert text.startswith(beginning.removesuffix("\u2026"))
+
+
+def test_what_fits_is_not_cut() -> None:
+    assert cut_to("we use S3 ", 50, end="\u2026") == "we use S3 "

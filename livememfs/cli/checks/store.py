@@ -47,15 +47,14 @@ async def checks(settings: Settings) -> list[Check]:
         await opened.aclose()
 
 
-async def _others(opened: Store, settings: Settings) -> list[Check]:
+async def _others(opened: RetryingStore, settings: Settings) -> list[Check]:
     """Whether others can read the memory: a bucket says so itself, a folder that the user named by its modes."""
     if settings.s3_bucket_name:
         from livememfs.store.s3 import S3Store
 
-        assert isinstance(opened, RetryingStore)
         assert isinstance(opened.inner, S3Store)
         strangers: list[str] = []
-        with suppress(LiveMemError):  # the other checks say what is wrong
+        with suppress(LiveMemError), trio.move_on_after(PROBE_TIMEOUT):  # the other checks say what is wrong
             strangers = await opened.inner.strangers()
         if not strangers:
             return []

@@ -187,7 +187,7 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
 async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
     """Serve HTTP beside the mount."""
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
-    address = serving.Address.parse(served.address)
+    address = serving.ListenAddress.parse(served.address)
     server = serving.http_server(app, address, allow_hosts=served.names)
     await server.run(task_status=task_status)
 

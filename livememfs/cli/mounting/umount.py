@@ -31,16 +31,7 @@ LAZY_PATIENCE = 2.0
 @command
 def umount(
     choice: Choice,
-    mountpoint: Annotated[
-        Path,
-        typer.Argument(
-            parser=Path,
-            autocompletion=completion.mountpoints,
-            metavar="MOUNTPOINT",
-            help="Where it is mounted.",
-            show_default=False,
-        ),
-    ],
+    mountpoint: completion.MountedAt,
     lazy: Annotated[bool, typer.Option("--lazy", help="Detach now, end when nobody uses it any more.")] = False,
 ) -> None:
     """Unmount, and wait until everything is saved."""

@@ -18,6 +18,7 @@ from livememfs.errors import ModelError
 from livememfs.llm.client import OpenAIEmbeddings
 from livememfs.recall.embed.base import EmbedStatistics
 from livememfs.text.privacy.redaction import redact
+from livememfs.text.size import cut_to
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 BATCH = 32
 """Texts in one request."""
-MAX_CHARS = 8_000
-"""Characters of a text that are sent: about 2,000 tokens, which most models take."""
+MAX_CHARS, MAX_TOKENS = 8_000, 2_000
+"""What is sent of a text: no more than most models take, in whatever script it is."""
 
 _NAME_CHARS = 64
 
@@ -105,7 +106,7 @@ def slug(model: str) -> str:
 
 def _sendable(text: str) -> str:
     """What is sent of a text: what is public, Unicode, not too long, and not empty, which some endpoints refuse."""
-    return redact(text[:MAX_CHARS]).text.encode("utf-8", "replace").decode() or " "
+    return redact(cut_to(text[:MAX_CHARS], MAX_TOKENS)).text.encode("utf-8", "replace").decode() or " "
 
 
 def _unit_rows(reply: object, count: int) -> NDArray[np.float32]:

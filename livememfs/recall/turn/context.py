@@ -28,7 +28,7 @@ from livememfs.records.memory import Memory
 from livememfs.records.observation import Observation
 from livememfs.records.session import Summary
 from livememfs.text.own import END, HEAD, basic, fenced
-from livememfs.text.size import tokens
+from livememfs.text.size import cut_to, tokens
 
 if TYPE_CHECKING:
     from livememfs.cache.replica import Replica
@@ -245,7 +245,8 @@ class ContextPages:
         if pending:
             parts.append("\n".join(pending))
         if known.summary:
-            parts.append("\n".join(_cut(one, share // len(_SUMMED_UP)) for one in known.summary.split("\n")))
+            each = share // len(_SUMMED_UP)
+            parts.append("\n".join(cut_to(line, each, end="\u2026") for line in known.summary.split("\n")))
         more = _more(where, bool(known.observations))
         spent = sum(map(tokens, (HEAD, *parts, more, END))) + 60
         shown = fitting(known.observations, max(self.budget - spent, 0))
@@ -318,15 +319,9 @@ def _within(lines: Sequence[str], budget: int) -> list[str]:
     """As many of the last lines as about so many tokens hold, in their order; of the very last at least a part."""
     found: list[str] = []
     for one in reversed(lines):
-        one = one if found else _cut(one, budget)
+        one = one if found else cut_to(one, budget, end="\u2026")
         budget -= tokens(one + "\n")
         if found and budget < 0:
             break
         found.append(one)
     return found[::-1]
-
-
-def _cut(text: str, budget: int) -> str:
-    while (cost := tokens(text)) > budget and len(text) > 1:
-        text = text[: max(len(text) * budget // cost - 1, 0)].rstrip() + "\u2026"
-    return text

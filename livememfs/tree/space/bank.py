@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.records import keys
-from livememfs.tree.node import Attrs, Directory, Node, check_name
+from livememfs.tree.computed import ReadOnlyDirectory
+from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.objectfile import ObjectFile, node_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
 
 
-class ReadOnlyFile(ObjectFile):
+class StoredFile(ObjectFile):
     """One object, as it is."""
 
     __slots__ = ("why",)
@@ -38,21 +39,15 @@ class ReadOnlyFile(ObjectFile):
         raise self.refuse("writing")
 
 
-class ReadOnlyDirectory(Directory):
+class StoredDirectory(ReadOnlyDirectory):
     """Everything below one prefix, as it is."""
 
-    __slots__ = ("_children", "context", "prefix", "why")
+    __slots__ = ("_children", "context", "prefix")
 
     def __init__(self, parent: Directory, name: str, context: Context, prefix: str, why: str = WHY) -> None:
-        super().__init__(parent, name)
-        self.context, self.prefix, self.why = context, prefix, why
+        super().__init__(parent, name, why, mode=0o755)
+        self.context, self.prefix = context, prefix
         self._children: WeakValueDictionary[str, Node] = WeakValueDictionary()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -78,11 +73,11 @@ class ReadOnlyDirectory(Directory):
         """A folder when `info` is None. A file whose old version is held open gets a new node for the new one."""
         known = self._children.get(name)
         if info is None:
-            if not isinstance(known, ReadOnlyDirectory):
-                known = ReadOnlyDirectory(self, name, self.context, f"{self.prefix}{name}/", self.why)
+            if not isinstance(known, StoredDirectory):
+                known = StoredDirectory(self, name, self.context, f"{self.prefix}{name}/", self.why)
         else:
-            file = known if isinstance(known, ReadOnlyFile) else None
-            known = node_of(file, info, lambda: ReadOnlyFile(self, name, self.context, info, self.why))
+            file = known if isinstance(known, StoredFile) else None
+            known = node_of(file, info, lambda: StoredFile(self, name, self.context, info, self.why))
         self._children[name] = known
         return known
 

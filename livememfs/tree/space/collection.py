@@ -18,7 +18,7 @@ from livememfs.memories.storing import forget, id_of
 from livememfs.records import keys
 from livememfs.records.sealing import MemoryForm
 from livememfs.tree.node import Directory, Node
-from livememfs.tree.space.bank import ReadOnlyDirectory
+from livememfs.tree.space.bank import StoredDirectory
 from livememfs.tree.space.links import SUFFIX as LINKS
 from livememfs.tree.space.links import LinksDirectory
 from livememfs.tree.space.live import Live
@@ -67,7 +67,7 @@ class Collection(Live):
         self._family = family
         self._noted: object = None
         self.shelf = Shelf(context, space, folder)
-        history = ReadOnlyDirectory(self, HISTORY, context, keys.memory_history_prefix(space, folder), WHY)
+        history = StoredDirectory(self, HISTORY, context, keys.memory_history_prefix(space, folder), WHY)
         self._fixed: dict[str, Node] = {node.name: node for node in (By(self), history, Recent(self))}
         self._linked: WeakValueDictionary[str, LinksDirectory] = WeakValueDictionary()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from livememfs import errors
 from livememfs.records import keys
 from livememfs.runs import outgoing_page
-from livememfs.tree.computed import ComputedDirectory, ReadOnlyBytes
+from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
 from livememfs.tree.node import Attrs, Caller, Directory, Handle, Node, OpenMode, check_name
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ WINDOW = 100
 PAST = "it is what was; `livememfs undo` brings it back"
 
 
-class HistoryDirectory(ComputedDirectory):
+class HistoryDirectory(ReadOnlyDirectory):
     """`.history`: one directory for each run, by its number."""
 
     __slots__ = ("history",)
@@ -52,7 +52,7 @@ class HistoryDirectory(ComputedDirectory):
         return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(found.items())]
 
 
-class PastBank(ComputedDirectory):
+class PastBank(ReadOnlyDirectory):
     """The bank as it was after one run, or a folder of it: `folder` is its path in the bank, with the slash."""
 
     __slots__ = ("folder", "history", "number")
@@ -97,7 +97,7 @@ class PastBank(ComputedDirectory):
         return PastBank(self, name, self.history, self.number, self.mtime_ns, f"{self.folder}{name}/")
 
 
-class OutgoingPage(ReadOnlyBytes):
+class OutgoingPage(ReadOnlyFile):
     """Which lines a run took out of the bank."""
 
     __slots__ = ("page", "when_ns")
@@ -113,7 +113,7 @@ class OutgoingPage(ReadOnlyBytes):
         return self.page
 
 
-class PastFile(ReadOnlyBytes):
+class PastFile(ReadOnlyFile):
     """A bank file as it was."""
 
     __slots__ = ("history", "past", "when_ns")
@@ -137,7 +137,7 @@ class PastFile(ReadOnlyBytes):
         return handle
 
 
-class WhyDirectory(ComputedDirectory):
+class WhyDirectory(ReadOnlyDirectory):
     """`.why`, or a folder of it: a page for each file of the bank, under the same name."""
 
     __slots__ = ("context", "folder", "history", "space")
@@ -164,7 +164,7 @@ class WhyDirectory(ComputedDirectory):
         return (await self.history.why(f"{self.folder}{name}")).encode()
 
 
-class WhyFile(ReadOnlyBytes):
+class WhyFile(ReadOnlyFile):
     """Where one file of the bank came from."""
 
     __slots__ = ("folder",)

@@ -12,13 +12,13 @@ from livememfs import errors
 from livememfs.records import keys
 from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node
-from livememfs.tree.space.bank import ReadOnlyDirectory
+from livememfs.tree.space.bank import StoredDirectory
 
 WHY = "the observer writes it; `rm` forgets an observation"
 _BY_ID = re.compile(r"#?([0-9a-f]{8})\.md")
 
 
-class ObservationsDirectory(ReadOnlyDirectory):
+class ObservationsDirectory(StoredDirectory):
     """The observations of one space."""
 
     __slots__ = ()

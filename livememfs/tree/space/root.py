@@ -15,12 +15,12 @@ from livememfs.records import keys
 from livememfs.records.sealing import NoteForm
 from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
-from livememfs.tree.computed import ComputedDirectory, ComputedFile, CostlyFile
+from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
 from livememfs.tree.exchange import HookExchange, RecallExchange
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
 from livememfs.tree.objectfile import node_of
 from livememfs.tree.plain import PlainDirectory
-from livememfs.tree.space.bank import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.space.bank import StoredDirectory, StoredFile
 from livememfs.tree.space.collection import Collection
 from livememfs.tree.space.control import Control, Wait
 from livememfs.tree.space.guide import guide
@@ -70,8 +70,8 @@ class Space(PlainDirectory):
         self.space = space
         self.live = Live(self, context, space, NoteForm())
         self._rules: RulesFile | None = None
-        self._objects: dict[str, ReadOnlyFile] = {}
-        bank = ReadOnlyDirectory(self, keys.BANK, context, keys.bank_prefix(space))
+        self._objects: dict[str, StoredFile] = {}
+        bank = StoredDirectory(self, keys.BANK, context, keys.bank_prefix(space))
         history = History(context.replica, space, window=WINDOW)
         self._fixed: dict[str, Node] = {
             README: ComputedFile(self, README, context, self._readme),
@@ -110,8 +110,8 @@ class Space(PlainDirectory):
     def _last_page(self) -> bytes:
         return self.context.pages.last(self.space).encode()
 
-    def _hooks(self) -> ComputedDirectory:
-        found = ComputedDirectory(self, HOOKS)
+    def _hooks(self) -> ReadOnlyDirectory:
+        found = ReadOnlyDirectory(self, HOOKS)
         found.nodes = {
             event: HookExchange(found, event, self.context, self.space) for event in self.context.hooks.events
         }
@@ -177,7 +177,7 @@ class Space(PlainDirectory):
         info = listing.objects.get(name)
         if info is None:
             raise errors.NotFound(path=self.path_of(name))
-        file = node_of(self._objects.get(name), info, lambda: ReadOnlyFile(self, name, self.context, info))
+        file = node_of(self._objects.get(name), info, lambda: StoredFile(self, name, self.context, info))
         self._objects[name] = file
         return file
 

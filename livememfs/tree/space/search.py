@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.text.own import fenced
-from livememfs.tree.computed import ComputedDirectory, ComputedFile, ComputedLink
+from livememfs.tree.computed import ComputedFile, ComputedLink, ReadOnlyDirectory
 from livememfs.tree.node import Directory, Node, check_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ AROUND = re.compile(r"around:#?([0-9A-Za-z_-]+)\.md")
 Spaces = Callable[[], Awaitable[Sequence[str]]]
 
 
-class _Answers(ComputedDirectory):
+class _Answers(ReadOnlyDirectory):
     """A directory of answers to questions about the spaces that `spaces` gives."""
 
     __slots__ = ("context", "space", "spaces")

@@ -18,10 +18,10 @@ from livememfs.observing.capture import Said
 from livememfs.records import keys, names
 from livememfs.records.session import Session
 from livememfs.spaces.objects import public_as_it_is, public_name
-from livememfs.tree.computed import BytesHandle
+from livememfs.tree.computed import BytesHandle, ReadOnlyDirectory
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
 from livememfs.tree.objectfile import node_of
-from livememfs.tree.space.bank import ReadOnlyFile
+from livememfs.tree.space.bank import StoredFile
 
 if TYPE_CHECKING:
     from livememfs.tree.context import Context
@@ -88,46 +88,35 @@ class SessionsDirectory(Directory):
         return self._session(name)
 
 
-class SessionDirectory(Directory):
+class SessionDirectory(ReadOnlyDirectory):
     """`sessions/<id>/`."""
 
-    __slots__ = ("_drops", "_files", "_prompts", "_stop", "context", "prefix", "space")
+    __slots__ = ("_files", "context", "prefix", "space")
 
     def __init__(self, parent: Directory, name: str, context: Context, space: str) -> None:
-        super().__init__(parent, name)
+        super().__init__(parent, name, WHY, mode=0o755)
         self.context, self.space, self.prefix = context, space, keys.session_prefix(space, name)
-        self._files: dict[str, ReadOnlyFile] = {}
-        self._drops = DropDirectory(self)
-        self._prompts = PromptsFile(self)
-        self._stop = StopFile(self)
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(WHY, path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+        self._files: dict[str, StoredFile] = {}
+        self.nodes = {EVENTS: DropDirectory(self), keys.PROMPTS: PromptsFile(self), STOP: StopFile(self)}
 
     def met(self, name: str) -> Node | None:
-        fixed: dict[str, Node] = {EVENTS: self._drops, keys.PROMPTS: self._prompts, STOP: self._stop}
-        return fixed.get(name) or self._files.get(name)
+        return self.nodes.get(name) or self._files.get(name)
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        if name in (EVENTS, keys.PROMPTS, STOP):
-            found = self.met(name)
-            assert found is not None  # these are always there
-            return found
+        if name in self.nodes:
+            return self.nodes[name]
         listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name)
         if info is None or not name:
             raise errors.NotFound(path=self.path_of(name))
-        file = node_of(self._files.get(name), info, lambda: ReadOnlyFile(self, name, self.context, info, WHY))
+        file = node_of(self._files.get(name), info, lambda: StoredFile(self, name, self.context, info, WHY))
         self._files[name] = file
         return file
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)
-        shown = sorted({EVENTS, keys.PROMPTS, STOP, *(name for name in listing.objects if name)})
+        shown = sorted({*self.nodes, *filter(None, listing.objects)})
         return [(name, await self.child(name)) for name in shown]
 
     async def unlink(self, name: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from livememfs import errors
 from livememfs.memories.storing import id_of
 from livememfs.records.memory import TYPES, Memory, expiry
-from livememfs.tree.computed import ComputedDirectory, ComputedLink
+from livememfs.tree.computed import ComputedLink, ReadOnlyDirectory
 from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.space.shelf import Contents, subject_name, subject_names
 
@@ -34,7 +34,7 @@ Candidates = Callable[[Contents], Iterable[str]]
 Holds = Callable[[str, Memory], bool]
 
 
-class _View(ComputedDirectory):
+class _View(ReadOnlyDirectory):
     """A directory that is computed from the memories of one folder."""
 
     __slots__ = ("collection",)

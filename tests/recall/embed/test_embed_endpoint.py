@@ -14,9 +14,10 @@ import trio.testing
 
 from livememfs import errors
 from livememfs.recall.embed.base import Embedder
-from livememfs.recall.embed.endpoint import BATCH, MAX_CHARS, EndpointEmbedder, slug
+from livememfs.recall.embed.endpoint import BATCH, MAX_CHARS, MAX_TOKENS, EndpointEmbedder, slug
 from livememfs.testing.embed import hashed, hashed_reply, vectors_reply
 from livememfs.testing.llm import Scripted, ScriptedLLM
+from livememfs.text.size import tokens
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -70,6 +71,16 @@ async def test_what_is_sent_of_a_text_is_unicode_not_empty_and_not_endless() -> 
             await embedder.passages(["", "\ud800", "a\x00b", "x" * 2**20])
 
     assert server.requests[0].body["input"] == [" ", "?", "a\x00b", "x" * MAX_CHARS]
+
+
+async def test_of_a_script_of_which_a_character_is_a_token_less_is_sent() -> None:
+    with ScriptedLLM(responder=hashed_reply) as server:
+        async with open_embedder(server.url) as embedder:
+            await embedder.passages(["\u8bb0" * MAX_CHARS])
+
+    [sent] = server.requests[0].body["input"]
+    assert set(sent) == {"\u8bb0"}
+    assert MAX_TOKENS * 0.9 < tokens(sent) <= MAX_TOKENS < tokens("\u8bb0" * MAX_CHARS)
 
 
 async def test_a_question_is_a_text_like_any_other() -> None:
