@@ -37,11 +37,11 @@ class Visitor:
 
 
 def meeting(mount: Access, own: Access) -> Access:
-    """What both allow, by the name of the token that was brought, if there is one."""
+    """What both allow, by the name of the token that was brought, if there is name."""
     spaces = mount.spaces or own.spaces
     if mount.spaces and own.spaces:
-        spaces = tuple(one for one in own.spaces if one in mount.spaces)
+        spaces = tuple(name for name in own.spaces if name in mount.spaces)
         if not spaces:
             return NOTHING  # no spaces would mean all of them
-    permissions = frozenset(one for one in PERMISSIONS if mount.may(one) and own.may(one))
+    permissions = frozenset(name for name in PERMISSIONS if mount.may(name) and own.may(name))
     return Access(own.name or mount.name, permissions, spaces)

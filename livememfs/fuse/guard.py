@@ -31,42 +31,17 @@ T = TypeVar("T")
 
 log = structlog.get_logger("livememfs.fuse")
 
-REPORTED = frozenset(
-    {
-        errno.EIO,
-        errno.EINVAL,
-        errno.EROFS,
-        errno.ENOSPC,
-        errno.EILSEQ,
-        errno.EFBIG,
-        errno.ETIMEDOUT,
-        errno.EACCES,
-        errno.EPERM,
-    }
-)
+REPORTED = frozenset((
+    errno.EIO, errno.EINVAL, errno.EROFS, errno.ENOSPC, errno.EILSEQ, errno.EFBIG, errno.ETIMEDOUT, errno.EACCES,
+    errno.EPERM,
+))  # fmt: skip
 """What a user looks up in `errors.ndjson`. The others are answers, not failures: no such file, exists already."""
-
-
 _PLACES = (("ino", ""), ("parent", "name"), ("new_parent", "new_name"))
 """Parameters that name a node, in the order in which requests have them: an inode, and a name in it if it is a
 directory that the request looks into."""
-_OTHERS = frozenset(
-    {
-        "mode",
-        "rdev",
-        "target",
-        "attr",
-        "fields",
-        "name",
-        "value",
-        "offset",
-        "size",
-        "data",
-        "datasync",
-        "start",
-        "token",
-    }
-)
+_OTHERS = frozenset((
+    "mode", "rdev", "target", "attr", "fields", "name", "value", "offset", "size", "data", "datasync", "start", "token",
+))  # fmt: skip
 """Parameters that no check goes by. A new one is added here by whoever has made sure of that."""
 
 

@@ -131,11 +131,11 @@ class Inodes:
     def known(self, directory: Directory, name: str, node: Node | None) -> int | None:
         """The number under which the kernel knows a name: its node's, or the promise of one; None when it does not."""
         if node is not None and node.ino:
-            found = self._held.get(node.ino)
-            return node.ino if found is not None and found.node is node and found.lookups else None
+            held = self._held.get(node.ino)
+            return node.ino if held is not None and held.node is node and held.lookups else None
         ino = _number(directory.ino or _natural(directory), name)
-        found = self._held.get(ino)
-        promised = found is not None and found.directory is directory and found.name == name and found.lookups
+        held = self._held.get(ino)
+        promised = held is not None and held.directory is directory and held.name == name and held.lookups
         return ino if promised else None
 
     def count(self, node: Node) -> None:

@@ -49,14 +49,14 @@ class Listings:
         ready.add(
             [(name, node) for name, node in entries if isinstance(node, ObjectInfo) and not ready.has(name, node)]
         )
-        files, found = ready.files, list[Listed]()
+        files, names = ready.files, list[Listed]()
         for name, node in entries:
             listed = files[name][1] if isinstance(node, ObjectInfo) else await self._listed(name, node, steady=steady)
             if listed is not None:
-                found.append(listed)
+                names.append(listed)
         if stamp is not None and directory.stamp() == stamp:
-            self._kept[directory] = ((stamp, steady), found)
-        return found
+            self._kept[directory] = ((stamp, steady), names)
+        return names
 
     def drop(self, directory: Directory) -> None:
         """The kernel holds a directory no more: what was kept leads back to it, and would hold it for ever."""

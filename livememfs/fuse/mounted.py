@@ -31,12 +31,12 @@ except OSError as error:
 
 def mount_points(table: Path = MOUNTINFO) -> list[str]:
     """Where the kernel has a livememfs."""
-    found = []
+    points = []
     for line in table.read_text(errors="surrogateescape").split("\n"):
         before, _, after = line.partition(" - ")
         if after.split(" ", 1)[0] == KERNEL_TYPE:
-            found.append(_unescape(before.split(" ")[4]))
-    return found
+            points.append(_unescape(before.split(" ")[4]))
+    return points
 
 
 def _unescape(text: str) -> str:

@@ -33,7 +33,7 @@ def check_mountpoint(path: Path) -> None:
         )
     try:
         os.statvfs(path)  # always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         if error.errno == errno.ENOENT:
             raise MountError(
@@ -43,8 +43,8 @@ def check_mountpoint(path: Path) -> None:
             raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
         log.info("clearing away a mount whose daemon is gone", mountpoint=str(path))
         unmount(path, lazy=True)
-        found = path.stat()
-    if not stat.S_ISDIR(found.st_mode):
+        status = path.stat()
+    if not stat.S_ISDIR(status.st_mode):
         raise MountError(f"{path} is not a directory")
     if path.is_mount():
         raise MountError(f"something is mounted on {path} already")

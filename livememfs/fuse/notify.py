@@ -109,10 +109,7 @@ class Notifier:
         for place in places(self._root, change.key):
             if not place.whole and change.origin == "local":
                 continue  # folders that come and go by our own hand do so by a call of the kernel's
-            for ino in (
-                self._number(place.directory, place.name, place.node),
-                self._number_of(place.directory),
-            ):
+            for ino in (self._number(place.directory, place.name, place.node), self._number_of(place.directory)):
                 if ino is not None:
                     self._queue.put(partial(self._tell, ino))
         if change.kind == "put" and keys.parse(change.key).kind in WATCHED_KINDS:

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 AnyFile = TypeVar("AnyFile", bound="ObjectFile")
 READ_ATTEMPTS = 3
 HASHED_AT_ONCE = 1 << 20
-"""What is larger is hashed in a thread."""
+"""Larger content is hashed in a thread."""
 OURS = frozenset({META_OP, META_MADE, META_SHA256, META_CONFLICT})
 """User metadata that belongs to one version and is not inherited by the next."""
 READ_ONLY_META: Mapping[str, str] = {}
 NO_HANDLES: frozenset[ObjectHandle] = frozenset()
-"""What every file that is not open has: a set of its own for each of a hundred thousand would be wasted."""
+"""Shared by all files that are not open: a hundred thousand empty sets would waste memory."""
 
 
 class ObjectFile(File):
@@ -43,18 +43,7 @@ class ObjectFile(File):
     `body` is what an `open` gets now. `key` is where it is or will be stored; None while it has no place in the bucket.
     """
 
-    __slots__ = (
-        "_lock",
-        "body",
-        "context",
-        "handles",
-        "key",
-        "mode",
-        "mtime_ns",
-        "orphaned",
-        "size_limit",
-        "uid_gid",
-    )
+    __slots__ = ("_lock", "body", "context", "handles", "key", "mode", "mtime_ns", "orphaned", "size_limit", "uid_gid")
 
     def __init__(
         self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None
@@ -77,20 +66,20 @@ class ObjectFile(File):
 
     @property
     def by_caller(self) -> bool:
-        """Whether what is saved came by the kernel, which then knows."""
+        """Whether the kernel itself brought what is saved, so that it need not be told of the change."""
         return True
 
     async def save(self, body: Body) -> None:
-        """Have `body` accepted. Called with no other save of this file running, only when it is dirty."""
+        """Have `body` accepted. Called only when it is dirty, and while no other save of this file runs."""
         raise self.refuse("saving")
 
     async def draft(self) -> bytes:
-        """What of the loaded content may be kept on the local disk before it is closed."""
+        """The loaded content, as it may be kept on the local disk before the file is closed."""
         return self.body.value()
 
     @property
     def draft_path(self) -> str:
-        """The path by which that is found again."""
+        """The path under which the draft is kept."""
         return self.path
 
     def check_writable(self) -> None:
@@ -107,14 +96,14 @@ class ObjectFile(File):
 
     @property
     def busy(self) -> bool:
-        """Whether the bytes here are ahead of the bucket, or somebody is about to make them so."""
+        """Whether the bytes here are newer than the bucket's, or somebody has the file open for writing."""
         if self.body.dirty:
             return True
         return bool(self.handles) and any(handle.mode.write for handle in self.handles)
 
     @property
     def superseded(self) -> bool:
-        """Whether the bucket has another version by now and this one is held open by somebody."""
+        """Whether the bucket has another version by now while somebody still has this one open."""
         mine = self.body.info
         if self.orphaned or self.busy or self.key is None or mine is None or not self.handles:
             return False
@@ -127,7 +116,7 @@ class ObjectFile(File):
         return self.busy
 
     def accepts(self, info: ObjectInfo) -> bool:
-        """Take over what the bucket says now. False: it is another version and this one is still held open."""
+        """Take over the bucket's current version. False: it is another one, and somebody still has this one open."""
         mine = self.body.info
         if mine is not None and mine.etag == info.etag and mine.size == info.size:
             if info.meta is not None or mine.meta is None:
@@ -156,9 +145,9 @@ class ObjectFile(File):
         self.accepts(info)
 
     async def detach(self) -> None:
-        """Become a file without a name: whoever holds it open keeps its bytes.
+        """Become a file without a name: open handles keep its bytes.
 
-        A save on its way ends before, or it would be accepted over what gets the name next, and take its place.
+        A running save ends first: otherwise it would be accepted later, and overwrite the file that gets the name next.
         """
         async with held(self._saving):
             if self.handles:
@@ -167,14 +156,14 @@ class ObjectFile(File):
             self.context.unsaved.discard(self)
 
     def attach(self) -> None:
-        """Take `detach` back: what was to have the name did not get it."""
+        """Undo `detach`: the file keeps its name."""
         self.orphaned = False
         if self.body.dirty:
             self.context.unsaved.add(self)
 
     @asynccontextmanager
     async def removing(self) -> AsyncIterator[None]:
-        """Around the removal of the object: a save on its way ends before, none comes after; a failure undoes it."""
+        """Around the removal of the object: a running save ends first, no other begins; a failure undoes it."""
         await self.detach()
         try:
             async with self._saving:
@@ -234,8 +223,8 @@ class ObjectFile(File):
             self.check_writable()
         await self.refresh()
         if (mode.write and self.orphaned) or self.superseded:
-            # What is written to a version that was replaced would go nowhere, and who reads wants the newest: on this
-            # the kernel looks the name up again.
+            # Writes to a replaced version would be lost, and a reader wants the newest one: after this error the kernel
+            # looks the name up again.
             raise errors.Stale(path=self.path)
         body = self.body
         if mode.truncate:
@@ -284,7 +273,7 @@ class ObjectFile(File):
         return stored and (self.mode is not None or self.mtime_ns is not None)
 
     async def save_attrs(self) -> None:
-        """Bring mode and time of an unchanged content into the bucket. Called with no save of this file running."""
+        """Store mode and time; the content is unchanged. Called while no save of this file runs."""
         with pending_attrs(self) as attrs:
             assert self.body.info is not None  # `attrs_pending` said so
             self.body.info = self.context.replica.restamp(self.body.info, self.meta(attrs))
@@ -300,7 +289,7 @@ class ObjectFile(File):
         return self.context.replica.save(self.key, data, meta=meta, base=body.info, etag=etag, by_caller=self.by_caller)
 
     async def flush(self, body: Body) -> None:
-        """Save `body` when it is dirty, or what was set of its attributes. Raises what the writer must hear."""
+        """Save `body` when it is dirty, else attributes that were set. Raises the errors that `close` must report."""
         async with held(self._saving):
             if body.dirty and not self.orphaned:
                 self.context.unsaved.add(self)
@@ -355,7 +344,7 @@ class ObjectHandle(Handle):
         self.body = self._opened = body
         self.mode = mode
         self.flushed = 0
-        # Two bodies behind one inode share the kernel's pages; what is not the common one stays out of them.
+        # All bodies behind one inode share the kernel's page cache: a handle with another body must bypass it.
         self.direct = any(other.body is not body for other in file.handles)
 
     @property
@@ -405,7 +394,7 @@ class ObjectHandle(Handle):
         await self.flush()
         file = self.file
         if file.key is not None and not file.orphaned:
-            if file.body.dirty:  # by another descriptor; what has no key yet is its writer's alone to finish
+            if file.body.dirty:  # written by another descriptor; a file without a key is left to its writer
                 await file.flush(file.body)
             await file.context.replica.sync(file.key, remote=file.context.fsync_remote)
 
@@ -422,13 +411,13 @@ class ObjectHandle(Handle):
     async def release(self) -> None:
         self.file.handles = {*self.file.handles} - {self} or NO_HANDLES
         self.file.context.writes.count += self.mode.write
-        # A mapping that outlived the descriptor writes after the last close; better late and unheard than not at all.
+        # A memory mapping may write after the last close. Nobody hears an error now, but the bytes must not be lost.
         if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
             await self.file.flush(self.body)
 
 
 class held:  # read as a verb, like `trio.fail_after`
-    """`async with lock`, without giving up the turn when the lock is free: then nobody need come between."""
+    """`async with lock`, but without a checkpoint when the lock is free: then no other task runs in between."""
 
     __slots__ = ("lock",)
 
@@ -448,15 +437,15 @@ class held:  # read as a verb, like `trio.fail_after`
 def inherited(info: ObjectInfo | None) -> dict[str, str]:
     """User metadata that the next version of an object keeps.
 
-    Not the id of the write that made the last one: with it, the next write of another host would pass for ours; and
-    not what else is true of that version alone.
+    Left out is what belongs to one version only. With the id of its write, for instance, the next write of another
+    host would pass for ours.
     """
     meta = (info.meta if info is not None else None) or {}
     return {name: value for name, value in meta.items() if name not in OURS}
 
 
 def replaced(info: ObjectInfo) -> ObjectInfo:
-    """A version that another file is about to replace: nothing of its metadata is inherited but what names it."""
+    """A version that another file is about to replace: that file inherits none of its metadata."""
     return replace(info, meta={name: value for name, value in (info.meta or {}).items() if name in OURS})
 
 
@@ -473,7 +462,7 @@ def shown_of(info: ObjectInfo) -> tuple[int, int, int]:
 
 
 def number(text: str | None, base: int) -> int | None:
-    """A number from metadata that anyone may have written; None when it is not one."""
+    """A number from metadata, which anybody may have written; None when it is no number."""
     try:
         value = None if text is None else int(text, base)
     except ValueError:

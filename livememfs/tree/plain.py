@@ -156,6 +156,8 @@ class PlainDirectory(Directory):
     async def attrs(self) -> Attrs:
         if self.gone and self._last is not None:
             return self._last  # for those who have it open; another directory may have its name by now
+        if self._prefix is not None:
+            return replace(self.listed_attrs(), volatile=False)  # the root and spaces have no marker
         await _expect_there(self)
         marker = await marker_of(self)
         meta = (marker.meta if marker is not None else None) or {}
@@ -168,7 +170,7 @@ class PlainDirectory(Directory):
         return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime, nlink=0 if self.gone else 2)
 
     def listed_attrs(self) -> Attrs:
-        """What a listing of the parent shows: one request for each entry would be one too many."""
+        """What a listing of the parent shows: mode and time of a marker would cost a request for each directory."""
         return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2, volatile=True)
 
     async def child(self, name: str) -> Node:
@@ -210,7 +212,7 @@ class PlainDirectory(Directory):
         return shown
 
     async def _shown(self) -> tuple[Sequence[str], Listing]:
-        """The names here, sorted, with the listing. Few unknown files are asked for mode, time and type before."""
+        """The names here, sorted, with the listing. Metadata of up to `COMPLETED` files is asked for before."""
         replica = self.context.replica
         listing = await replica.names.listing(self.prefix)
         unknown = [info for name, info in listing.objects.items() if name and info.meta is None and self.shows(name)]
@@ -246,7 +248,7 @@ class PlainDirectory(Directory):
 
     async def mkdir(self, name: str, mode: int, caller: Caller) -> Directory:
         self.check_new(name)
-        check_key(f"{self.prefix}{name}/", self.path_of(name))  # its marker's, one byte more than a file's
+        check_key(f"{self.prefix}{name}/", self.path_of(name))  # the marker's key is one byte longer
         await self._expect_free(name)
         meta = meta_of(mode, self.context.now_ns())
         self.context.replica.save(f"{self.prefix}{name}/", b"", meta=meta, base=None)
@@ -288,7 +290,7 @@ class PlainDirectory(Directory):
         self.touch()
 
     async def _drop(self, name: str, file: PlainFile) -> None:
-        """Take a file out of the tree; whoever holds it open keeps its bytes."""
+        """Take a file out of the tree; open handles keep its bytes."""
         async with file.removing():
             if file.body.info is not None:
                 assert file.key is not None  # it was stored under it
@@ -308,7 +310,7 @@ class PlainDirectory(Directory):
         self.touch()
 
     def leave(self, last: Attrs) -> None:
-        """Become a directory without a name: who has it open sees it as it was."""
+        """Become a directory without a name: a process that has it open sees it as it was."""
         self.gone, self._last = True, replace(last, nlink=0)
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
@@ -336,8 +338,8 @@ class PlainDirectory(Directory):
         raise errors.NotSupported(path=self.path, detail=f"setting {name} on a directory")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Mode and times of a directory are kept in its marker."""
-        if (change.mode is None and change.mtime_ns is None) or self.gone:
+        """Mode and times of a directory are kept in its marker; those of the root and of spaces are not kept."""
+        if (change.mode is None and change.mtime_ns is None) or self.gone or self._prefix is not None:
             return
         shown = await self.attrs()
         mode = shown.mode if change.mode is None else change.mode
@@ -350,7 +352,7 @@ class PlainDirectory(Directory):
 async def _expect_there(directory: PlainDirectory) -> None:
     """Stale when another host has removed this directory: the kernel may have the name still."""
     above = directory.parent
-    if directory._prefix is not None or directory.gone or not isinstance(above, PlainDirectory):
+    if directory.gone or not isinstance(above, PlainDirectory):
         return
     listing = await directory.context.replica.names.listing(above.prefix)
     if directory.name not in listing.folders and not directory.known.unsaved_below():
@@ -365,7 +367,7 @@ async def _existing(directory: Directory, name: str) -> Node | None:
 
 
 async def _expect_empty(directory: Node) -> tuple[PlainDirectory, Attrs]:
-    """A directory that may go, and what it looks like. NotEmpty, or why it may not."""
+    """A directory that may be removed, and its attributes. NotEmpty, or the refusal of the directory."""
     if not isinstance(directory, PlainDirectory) or directory._prefix is not None:
         raise directory.refuse("removing it")
     listing = await directory.context.replica.names.listing(directory.prefix, max_age=0.0)

@@ -23,11 +23,7 @@ MAX_MOVED = 5_000
 
 
 async def move_leaf(
-    source: PlainDirectory,
-    node: PlainFile | PlainSymlink,
-    target: PlainDirectory,
-    new_name: str,
-    existing: Node | None,
+    source: PlainDirectory, node: PlainFile | PlainSymlink, target: PlainDirectory, new_name: str, existing: Node | None
 ) -> None:
     """Move a file or a link, over `existing` if there is one. IsADirectory, LinkLeaves."""
     if isinstance(existing, Directory):
@@ -67,24 +63,16 @@ async def _move_file(source: PlainDirectory, file: PlainFile, key: str) -> bool:
         if file.body.info is not None:
             info: ObjectInfo | None = await _move_object(source, file.name, file.body.info, key)
         else:
-            info = await _overwritten(source, key)
+            info = await source.context.stored(key)  # its first put is conditional on the version that it replaces
         file.body.info = replaced(info) if unsaved and info is not None else info
         file.key = key
     source.known.forget(file.name)
     return unsaved
 
 
-async def _overwritten(directory: PlainDirectory, key: str) -> ObjectInfo | None:
-    """The object under a key that is about to be replaced: the next put is conditional on that version."""
-    try:
-        return await directory.context.replica.names.stat(key)
-    except errors.ObjectMissing:
-        return None
-
-
 async def _move_object(source: PlainDirectory, name: str, info: ObjectInfo, key: str) -> ObjectInfo:
     """Have the other key accepted, over what is known to be there."""
-    overwritten = await _overwritten(source, key)
+    overwritten = await source.context.stored(key)
     await keep_directory(source, name)
     return source.context.replica.move(info, key, replaces=overwritten)
 

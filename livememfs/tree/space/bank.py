@@ -65,9 +65,9 @@ class StoredDirectory(ReadOnlyDirectory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)
-        found = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}
-        found.update({name: self._node(name, None) for name in listing.folders})
-        return sorted(found.items())
+        nodes = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}
+        nodes.update({name: self._node(name, None) for name in listing.folders})
+        return sorted(nodes.items())
 
     def _node(self, name: str, info: ObjectInfo | None) -> Node:
         """A folder when `info` is None. A file whose old version is held open gets a new node for the new one."""

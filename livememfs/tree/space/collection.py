@@ -89,9 +89,9 @@ class Collection(Live):
     # --- what a folder shows ----------------------------------------------------------------------------------
 
     async def file(self, name: str) -> MemoryFile:
-        found = await super().file(name)
-        assert isinstance(found, MemoryFile)  # `make` makes nothing else
-        return found
+        file = await super().file(name)
+        assert isinstance(file, MemoryFile)  # `make` makes nothing else
+        return file
 
     async def child(self, name: str) -> Node:
         if name in self._fixed:
@@ -122,19 +122,23 @@ class Collection(Live):
 
     async def _canonical(self, name: str, listing: Listing) -> str | None:
         """As in `live/`, and by its id, which stays what it is when the name of the object tells another end."""
-        found = await super()._canonical(name, listing)
-        if found is not None or name in self.known.parked or not self.form.uid_of(name):
-            return found
-        same = (one for one in listing.ending(self.form.uid_of(name)) if id_of(one) == id_of(name) and self.shows(one))
+        canonical = await super()._canonical(name, listing)
+        if canonical is not None or name in self.known.parked or not self.form.uid_of(name):
+            return canonical
+        same = (
+            other
+            for other in listing.ending(self.form.uid_of(name))
+            if id_of(other) == id_of(name) and self.shows(other)
+        )
         return max(same, default=None)
 
     async def find(self, name: str) -> str | None:
         """The object of the memory that goes by a name: its own, what it was written as, with or without `.md`."""
         listing = await self._listing()
-        for one in dict.fromkeys((name.removesuffix(SUFFIX) + SUFFIX, name, name.removesuffix(SUFFIX))):
-            found = one if one in listing.objects else await self._canonical(one, listing)
-            if found is not None and self._is_memory(found):
-                return found
+        for candidate in dict.fromkeys((name.removesuffix(SUFFIX) + SUFFIX, name, name.removesuffix(SUFFIX))):
+            canonical = candidate if candidate in listing.objects else await self._canonical(candidate, listing)
+            if canonical is not None and self._is_memory(canonical):
+                return canonical
         return None
 
     def _is_memory(self, name: str) -> bool:
@@ -144,7 +148,7 @@ class Collection(Live):
         """The memory of the space that goes by a name: in the named folder, else here, else in another."""
         first = [self._family[folder]] if folder in self._family else []
         for collection in dict.fromkeys((*first, self, *self._family.values())):
-            found = await collection.find(name)
-            if found is not None:
-                return FoundMemory(collection, found)
+            canonical = await collection.find(name)
+            if canonical is not None:
+                return FoundMemory(collection, canonical)
         return None

@@ -135,17 +135,18 @@ class ControlHandle(Handle):
             self.control.submit(b"")
 
 
-class Wait(File):
-    """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
+class _WaitFile(File):
+    """A file that is read to wait for something. A subclass gives the lines, the last one of which is the result."""
 
-    __slots__ = ("context", "kind", "space")
+    __slots__ = ("context",)
+    awaited = ""
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
+    def __init__(self, parent: Directory, name: str, context: Context) -> None:
         super().__init__(parent, name)
-        self.context, self.space, self.kind = context, space, kind
+        self.context = context
 
     def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("it is read to wait for a run", path=self.path)
+        return errors.ReadOnly(f"it is read to wait for {self.awaited}", path=self.path)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
@@ -153,8 +154,26 @@ class Wait(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             raise self.refuse("writing")
-        consolidations = self.context.consolidations
-        return StreamHandle(self._lines(consolidations.latest(self.space, self.kind)), self.path)
+        return StreamHandle(self.lines(), self.path)
+
+    def lines(self) -> AsyncIterator[dict[str, Any]]:
+        """The lines for a reader who opens the file now."""
+        raise NotImplementedError  # every concrete class has its own
+
+
+class Wait(_WaitFile):
+    """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
+
+    __slots__ = ("kind", "space")
+    awaited = "a run"
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
+        super().__init__(parent, name, context)
+        self.space, self.kind = space, kind
+
+    def lines(self) -> AsyncIterator[dict[str, Any]]:
+        ticket = self.context.consolidations.latest(self.space, self.kind)  # as of the open, not of the first read
+        return self._lines(ticket)
 
     async def _lines(self, ticket: int) -> AsyncIterator[dict[str, Any]]:
         async for value in self.context.consolidations.wait(self.space, ticket, self.kind):
@@ -192,29 +211,13 @@ class StreamHandle(Handle):
             self.rest = (json.dumps(self.last, ensure_ascii=False) + "\n").encode()
 
 
-class JournalWait(File):
-    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open, and is there
-    for whoever reads.
-    """
+class JournalWait(_WaitFile):
+    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open."""
 
-    __slots__ = ("context",)
+    __slots__ = ()
+    awaited = "the bucket"
 
-    def __init__(self, parent: Directory, name: str, context: Context) -> None:
-        super().__init__(parent, name)
-        self.context = context
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("it is read to wait for the bucket", path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
-
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        return StreamHandle(self._progress(), self.path)
-
-    async def _progress(self) -> AsyncIterator[dict[str, Any]]:
+    async def lines(self) -> AsyncIterator[dict[str, Any]]:
         """A line each second, and the result."""
         replica = self.context.replica
         barrier = replica.barrier(sees=self.context.sees)

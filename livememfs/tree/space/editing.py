@@ -98,21 +98,15 @@ async def _make_way(live: Live, existing: NoteFile, note: NoteFile) -> None:
 
 async def take_over(live: Live, note: NoteFile, key: str) -> None:
     """Make a new file the next version of the note with this key."""
-    try:
-        info = await live.context.replica.names.stat(key)
-    except errors.ObjectMissing:
-        return
-    note.key = key
-    note.body.info = info
-    note.body.mark_dirty()
+    info = await live.context.stored(key)
+    if info is not None:
+        note.key, note.body.info = key, info
+        note.body.mark_dirty()
 
 
-async def abandon(live: Live, key: str) -> tuple[str | None, ObjectInfo | None]:
+async def abandon(live: Live, key: str) -> ObjectInfo | None:
     """A backup is removed: what is to be removed with it. That is the parked note, when no file took its name."""
     if key not in live.known.parked.values() or any(other.key == key for other in live.known.local.values()):
-        return None, None
+        return None
     live.known.parked = {name: parked for name, parked in live.known.parked.items() if parked != key}
-    try:
-        return key, await live.context.replica.names.stat(key)
-    except errors.ObjectMissing:
-        return None, None
+    return await live.context.stored(key)

@@ -48,8 +48,8 @@ class HistoryDirectory(ReadOnlyDirectory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listed = await self.history.listed()
-        found = {str(number): info.modified_ns for number, info in listed.items()}
-        return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(found.items())]
+        times = {str(number): info.modified_ns for number, info in listed.items()}
+        return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(times.items())]
 
 
 class PastBank(ReadOnlyDirectory):
@@ -70,11 +70,11 @@ class PastBank(ReadOnlyDirectory):
             if page is None:
                 raise errors.NotFound(path=self.path_of(name))
             return page
-        found = await self.history.bank_after(self.number)
-        past = found.get(self.folder + name)
+        files = await self.history.bank_after(self.number)
+        past = files.get(self.folder + name)
         if past is not None:
             return PastFile(self, name, self.history, past, self.mtime_ns)
-        if any(path.startswith(f"{self.folder}{name}/") for path in found):
+        if any(path.startswith(f"{self.folder}{name}/") for path in files):
             return self._below(name)
         raise errors.NotFound(path=self.path_of(name))
 
@@ -152,9 +152,9 @@ class WhyDirectory(ReadOnlyDirectory):
         prefix = f"{keys.bank_prefix(self.space)}{self.folder}"
         level = await self.context.replica.names.listing(prefix)
         names = [name for name in level.objects if keys.parse(prefix + name).kind == "bank"]
-        found: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
-        found |= {name: self._below(name) for name in level.folders}
-        return sorted(found.items())
+        nodes: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
+        nodes |= {name: self._below(name) for name in level.folders}
+        return sorted(nodes.items())
 
     def _below(self, name: str) -> WhyDirectory:
         return WhyDirectory(self, name, self.context, self.space, self.history, f"{self.folder}{name}/")

@@ -17,7 +17,7 @@ from livememfs import errors
 from livememfs.records import keys, names
 from livememfs.records.metadata import META_NAME
 from livememfs.records.sealing import Form, says_nothing
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, Node, check_name, crossing
+from livememfs.tree.node import AttrChange, Caller, Directory, Node, check_name, crossing
 from livememfs.tree.objectfile import node_of
 from livememfs.tree.sandbox import Places
 from livememfs.tree.space import editing
@@ -103,9 +103,6 @@ class Live(Directory):
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: {self.name}/ holds files only, directly")
 
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
-
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder itself are accepted and not kept: it is the space's."""
 
@@ -187,14 +184,9 @@ class Live(Directory):
             return alias
         endings = self.form.endings(self.space, name)
         likely = {canonical for end in endings for canonical in listing.ending(end) if self.form.uid_of(canonical)}
-        return await self._named(name, likely, listing)
-
-    async def _named(self, name: str, candidates: set[str], listing: Listing) -> str | None:
-        """The newest of `candidates` whose metadata says that it was written as `name`."""
-        infos = await self.context.replica.names.complete(
-            [listing.objects[candidate] for candidate in candidates if self.shows(candidate)]
-        )
-        for info in sorted(infos, key=lambda info: info.key, reverse=True):
+        candidates = [listing.objects[canonical] for canonical in likely if self.shows(canonical)]
+        infos = await self.context.replica.names.complete(candidates)
+        for info in sorted(infos, key=lambda info: info.key, reverse=True):  # the newest first
             if (info.meta or {}).get(META_NAME) == name:
                 self.known.aliases[name] = canonical = info.key.rpartition("/")[2]
                 return canonical
@@ -238,9 +230,8 @@ class Live(Directory):
     async def unlink(self, name: str) -> None:
         note = await self.file(name)
         async with note.removing():
-            key, info = note.key, note.body.info
-            if note.parks is not None:
-                key, info = await editing.abandon(self, note.parks)
+            info = note.body.info if note.parks is None else await editing.abandon(self, note.parks)
+            key = note.key if note.parks is None else note.parks
             if key is not None and info is not None:
                 await self.discard(key, info)
         self.known.forget(note)

@@ -48,10 +48,10 @@ class MemoryFile(NoteFile):
         return self._one_by_one is None or not self._one_by_one.locked()
 
     async def xattrs(self) -> Mapping[str, bytes]:
-        found = dict(await super().xattrs())
+        attributes_shown = dict(await super().xattrs())
         with suppress(errors.Unreachable, errors.Throttled):
-            found |= {PREFIX + name: text.encode() for name, text in (await self._shown()).items()}
-        return found
+            attributes_shown |= {PREFIX + name: text.encode() for name, text in (await self._shown()).items()}
+        return attributes_shown
 
     async def _shown(self) -> dict[str, str]:
         shelf, name = self.collection.shelf, self.name
@@ -107,9 +107,9 @@ class MemoryFile(NoteFile):
             raise errors.Unusable(str(error), path=self.path) from error
 
     async def _resolved(self, relation: str, name: str) -> tuple[str, str]:
-        found = await self.collection.linked(name)
-        if found is None:
+        memory = await self.collection.linked(name)
+        if memory is None:
             raise ValueError(f"no memory of this space is called {name!r}")
-        if (found.collection, found.name) == (self.collection, self.name):
+        if (memory.collection, memory.name) == (self.collection, self.name):
             raise ValueError("a memory is not linked to itself")
-        return relation, found.id
+        return relation, memory.id

@@ -99,10 +99,10 @@ class NoteFile(ObjectFile):
         self._tell(sealed.replaced)
         self._settle(info, as_stored=body is self.body and raw == sealed.data)
 
-    def _tell(self, found: tuple[str, ...]) -> None:
+    def _tell(self, kinds: tuple[str, ...]) -> None:
         """Tell the writer what was replaced, if anything was."""
-        if found:
-            self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
+        if kinds:
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, kinds))
 
     async def draft(self) -> bytes:
         data = self.body.value()
@@ -134,10 +134,10 @@ class NoteFile(ObjectFile):
         if self.key is None:
             return None
         try:
-            found = await self.context.replica.read(self.key)
+            stored = await self.context.replica.read(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return None  # gone, or not to be had now: the new version then stands for itself
-        return Former(self.key.rpartition("/")[2], found.data)
+        return Former(self.key.rpartition("/")[2], stored.data)
 
     def _free_key(self, sealed: Sealed) -> str:
         """A canonical key nobody has, as far as is known. What is written under a canonical name keeps that name."""

@@ -49,6 +49,12 @@ class _Answers(ReadOnlyDirectory):
         path = hit.record.key[len(self.space) + 1 :] if self.space else hit.record.key
         return "../" * up + path
 
+    async def render(self, page: Callable[..., str], name: str, up: int) -> bytes:
+        """The page `name`, in a directory `up` levels below this space or the root."""
+        answer = await self.ask(name.removesuffix(PAGE))
+        paths = [self.path_to(hit, up) for hit in answer.found.hits]
+        return page(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
+
 
 class SearchDirectory(_Answers):
     """`search/` of a space, or of all of them at the root (`space` empty)."""
@@ -82,9 +88,7 @@ class SearchDirectory(_Answers):
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.search.page import page
 
-        answer = await self.ask(name.removesuffix(PAGE))
-        paths = [self.path_to(hit, 1) for hit in answer.found.hits]
-        return page(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
+        return await self.render(page, name, 1)
 
 
 class ExplainDirectory(_Answers):
@@ -101,9 +105,7 @@ class ExplainDirectory(_Answers):
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.search.page import explanation
 
-        answer = await self.ask(name.removesuffix(PAGE))
-        paths = [self.path_to(hit, 2) for hit in answer.found.hits]
-        return explanation(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
+        return await self.render(explanation, name, 2)
 
 
 class ResultsDirectory(_Answers):
@@ -116,13 +118,13 @@ class ResultsDirectory(_Answers):
 
         hits = (await self.ask(self.name)).found.hits
         width = max(2, len(str(len(hits))))
-        found: list[tuple[str, Node]] = []
+        links: list[tuple[str, Node]] = []
         for rank, hit in enumerate(hits, 1):
             name = f"{rank:0{width}}-{slug(hit.record)}{PAGE}"
             link = self.held(name, partial(ComputedLink, self))
             link.point_to(self.path_to(hit, 2), hit.record.created * 1_000_000_000)
-            found.append((name, link))
-        return found
+            links.append((name, link))
+        return links
 
     async def child(self, name: str) -> Node:
         # A name that was listed a moment ago still means what it meant, whatever the order is by now.

@@ -46,9 +46,6 @@ class SessionsDirectory(Directory):
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds sessions only; `mkdir` begins one")
 
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
-
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
 
@@ -220,15 +217,15 @@ class PromptsFile(_Taken):
             return b""
 
     async def written(self, data: bytes, caller: Caller) -> None:
-        said = []
+        prompts = []
         for line in _text(data, self.path).split("\n"):  # a text has more ends of lines than a file
             line = line.removesuffix("\r")
             if line.strip():
-                given = _object(line)
-                text = given.get("prompt", given.get("text")) if given is not None else line
-                event_id = given.get("id") if given is not None else None
-                said.append({"kind": "prompt", "text": _string(text), "id": _string(event_id)})
-        await self.session.take(caller, *said)
+                fields = _object(line)
+                text = fields.get("prompt", fields.get("text")) if fields is not None else line
+                event_id = fields.get("id") if fields is not None else None
+                prompts.append({"kind": "prompt", "text": _string(text), "id": _string(event_id)})
+        await self.session.take(caller, *prompts)
 
 
 class StopFile(_Taken):
@@ -264,8 +261,8 @@ class StopFile(_Taken):
         """What is written says nothing: the touch was the word."""
 
     async def _stop(self, caller: Caller) -> None:
-        asked = f"touch {token_hex(8)}"  # no two are one: who asks again means it
-        await self.session.take(caller, {"kind": "stop", "id": asked})
+        event_id = f"touch {token_hex(8)}"  # no two are one: who asks again means it
+        await self.session.take(caller, {"kind": "stop", "id": event_id})
         self.session.context.observer.again(self.session.space, await self.session.identity())
 
 
@@ -282,9 +279,6 @@ class DropDirectory(Directory):
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: it takes files, directly")
 
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
-
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
 
@@ -292,10 +286,10 @@ class DropDirectory(Directory):
         return self._drops.get(name)
 
     async def child(self, name: str) -> Node:
-        found = self._drops.get(name)
-        if found is None:
+        file = self._drops.get(name)
+        if file is None:
             raise errors.NotFound(path=self.path_of(name))
-        return found
+        return file
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         return sorted(self._drops.items())
@@ -315,14 +309,14 @@ class DropDirectory(Directory):
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         if target is not self:
             raise errors.CrossesKinds(path=self.path_of(name))
-        found = await self.child(name)
-        assert isinstance(found, DropFile)  # nothing else is here
+        file = await self.child(name)
+        assert isinstance(file, DropFile)  # nothing else is here
         check_name(new_name, self.path_of(new_name))
         if names.is_litter(name) and not names.is_litter(new_name):
-            await found.event(Caller())
+            await file.event(Caller())
         del self._drops[name]
-        found.name = new_name
-        self._drops[new_name] = found
+        file.name = new_name
+        self._drops[new_name] = file
 
 
 class DropFile(_Taken):
@@ -367,22 +361,25 @@ def _is_whole(data: bytes) -> bool:
 
 def _event(text: str) -> dict[str, Any]:
     """The fields of an event in a file."""
-    given = _object(text)
-    if given is None:
+    fields = _object(text)
+    if fields is None:
         return {"kind": "tool", "tool": "note", "output": text}
-    first = {
+    names = {
         "tool": ("tool", "tool_name"),
         "id": ("id", "tool_use_id"),
         "project": ("project", "cwd"),
         "subagent": ("agent_id",),
     }
-    found = {field: _string(next((given[one] for one in spelt if one in given), "")) for field, spelt in first.items()}
-    found["tool"] = found["tool"] or "note"
-    put = given.get("input", given.get("tool_input"))
-    got = given.get("output", given.get("tool_response"))
-    if put is None and got is None:
-        got = {name: value for name, value in given.items() if name not in ("id", "tool", "project")}
-    return {"kind": "tool", **found, "input": put, "output": got}
+    event = {
+        field: _string(next((fields[key] for key in spellings if key in fields), ""))
+        for field, spellings in names.items()
+    }
+    event["tool"] = event["tool"] or "note"
+    tool_input = fields.get("input", fields.get("tool_input"))
+    tool_output = fields.get("output", fields.get("tool_response"))
+    if tool_input is None and tool_output is None:
+        tool_output = {name: value for name, value in fields.items() if name not in ("id", "tool", "project")}
+    return {"kind": "tool", **event, "input": tool_input, "output": tool_output}
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -61,8 +61,8 @@ class Shelf:
 
     def known(self, name: str) -> Memory | None:
         """The same of one that was read; asks nobody."""
-        found = self._known.get(name)
-        memory = found[1] if found is not None else None
+        entry = self._known.get(name)
+        memory = entry[1] if entry is not None else None
         return memory if memory is not None and memory.is_there(self._context.clock.now()) else None
 
     def score(self, name: str, memory: Memory) -> float:
@@ -78,7 +78,7 @@ class Shelf:
             there = {name: info for name, info in listing.objects.items() if self._is_memory(name)}
             new = [(name, info) for name, info in there.items() if self._known.get(name, _NONE)[0] != info.etag]
             await self._learn_all(new)
-            self._known = {name: found for name, found in self._known.items() if name in there}
+            self._known = {name: entry for name, entry in self._known.items() if name in there}
             self._contents, self._serial = self._sorted(), serial
         return self._contents
 
@@ -92,8 +92,8 @@ class Shelf:
         cold = [info.key for _, info in new if not replica.has(info)]
         for start in range(0, len(cold), READ_AT_ONCE):
             # Kept by portions: who had to give up on a slow store goes on from there.
-            for found in (await replica.read_many(cold[start : start + READ_AT_ONCE])).values():
-                self._keep(found)
+            for stored in (await replica.read_many(cold[start : start + READ_AT_ONCE])).values():
+                self._keep(stored)
 
     async def _learn(self, name: str, info: ObjectInfo) -> None:
         if self._known.get(name, _NONE)[0] == info.etag:
@@ -105,18 +105,18 @@ class Shelf:
             except (errors.ObjectMissing, errors.PreconditionFailed):
                 self._keep(await replica.read(info.key, fresh=True))  # somebody has just replaced it
 
-    def _keep(self, found: StoredObject) -> None:
-        key, name = found.info.key, found.info.key.removeprefix(self._prefix)
+    def _keep(self, stored: StoredObject) -> None:
+        key, name = stored.info.key, stored.info.key.removeprefix(self._prefix)
         try:
-            memory = Memory.parse(found.data, path=key, collection=self._folder, name=name)
+            memory = Memory.parse(stored.data, path=key, collection=self._folder, name=name)
         except errors.NotText:
             memory = None
-        self._known[name] = found.info.etag, replace(memory, content="") if memory is not None else None
+        self._known[name] = stored.info.etag, replace(memory, content="") if memory is not None else None
 
     def _sorted(self) -> Contents:
         types: dict[str, list[str]] = {}
         subjects: dict[str, list[str]] = {}
-        memories = {name: found[1] for name, found in sorted(self._known.items()) if found[1] is not None}
+        memories = {name: entry[1] for name, entry in sorted(self._known.items()) if entry[1] is not None}
         for name, memory in memories.items():
             types.setdefault(memory.type, []).append(name)
             for subject in subject_names(memory):

@@ -57,13 +57,13 @@ class Chosen(_View):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         shelf = self.collection.shelf
-        found = {}
+        links = {}
         for name in self._candidates(await shelf.contents()):
             memory = shelf.known(name)
             if memory is not None and self._holds(name, memory):
                 shown = id_of(name) + SUFFIX
-                found[shown] = self._link(shown, name, memory)
-        return sorted(found.items())
+                links[shown] = self._link(shown, name, memory)
+        return sorted(links.items())
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -139,10 +139,10 @@ class Subjects(_Groups):
         return [subject for subject, members in subjects.items() if self.left(members)]
 
     async def child(self, name: str) -> Node:
-        found = await super().child(name)
+        group = await super().child(name)
         if not self.left((await self.collection.shelf.contents()).subjects.get(subject_name(name), ())):
             raise errors.NotFound(path=self.path_of(name))
-        return found
+        return group
 
     def group(self, name: str) -> Chosen | None:
         subject = subject_name(name)
