@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KERNEL_SECONDS = 1.0
 """How long the kernel believes a name or attributes without asking."""
 STEADY_SECONDS = 30.0
-"""The same where changes are pushed. Shorter than the watcher goes on looking after the last question it saw."""
+"""The same where changes are pushed. Shorter than the time for which the watcher watches after the last request."""
 BLOCK_SIZE = 131_072
 """What tools take as the best size of one read or write."""
 _TYPES: dict[Kind, int] = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "symlink": stat.S_IFLNK}
@@ -29,10 +29,10 @@ _UID, _GID = os.getuid(), os.getgid()
 
 
 def entry(ino: int, attrs: Attrs, *, steady: bool = False) -> pyfuse3.EntryAttributes:
-    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: a change will be told.
+    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: the kernel will be told of a change.
 
-    The name of a file is believed for a short time only: while somebody holds an old version open, the name has to lead
-    to another inode, and that cannot be told.
+    The name of a file is cached for a short time only: while somebody holds an old version open, the name must lead to
+    another inode, and there is no notice for that.
     """
     result = pyfuse3.EntryAttributes()
     seconds = STEADY_SECONDS if steady else KERNEL_SECONDS
@@ -52,7 +52,7 @@ def entry(ino: int, attrs: Attrs, *, steady: bool = False) -> pyfuse3.EntryAttri
 
 
 def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -> pyfuse3.EntryAttributes:
-    """The kernel's form of a file that nobody has open: `entry` for listings of very many."""
+    """As `entry`, for a file that nobody has open: fast, since a listing may have very many."""
     result = pyfuse3.EntryAttributes()
     result.st_ino = pyfuse3.InodeT(ino)
     result.entry_timeout = KERNEL_SECONDS
@@ -68,7 +68,7 @@ def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -
 
 
 def file_seconds(*, steady: bool) -> float:
-    """For how long the kernel may believe the attributes of a file."""
+    """How long the kernel may cache the attributes of a file."""
     return STEADY_SECONDS if steady else KERNEL_SECONDS
 
 
@@ -101,7 +101,7 @@ def attr_change(attrs: pyfuse3.EntryAttributes, fields: pyfuse3.SetattrFields) -
 
 
 def statfs() -> pyfuse3.StatvfsData:
-    """Constants: a bucket has no end, and tools that ask all the time must not cost a request."""
+    """Constants: a bucket has no size, and tools that ask often must not cost requests."""
     figures = pyfuse3.StatvfsData()
     figures.f_bsize = figures.f_frsize = 4_096
     figures.f_blocks = 1 << 28

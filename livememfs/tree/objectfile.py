@@ -32,7 +32,7 @@ HASHED_AT_ONCE = 1 << 20
 """Larger content is hashed in a thread."""
 OURS = frozenset({META_OP, META_MADE, META_SHA256, META_CONFLICT})
 """User metadata that belongs to one version and is not inherited by the next."""
-READ_ONLY_META: Mapping[str, str] = {}
+DEFAULT_MODE = 0o644
 NO_HANDLES: frozenset[ObjectHandle] = frozenset()
 """Shared by all files that are not open: a hundred thousand empty sets would waste memory."""
 
@@ -61,8 +61,6 @@ class ObjectFile(File):
         self._lock: trio.Lock | None = None
 
     # --- what a subclass decides ------------------------------------------------------------------------------
-
-    default_mode = 0o644
 
     @property
     def by_caller(self) -> bool:
@@ -199,18 +197,12 @@ class ObjectFile(File):
 
     def listed_attrs(self) -> Attrs:
         info = self.body.info
-        meta = (info.meta if info is not None else None) or READ_ONLY_META
-        mtime = self.mtime_ns
-        if mtime is None:
-            mtime = number(meta.get(META_MTIME), 10)
-        if mtime is None:
-            mtime = info.modified_ns if info is not None else 0
-        mode = self.mode if self.mode is not None else number(meta.get(META_MODE), 8)
+        _, mode, mtime_ns = shown_of(info) if info is not None else (0, DEFAULT_MODE, 0)
         return Attrs(
             kind="file",
-            mode=self.default_mode if mode is None else mode & 0o7777,
+            mode=mode if self.mode is None else self.mode,
             size=self.body.size,
-            mtime_ns=mtime,
+            mtime_ns=mtime_ns if self.mtime_ns is None else self.mtime_ns,
             version=self.body.serial,
             nlink=0 if self.orphaned else 1,
             uid=self.uid_gid[0],
@@ -449,16 +441,13 @@ def replaced(info: ObjectInfo) -> ObjectInfo:
     return replace(info, meta={name: value for name, value in (info.meta or {}).items() if name in OURS})
 
 
-def shown_of(info: ObjectInfo) -> tuple[int, int, int]:
+def shown_of(info: ObjectInfo, default_mode: int = DEFAULT_MODE) -> tuple[int, int, int]:
     """Size, mode and modification time of a file that nobody has open, from its version alone."""
     if not info.meta:
-        return info.size, ObjectFile.default_mode, info.modified_ns
+        return info.size, default_mode, info.modified_ns
     mode, mtime = number(info.meta.get(META_MODE), 8), number(info.meta.get(META_MTIME), 10)
-    return (
-        info.size,
-        ObjectFile.default_mode if mode is None else mode & 0o7777,
-        info.modified_ns if mtime is None else mtime,
-    )
+    mode = default_mode if mode is None else mode & 0o7777
+    return info.size, mode, info.modified_ns if mtime is None else mtime
 
 
 def number(text: str | None, base: int) -> int | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
-from livememfs.records.metadata import META_MODE, META_MTIME, META_TYPE
+from livememfs.records.metadata import META_TYPE
 from livememfs.tree import renaming
 from livememfs.tree.marker import keep_directory, marker_of, meta_of
 from livememfs.tree.node import (
@@ -28,7 +28,7 @@ from livememfs.tree.node import (
     check_name,
     crossing,
 )
-from livememfs.tree.objectfile import node_of, number
+from livememfs.tree.objectfile import node_of, shown_of
 from livememfs.tree.plainfile import SYMLINK, PlainFile, PlainSymlink, expect_stays
 
 if TYPE_CHECKING:
@@ -160,14 +160,9 @@ class PlainDirectory(Directory):
             return replace(self.listed_attrs(), volatile=False)  # the root and spaces have no marker
         await _expect_there(self)
         marker = await marker_of(self)
-        meta = (marker.meta if marker is not None else None) or {}
-        mode, mtime = number(meta.get(META_MODE), 8), self.mtime_ns
-        if mtime is None:
-            mtime = number(meta.get(META_MTIME), 10)
-        if mtime is None:
-            mtime = marker.modified_ns if marker is not None else 0
-        mode = 0o755 if mode is None else mode & 0o7777
-        return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime, nlink=0 if self.gone else 2)
+        _, mode, mtime_ns = shown_of(marker, 0o755) if marker is not None else (0, 0o755, 0)
+        mtime_ns = mtime_ns if self.mtime_ns is None else self.mtime_ns
+        return Attrs(kind="directory", mode=mode, size=0, mtime_ns=mtime_ns, nlink=0 if self.gone else 2)
 
     def listed_attrs(self) -> Attrs:
         """What a listing of the parent shows: mode and time of a marker would cost a request for each directory."""

@@ -1,4 +1,4 @@
-"""Empty directories for sandboxes: what a mount shows to whoever has to mount something over a name that is not there.
+"""Empty directories for sandboxes, which must mount something over a name that does not exist.
 
 Sandboxes of agents keep the agent from `.git`, `.codex` and the like in each folder that it may write to: they make
 what is missing, mount something read-only over it for one command, and remove it. Owns these directories where nothing

@@ -1,4 +1,4 @@
-"""`bank/` and the other places that nobody writes by hand: what consolidation keeps, and backups.
+"""`bank/` and the other folders that nobody writes by hand, such as backups.
 
 Owns read-only views of objects and folders. Every change answers EROFS, root's too: the refusal comes from here,
 because mode bits do not stop root. Trio thread only.

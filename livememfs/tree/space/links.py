@@ -1,9 +1,8 @@
-"""`<memory>.links/`: what a memory is linked to, as one directory of symbolic links for each relation.
+"""`<memory>.links/`: the links of a memory, as one directory of symbolic links for each relation.
 
-Owns making and removing links with `ln -s` and `rm`: each is an edit of the memory's front matter. Of what a link is
-made to point to only the last part counts, which has to name a memory of the space; it is shown under that memory's own
-name, with a path that resolves. Links to what is not there are not shown. Refuses all but links (EPERM). Trio thread
-only.
+Owns making and removing links with `ln -s` and `rm`: each is an edit of the memory's front matter. Only the last part
+of the target of `ln -s` counts: it must name a memory of the space. The link is shown under the id of that memory, with
+a path that resolves. Links to missing memories are not shown. Refuses all but links (EPERM). Trio thread only.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class RelationLink(ComputedLink):
 
 
 class LinksDirectory(Directory):
-    """The links of one memory, which is looked up by the name that the directory was asked for by."""
+    """The links of one memory. The directory's name, without the ending, is a name of that memory."""
 
     __slots__ = ("_relations", "collection")
 
@@ -76,7 +75,7 @@ class LinksDirectory(Directory):
 
 
 class RelationDirectory(Directory):
-    """What one memory is linked to by one relation, which is the directory's name."""
+    """The links of one memory by one relation, which is the directory's name."""
 
     __slots__ = ("_made", "links")
 
@@ -130,7 +129,7 @@ class RelationDirectory(Directory):
         raise crossing(self.path_of(name), target)  # `mv` then makes the new link and removes this one
 
     async def _meant(self, target: str) -> FoundMemory:
-        """The memory that somebody wants to link to. Unusable when it is none of this space."""
+        """The memory that the target of `ln -s` names. Unusable when this space has no such memory."""
         *folders, name = target.rstrip("/").split("/")
         collection = self.links.collection
         memory = await collection.linked(name, folders[-1] if folders else "")
@@ -140,7 +139,7 @@ class RelationDirectory(Directory):
         return memory
 
     async def _elsewhere(self, folders: Sequence[str]) -> bool:
-        """Whether a path leads through the folder of a collection of another space that there is, for whoever asks."""
+        """Whether a path leads through a collection's folder in another space that exists and that the token sees."""
         space = folders[-2] if len(folders) > 1 and folders[-1] in keys.COLLECTIONS else ""
         if space in ("", ".", "..", self.links.collection.space):
             return False

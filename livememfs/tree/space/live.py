@@ -1,9 +1,8 @@
 """`live/`: write a file, and it is a note.
 
 Owns the names of one space's notes: canonical names (what the bucket has), second names (what a user wrote) and names
-that stay on this machine (drafts, editors' litter). Whatever an editor does to save, one note stays one object: a note
-moved aside is parked, and the file that takes its name is its next version. Refuses directories (EPERM), but for those
-of sandboxes, and moves out of `live/` (EXDEV, so that tools copy). Trio thread only.
+that stay on this machine (drafts, editors' litter). `editing` has the steps by which editors save. Refuses directories
+(EPERM), but for those of sandboxes, and moves out of `live/` (EXDEV, so that tools copy). Trio thread only.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class Live(Directory):
         info = listing.objects.get(canonical) if canonical is not None else None
         if canonical is None or info is None or not self.shows(canonical):
             raise errors.NotFound(path=self.path_of(name))
-        if info.meta is None:  # asked for by itself: then its time is to be exact, and it will be read
+        if info.meta is None:  # one file was asked for: get its exact time, since it will be read
             with suppress(errors.Unreachable, errors.Throttled):
                 await self.context.replica.fetch([info])
             info = listing.objects.get(canonical, info)
@@ -164,7 +163,7 @@ class Live(Directory):
         return self._note(name, info) if info is not None and self.shows(name) else self.met(name)
 
     async def _listing(self) -> Listing:
-        """What the bucket has here, the sentinel and the folder's own marker included."""
+        """The objects of this folder, with the sentinel and the folder's own marker."""
         return await self.context.replica.names.listing(self.prefix)
 
     def _note(self, canonical: str, info: ObjectInfo) -> NoteFile:
@@ -175,7 +174,7 @@ class Live(Directory):
     async def _canonical(self, name: str, listing: Listing) -> str | None:
         """The canonical name of the note that was written as `name`; None when there is none.
 
-        A note parked under another name does not answer to the one it left.
+        A parked note is not found under the name that it had before.
         """
         if name in self.known.parked or names.is_litter(name):
             return None
@@ -237,7 +236,7 @@ class Live(Directory):
         self.known.forget(note)
 
     async def discard(self, key: str, info: ObjectInfo) -> None:
-        """Have a removed file's object go."""
+        """Remove the object of a removed file."""
         self.context.replica.remove(key, base=info)
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:

@@ -1,8 +1,7 @@
-"""A space: its notes, its bank, its control files, its history, and whatever else its users keep in it.
+"""A space: its notes, its bank, its control files, its history, and the ordinary files that users keep in it.
 
-Owns the names that mean something in a space. Every other name is an ordinary file or directory; names that the layout
-has a meaning for but this version does not offer are refused, so that no ordinary file ever stands in their way. Trio
-thread only.
+Owns the names that mean something in a space. Every other name is an ordinary file or directory. Names that the layout
+of the bucket needs are refused, so that no ordinary file ever takes one of them. Trio thread only.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ class Space(PlainDirectory):
 
     def check_target(self, name: str) -> None:
         if name == keys.RULES and (self._rules is None or not self._rules.sealed):
-            raise errors.CrossesKinds(path=self.path_of(name))  # `mv` then writes them, which is how they are made
+            raise errors.CrossesKinds(path=self.path_of(name))  # `mv` then copies: rules are made by writing them
         super().check_target(name)
 
     async def child(self, name: str) -> Node:

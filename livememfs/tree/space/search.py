@@ -1,9 +1,9 @@
-"""`search/`: a name is a question, and what is below it the answer.
+"""`search/`: a name is a question, and the file or directory of that name is the answer.
 
 Owns the forms of an answer: a directory of links in the order of rank, one page, the page that explains the order, and
-`around:<id>.md`, what was observed before and after an observation. Listing `search/` itself shows nothing, so that
-`grep -r`, `find` and an editor's indexer never start a search; names that begin with a dot are no questions for the
-same reason. Refuses every change. Trio thread only.
+`around:<id>.md`, the observations before and after one. Listing `search/` itself shows nothing, so that `grep -r`,
+`find` and an editor's indexer never start a search; for the same reason a name with a dot in front is no question.
+Refuses every change. Trio thread only.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SearchDirectory(_Answers):
         return self.held(name, lambda name: ResultsDirectory(self, name, self.context, self.space, self.spaces))
 
     async def _around(self, name: str, observation: str) -> Node:
-        """The page of what was observed around an observation. NotFound for one that is not there."""
+        """The page of the observations around one. NotFound when that one does not exist."""
         pages = self.context.pages
 
         async def content() -> bytes:
@@ -92,7 +92,7 @@ class SearchDirectory(_Answers):
 
 
 class ExplainDirectory(_Answers):
-    """`search/.explain/`: for each question the page that says why the answer is in this order."""
+    """`search/.explain/`: for each question, the page that explains the order of its answer."""
 
     __slots__ = ()
 
@@ -127,5 +127,5 @@ class ResultsDirectory(_Answers):
         return links
 
     async def child(self, name: str) -> Node:
-        # A name that was listed a moment ago still means what it meant, whatever the order is by now.
+        # A name that was listed before leads to the same record, even if the ranks have changed meanwhile.
         return self.holding(name) or await super().child(name)

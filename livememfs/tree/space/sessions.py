@@ -1,8 +1,8 @@
 """`sessions/`: one folder for each session of an agent, with or without hooks.
 
-Owns what any agent can do by files alone: `mkdir` begins a session, a file dropped into `events/` is an event, a line
+Owns what any agent can do by files alone: `mkdir` begins a session, a file written into `events/` is an event, a line
 of `prompts.ndjson` is a prompt, `touch .stop` asks for a summary. Everything else is read-only: the observer writes it.
-Refuses names of sessions that could not be keys. Trio thread only.
+Refuses names of sessions that cannot be keys. Trio thread only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WHY = "the observer writes it; drop events into events/, or touch .stop"
 EVENTS, STOP = "events", ".stop"
 MAX_DROP = 64 << 20
 SHOWN_DROPS = 256
-"""Files dropped into `events/` that stay visible until the next ones: tools look at what they have just written."""
+"""How many of the last files in `events/` stay visible: tools look at what they have just written."""
 
 
 class SessionsDirectory(Directory):
@@ -117,7 +117,7 @@ class SessionDirectory(ReadOnlyDirectory):
         return [(name, await self.child(name)) for name in shown]
 
     async def unlink(self, name: str) -> None:
-        """Forget a summary, or the prompts. What the observer goes by stays."""
+        """Forget a summary, or the prompts. The observer needs the other files."""
         listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name)
         if name not in (keys.SUMMARY, keys.PROMPTS) or info is None:
@@ -140,7 +140,7 @@ class SessionDirectory(ReadOnlyDirectory):
 
 
 class _Written(Handle):
-    """An open for writing of which every close takes what was written since the last."""
+    """An open for writing. Each close takes in what was written since the close before."""
 
     direct = True
     seekable = False
@@ -165,14 +165,14 @@ class _Written(Handle):
             await self.file.written(data, self.caller)
 
     async def fsync(self) -> None:
-        """It is durable when it was closed."""
+        """It is durable after the close."""
 
     async def release(self) -> None:
         await self.file.released()
 
 
 class _Taken(File):
-    """A file whose bytes are taken, and not kept under its name."""
+    """A file whose bytes are taken in as events, and not kept under its name."""
 
     __slots__ = ("session",)
 
@@ -185,7 +185,7 @@ class _Taken(File):
         return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.session.context.now_ns(), volatile=True)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """A length is what an open with O_TRUNC asks for; times and modes are not kept."""
+        """An open with O_TRUNC sets the length; neither that nor times and modes are kept."""
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         return _Written(self, caller) if mode.write else BytesHandle(await self.content())
@@ -195,11 +195,11 @@ class _Taken(File):
         return b""
 
     async def written(self, data: bytes, caller: Caller) -> None:
-        """Take what was written."""
+        """Take in what was written."""
         raise NotImplementedError  # every concrete class has its own
 
     async def released(self) -> None:
-        """A writer has gone."""
+        """A writer has closed the file for the last time."""
 
 
 class PromptsFile(_Taken):
@@ -218,7 +218,7 @@ class PromptsFile(_Taken):
 
     async def written(self, data: bytes, caller: Caller) -> None:
         prompts = []
-        for line in _text(data, self.path).split("\n"):  # a text has more ends of lines than a file
+        for line in _text(data, self.path).split("\n"):  # not splitlines(): that also splits at other characters
             line = line.removesuffix("\r")
             if line.strip():
                 fields = _object(line)
@@ -229,7 +229,7 @@ class PromptsFile(_Taken):
 
 
 class StopFile(_Taken):
-    """`.stop`: a touch asks for a summary, and for what was given up to be tried again; `cat` says how it stands."""
+    """`.stop`: a touch asks for a summary, and for another try of events that were given up; `cat` shows the state."""
 
     __slots__ = ("_writers",)
 
@@ -253,15 +253,15 @@ class StopFile(_Taken):
         self._writers -= 1
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Setting times is a touch; together with an open for writing, which is one too, it is one touch."""
+        """Setting times is a touch, unless a writer has the file open: that open was the touch already."""
         if change.mtime_ns is not None and not self._writers:
             await self._stop(caller)
 
     async def written(self, data: bytes, caller: Caller) -> None:
-        """What is written says nothing: the touch was the word."""
+        """What is written means nothing: the open was the touch."""
 
     async def _stop(self, caller: Caller) -> None:
-        event_id = f"touch {token_hex(8)}"  # no two are one: who asks again means it
+        event_id = f"touch {token_hex(8)}"  # a new id, or a second touch would count as a repeat of the first
         await self.session.take(caller, {"kind": "stop", "id": event_id})
         self.session.context.observer.again(self.session.space, await self.session.identity())
 
@@ -342,8 +342,8 @@ class DropFile(_Taken):
             await self.event(Caller())
 
     async def event(self, caller: Caller) -> None:
-        """What stands here is an event. NotText."""
-        self.taken = len(self.data)  # whatever comes of it: who closes hears of it once
+        """Take in the content as an event. NotText."""
+        self.taken = len(self.data)  # before a failure too: the error is reported once, at this close
         text = _text(self.data, self.path)
         if text.strip():
             await self.session.take(caller, _event(text))
@@ -353,7 +353,7 @@ def _is_whole(data: bytes) -> bool:
     try:
         json.loads(data)
     except UnicodeDecodeError:
-        return True  # no more bytes can mend it
+        return True  # more bytes cannot repair it
     except (ValueError, RecursionError):
         return False
     return True
