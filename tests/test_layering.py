@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,7 @@ LAYERS = (
 FOR_ALL = {"errors", "clock", "concurrency", "private", "shown"}
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
+MAX_FILES = 25
 ONLY_IN = {
     "pyfuse3": ("livememfs/fuse/",),
     "boto3": ("livememfs/store/s3_address.py",),
@@ -59,7 +61,7 @@ READS_JSON = {
     "livememfs/text/frontmatter.py",  # texts of a form that was matched
     "livememfs/text/privacy/credentials.py",  # the head of what may be a token, in a text
     # what this machine keeps for itself
-    "livememfs/cache/catalog.py", "livememfs/cache/operation.py", "livememfs/recall/index/table.py",
+    "livememfs/cache/catalog.py", "livememfs/cache/journal/operation.py", "livememfs/recall/index/table.py",
     "livememfs/recall/index/snapshot.py", "livememfs/recall/postgres/records.py", "livememfs/cli/mounting/mounts.py",
     "livememfs/agents/install/jsontext.py", "livememfs/agents/install/record.py",
     # what somebody asks, and what a model or a daemon answers
@@ -322,3 +324,9 @@ def test_a_class_name_stands_for_one_thing_in_the_whole_package() -> None:
                 named.setdefault(node.name, []).append(name_of(path))
 
     assert {name: places for name, places in named.items() if len(places) > 1} == {}
+
+
+def test_no_folder_holds_more_than_can_be_looked_over() -> None:
+    counted = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+
+    assert {name_of(folder): number for folder, number in counted.items() if number > MAX_FILES} == {}

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from livememfs.cache.journal import Journal
-    from livememfs.cache.operation import Operation
+    from livememfs.cache.journal.operation import Operation
+    from livememfs.cache.journal.steps import Journal
 
 
 class Barrier:

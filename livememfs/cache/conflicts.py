@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from livememfs.cache.operation import FREE, Operation
+from livememfs.cache.journal.operation import FREE, Operation
 from livememfs.cache.removals import makers_of
 from livememfs.errors import ObjectMissing, PreconditionFailed
 from livememfs.records import keys

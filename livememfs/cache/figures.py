@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from livememfs.cache.blobs import BlobStatistics
-from livememfs.cache.journal import JournalStatistics
+from livememfs.cache.journal.steps import JournalStatistics
 from livememfs.cache.readahead import ReadaheadStatistics
 from livememfs.cache.uploader import UploaderStatistics
 from livememfs.cache.watcher import WatcherStatistics

@@ -16,7 +16,7 @@ from livememfs.records import keys
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from livememfs.cache.journal import Journal
+    from livememfs.cache.journal.steps import Journal
     from livememfs.store.base import ObjectInfo
 
 MAX_LEVELS = 4_096

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from livememfs.cache.catalog import Catalog
     from livememfs.cache.changes import Changes
-    from livememfs.cache.journal import Journal
+    from livememfs.cache.journal.steps import Journal
 
 T = TypeVar("T")
 Origin = Literal["local", "remote"]

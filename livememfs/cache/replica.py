@@ -31,10 +31,10 @@ from livememfs.cache.database import Database
 from livememfs.cache.drafts import Drafts
 from livememfs.cache.figures import ReplicaStatistics
 from livememfs.cache.inbox import Inbox
-from livememfs.cache.journal import Journal
+from livememfs.cache.journal.outcomes import Outcomes
+from livememfs.cache.journal.steps import Journal
 from livememfs.cache.levels import Level, above, split_key
 from livememfs.cache.names import Names
-from livememfs.cache.outcomes import Outcomes
 from livememfs.cache.readahead import Readahead
 from livememfs.cache.room import Room
 from livememfs.cache.unread import Unread
@@ -46,7 +46,7 @@ from livememfs.records.note import Order
 from livememfs.store.base import Condition, IfMatch, ObjectInfo, Store, StoredObject, content_etag
 
 if TYPE_CHECKING:
-    from livememfs.cache.operation import Operation
+    from livememfs.cache.journal.operation import Operation
 
 log = structlog.get_logger("livememfs.cache")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from livememfs.cache.blobs import Blobs
     from livememfs.cache.database import Database
-    from livememfs.cache.journal import Journal
+    from livememfs.cache.journal.steps import Journal
 
 DISK_RESERVE = 32 << 20
 """Bytes of the local disk that new content leaves alone."""

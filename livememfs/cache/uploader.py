@@ -18,7 +18,7 @@ import structlog
 import trio
 
 from livememfs.cache.conflicts import Adopted, Continued, KeptBoth, MergedVersion, TryAgain, settle_copy, settle_put
-from livememfs.cache.operation import ANY, FREE, NEVER, Operation
+from livememfs.cache.journal.operation import ANY, FREE, NEVER, Operation
 from livememfs.cache.removals import Removals, ids_of, makers_of, with_makers
 from livememfs.cache.unread import Unread
 from livememfs.errors import (
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from livememfs.cache.blobs import Blobs
-    from livememfs.cache.journal import Journal
-    from livememfs.cache.outcomes import Outcomes
+    from livememfs.cache.journal.outcomes import Outcomes
+    from livememfs.cache.journal.steps import Journal
     from livememfs.store.base import Store
 
 log = structlog.get_logger("livememfs.cache")
@@ -214,7 +214,7 @@ class Uploader:
             except ConditionsUnsupported:
                 self._conditions = False  # from now on we look first, which leaves a gap of one round trip
         if condition is not None:
-            check_condition(condition, key=op.key, current=await self._etag_of(op.key))
+            check_condition(condition, key=op.key, current=_etag(await self._find(op.key)))
         return await self._store.put(op.key, data, meta=meta)
 
     async def _settle(self, op: Operation, data: bytes) -> bool:
@@ -305,7 +305,7 @@ class Uploader:
                 self._conditions = False
             else:
                 return
-        check_condition(IfMatch(etag), key=key, current=await self._etag_of(key))
+        check_condition(IfMatch(etag), key=key, current=_etag(await self._find(key)))
         await self._store.delete(key)
 
     async def _meta(self, op: Operation) -> bool:
@@ -405,10 +405,6 @@ class Uploader:
         except ObjectMissing:
             return None
 
-    async def _etag_of(self, key: str) -> str | None:
-        found = await self._find(key)
-        return found.etag if found is not None else None
-
     def statistics(self) -> UploaderStatistics:
         """Counters, cheap."""
         return UploaderStatistics(
@@ -418,6 +414,10 @@ class Uploader:
             paused=self._in_a_row > 0,
             last_error=self._last_error,
         )
+
+
+def _etag(found: ObjectInfo | None) -> str | None:
+    return found.etag if found is not None else None
 
 
 def _condition(op: Operation) -> Condition | None:

@@ -14,7 +14,7 @@ from livememfs.store.base import ObjectInfo, list_all
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore
 from livememfs.testing.clock import ManualClock
-from livememfs.testing.store import FaultyStore
+from livememfs.testing.store import Fault, FaultyStore, StoreRequest
 
 KEY = "space/file.txt"
 
@@ -75,3 +75,18 @@ async def tried_in_vain(replica: Replica) -> None:
     """Wait until the file was sent, no answer came, and it waits again."""
     while (op := replica.journal.ops.newest(KEY)) is None or op.in_flight or not op.tries:
         await trio.sleep(0.01)
+
+
+async def lose_the_answer(machine: Machine, replica: Replica) -> None:
+    """The next upload arrives, its answer is lost, and nothing is answered from then on until `plan` is None."""
+    arrived = False
+
+    def plan(asked: StoreRequest, _: int) -> Fault | None:
+        nonlocal arrived
+        if arrived:
+            return Fault(before=unreachable())
+        arrived = asked.verb == "put"
+        return Fault(after=unreachable()) if arrived else None
+
+    machine.store.plan = plan
+    await tried_in_vain(replica)

@@ -9,7 +9,7 @@ import pytest
 
 from livememfs.cache.blobs import INLINE_BYTES, Blobs
 from livememfs.cache.database import Database
-from livememfs.cache.journal import Journal
+from livememfs.cache.journal.steps import Journal
 from livememfs.store.base import content_etag
 
 LARGE = b"x" * (INLINE_BYTES + 1)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 import trio
-from journal_world import KEY, Machine, save, tried_in_vain, unreachable
+from journal_world import KEY, Machine, lose_the_answer, save, tried_in_vain, unreachable
 from trio.abc import Clock
 from trio.testing import assert_no_checkpoints
 
@@ -258,16 +258,13 @@ async def test_a_new_file_whose_answer_was_lost_leaves_nothing_under_its_name(
 ) -> None:
     async with machine.running() as replica:
         info = save(replica, b"text")
-        machine.store.script("put", Fault(after=unreachable()))
-        await trio.sleep(0.26)
-        machine.store.fail_all = unreachable()
-        await tried_in_vain(replica)
+        await lose_the_answer(machine, replica)
         assert await machine.bucket() == {KEY: b"text"}
         if target is None:
             replica.remove(KEY, base=info)
         else:
             replica.move(info, target, replaces=None)
-        machine.store.fail_all = None
+        machine.store.plan = None
         await replica.uploaded()
 
     assert await machine.bucket() == ({} if target is None else {target: b"text"})
@@ -278,12 +275,9 @@ async def test_the_same_bytes_saved_again_after_a_lost_answer_have_their_new_att
 ) -> None:
     async with machine.running() as replica:
         info = replica.save(KEY, b"text", meta={"colour": "red"}, base=None)
-        machine.store.script("put", Fault(after=unreachable()))
-        await trio.sleep(0.26)
-        machine.store.fail_all = unreachable()
-        await tried_in_vain(replica)
+        await lose_the_answer(machine, replica)
         replica.save(KEY, b"text", meta={"colour": "blue"}, base=info)
-        machine.store.fail_all = None
+        machine.store.plan = None
         await replica.uploaded()
 
     assert ((await machine.memory.head(KEY)).meta or {})["colour"] == "blue"

@@ -1,4 +1,4 @@
-"""What two operations of one name stand for: each rule of `cache/settling.py`, by the harm that it keeps away."""
+"""What two operations of one name stand for: each rule of `cache/journal/settling.py`, by the harm it keeps away."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import trio
-from journal_world import KEY, Machine, save, tried_in_vain, unreachable
+from journal_world import KEY, Machine, lose_the_answer, save, tried_in_vain, unreachable
 from trio.abc import Clock
 
 from livememfs.cache.conflicts import TryAgain, settle_put
-from livememfs.cache.operation import FREE, Operation
+from livememfs.cache.journal.operation import FREE, Operation
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag
 from livememfs.store.memory import MemoryStore
@@ -43,13 +43,10 @@ async def test_a_new_file_saved_again_and_removed_after_a_lost_answer_leaves_not
     """The second version was never sent, and still there is something to remove: the first one."""
     async with machine.running() as replica:
         first = save(replica, b"first")
-        machine.store.script("put", Fault(after=unreachable()))
-        await trio.sleep(0.26)
-        machine.store.fail_all = unreachable()
-        await tried_in_vain(replica)
+        await lose_the_answer(machine, replica)
         replica.remove(KEY, base=save(replica, b"second", first))
         assert await machine.bucket() == {KEY: b"first"}
-        machine.store.fail_all = None
+        machine.store.plan = None
         await replica.uploaded()
 
     assert await machine.bucket() == {}
@@ -265,6 +262,32 @@ async def test_a_removal_that_gives_way_to_an_edit_shows_the_edit(machine: Machi
         assert shown is not None
         assert shown.etag == theirs.etag
         assert published == [("put", "remote")]
+
+
+async def test_who_went_on_from_ours_after_a_lost_answer_is_left_alone(machine: Machine, autojump_clock: Clock) -> None:
+    async with machine.running() as replica:
+        save(replica, b"ours\n")
+        await lose_the_answer(machine, replica)
+        await machine.memory.put(KEY, b"ours\ntheirs\n", meta={})
+        machine.store.plan = None
+        await replica.uploaded()
+        assert (await replica.read(KEY)).data == b"ours\ntheirs\n"
+
+    assert await machine.bucket() == {KEY: b"ours\ntheirs\n"}
+
+
+async def test_a_rename_of_what_another_host_has_removed_leaves_neither_name(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    """Nobody here has its bytes."""
+    await machine.memory.put(KEY, b"text", meta={})
+    async with machine.running() as replica:
+        replica.move(await replica.names.stat(KEY), OTHER, replaces=None)
+        await machine.memory.delete(KEY)
+        await replica.uploaded()
+        assert (replica.names.now(KEY), replica.names.now(OTHER)) == (None, None)
+
+    assert await machine.bucket() == {}
 
 
 async def test_one_id_that_was_sent_with_two_contents_is_sent_again_with_the_last(autojump_clock: Clock) -> None:

@@ -49,7 +49,7 @@ def chinese() -> Iterator[str]:
 def code() -> Iterator[str]:
     for path in (
         "text/frontmatter.py",
-        "cache/journal.py",
+        "cache/journal/steps.py",
         "store/s3_replies.py",
         "fuse/adapter.py",
         "cli/space.py",

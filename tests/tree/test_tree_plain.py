@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hosts import Host, World
     from trio.abc import Clock
 
-    from livememfs.cache.operation import Operation
+    from livememfs.cache.journal.operation import Operation
     from livememfs.store.base import Page
     from livememfs.tree.node import Attrs
 

@@ -18,11 +18,11 @@ from uuid import uuid4
 
 import trio
 
-from livememfs.cache.operation import ANY, BEFORE, NEVER, Operation
-from livememfs.cache.operations import Operations
+from livememfs.cache.journal.operation import ANY, BEFORE, NEVER, Operation
+from livememfs.cache.journal.operations import Operations
+from livememfs.cache.journal.settling import follow, has_seen, held, move_back, rejoin, swallow, take_over, unheard
+from livememfs.cache.journal.timetable import Timetable
 from livememfs.cache.removals import next_version, removal
-from livememfs.cache.settling import follow, has_seen, held, move_back, rejoin, swallow, take_over, unheard
-from livememfs.cache.timetable import Timetable
 from livememfs.errors import NoSpace, StoreError
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag

@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from livememfs.cache.operation import BEFORE, FREE, Operation
+from livememfs.cache.journal.operation import BEFORE, FREE, Operation
 from livememfs.text.merge import merge
 
 if TYPE_CHECKING:
@@ -73,11 +73,10 @@ def swallow(op: Operation, later: Operation) -> Values:
     """The operation in flight got no answer, and `later` waits behind it: that one is sent in its place.
 
     As when a new one takes over one that waits. `later` was never sent itself, and what `op` had to wait for has ended.
+    One that could not be joined with what `op` became keeps its base NEVER: with that of `op` it would overwrite it.
     """
     values: Values = {"sent": op.sent_by(), "tries": op.tries}
-    if (
-        later.base == BEFORE
-    ):  # else it is NEVER: with the base of `op` it would overwrite what it could not be joined with
+    if later.base == BEFORE:
         values |= {"base": op.base, "base_blob": op.base_blob}
     if later.kind == "meta" and op.kind != "meta":  # attributes of a content that has to be sent: one request for both
         values |= {"kind": op.kind, "blob": op.blob, "source": op.source}

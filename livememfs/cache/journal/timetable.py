@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from livememfs.cache.operation import Operation
-    from livememfs.cache.operations import Operations
+    from livememfs.cache.journal.operation import Operation
+    from livememfs.cache.journal.operations import Operations
 
 
 class Timetable:

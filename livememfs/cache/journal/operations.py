@@ -11,7 +11,7 @@ import heapq
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from livememfs.cache.operation import COLUMNS, Operation
+from livememfs.cache.journal.operation import COLUMNS, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from livememfs.cache.changes import Change
-from livememfs.cache.operation import FREE
+from livememfs.cache.journal.operation import FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from livememfs.cache.catalog import Catalog
     from livememfs.cache.changes import Changes
     from livememfs.cache.conflicts import KeptBoth
-    from livememfs.cache.journal import Journal
+    from livememfs.cache.journal.operation import Operation
+    from livememfs.cache.journal.steps import Journal
     from livememfs.cache.names import Names
-    from livememfs.cache.operation import Operation
     from livememfs.store.base import ObjectInfo
 
 
