@@ -1,7 +1,7 @@
 """The composition root: from settings to a working tree, and back.
 
-Owns who is built from what, and in which order parts start and end. The only package that knows every layer, with one
-module for each subject; everything below gets what it needs as arguments. Trio thread only.
+Owns what each part is built from, and the order in which parts start and end. Only this package knows every layer. It
+has one module for each subject; the layers below get what they need as arguments. Trio thread only.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from livememfs.tree.root import Root
 from livememfs.tree.writer import agent_of
 
 Keep = Callable[[str, Callable[[], Awaitable[None]]], None]
-"""Starts a task that is started again when it fails, by its name."""
+"""Starts a task with a name; it is started again when it fails."""
 DRAFT_SECONDS = 1.0
-"""How much of what is written to an open file a crash may take."""
+"""After a crash, at most the writes of this last time to open files are lost."""
 FORGET_SECONDS = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class App(Context):
-    """Everything a command needs: what the nodes of the tree share, and what the process around them has besides.
+    """Everything a command needs: what the nodes of the tree share, and the other parts of the process.
 
-    Nothing of it may be used after `open_app` is left. `index` is where the search index of this machine is, or would
-    be; without a `mountpoint` no local state outlives the process. `served` is what is served beside a mount, by name,
-    with how its figures are asked for.
+    Nothing of it may be used after the end of `open_app`. `index` is the folder of this machine's search index, which
+    may not exist yet. Without a `mountpoint` no local state outlives the process. `served` has, by the name of each
+    server in this process, the function that gives its figures.
     """
 
     settings: Settings
@@ -77,7 +77,7 @@ class App(Context):
     tokens: Tokens
     gate: Gate
     scheduler: Scheduler | None
-    hooks: Hooks  # of which the tree knows less: here they have figures
+    hooks: Hooks  # the tree knows only their answers; here they have figures too
     served: dict[str, Callable[[], Any]] = field(default_factory=dict)
 
     @cached_property
@@ -95,12 +95,12 @@ async def open_app(
     serving: bool = False,
     on_drain: Callable[[int], None] | None = None,
 ) -> AsyncIterator[App]:
-    """Build everything; on the way out, end runs and upload what was accepted, within `drain_timeout`.
+    """Build everything; at the end, end runs and upload what was accepted, within `drain_timeout`.
 
-    `on_drain(left)` hears now and then how many files are left then. With a mount point there is a local state on the
-    disk, which outlives the process; without, it is in memory. `serving`: without a mount too this process stays, and
-    looks after the bucket as a mount would. Raises CacheInUse, and LiveMemError on leaving when the bucket did not take
-    everything; its text names the files.
+    Meanwhile `on_drain(left)` is called now and then with the number of files that are left. With a mount point the
+    local state is on the disk and outlives the process; without, it is in memory. `serving`: a process without a mount
+    stays too, and looks after the bucket as a mount would. Raises CacheInUse, and at the end LiveMemError when the
+    bucket did not take everything; its text names the files.
     """
     clock = clock or SystemClock()
     public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
@@ -149,7 +149,7 @@ def _basics(settings: Settings, clock: Clock, mountpoint: Path | None, label: st
 
 
 def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Models, nursery: Starts) -> App:
-    """Every part, none of them started. `nursery` is where runs are at work."""
+    """Every part; none is started. Runs are tasks of `nursery`."""
     settings, clock, owner = basics.settings, basics.clock, user_name()
     rejected = RejectedReplies(clock, basics.folder / REJECTED if basics.folder is not None else None)
     index = (basics.folder or local_state(settings, store.label)) / INDEX
@@ -204,9 +204,9 @@ def _build(basics: Basics, *, store: RetryingStore, replica: Replica, models: Mo
 
 
 async def _start(app: App, nursery: trio.Nursery, *, stays: bool) -> None:
-    """Start what the parts do by themselves; `stays`: also what only a process does that looks after the bucket.
+    """Start the tasks of the parts; `stays`: also those of a process that looks after the bucket.
 
-    NotSignedIn with a token that is not good.
+    NotSignedIn for a token that is not valid.
     """
 
     def keep(name: str, work: Callable[[], Awaitable[None]]) -> None:
@@ -235,7 +235,7 @@ async def _start(app: App, nursery: trio.Nursery, *, stays: bool) -> None:
 async def _keep_drafts(tree: Root) -> None:
     while True:
         await trio.sleep(DRAFT_SECONDS)
-        with suppress(NoSpace):  # whoever writes on will hear it
+        with suppress(NoSpace):  # the next write reports it
             await tree.keep_drafts()
 
 

@@ -1,6 +1,6 @@
-"""What agents are answered and told: their hooks, the pages before a session, the files of rules in their projects.
+"""The parts that agents use: hooks, the pages before a session, the rule files in their projects.
 
-Owns where what goes wrong with them is told. Any thread, but for what it makes.
+Owns how their errors are reported. Any thread, but not for the objects that it makes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def open_pages(basics: Basics, *, replica: Replica) -> ContextPages:
-    """What an agent is told of a space before it begins."""
+    """The pages that an agent reads about a space before it begins."""
     return ContextPages(replica, basics.clock, mounted=basics.mounted, budget=basics.settings.context_budget)
 
 
 def open_hooks(basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer) -> Hooks:
-    """Who answers the hooks of agents."""
+    """The part that answers the hooks of agents."""
 
     def failed(_space: str, path: str, error: LiveMemError) -> None:
         basics.errors.record("hook", path, error)
@@ -43,7 +43,7 @@ def open_hooks(basics: Basics, *, capture: Capture, prehook: Prehook, pages: Con
 def open_door(
     basics: Basics, *, hooks: Hooks, replica: Replica, access: Callable[[], Access], owner: str
 ) -> Door | None:
-    """Who answers the hooks of all of this machine's projects; None without a mount."""
+    """The part that answers the hooks of all projects of this machine; None without a mount."""
     if basics.mountpoint is None:
         return None
     around = ProjectSurroundings(home=Path.home().resolve(), host=basics.host, mountpoint=basics.mounted, owner=owner)
@@ -52,7 +52,7 @@ def open_door(
 
 
 def look_after(app: App, keep: Keep, mountpoint: Path) -> None:
-    """What only a mount does: observe agents, and tell them what is known."""
+    """Start what only a mount does: observing agents, and writing the rule files of their projects."""
     rules = ContextFiles(mountpoint, app.pages.page, partial(app.errors.record, "rule file"))
     app.replica.changes.subscribe(rules.heard)
     keep("observer", app.observer.run)

@@ -1,4 +1,4 @@
-"""What every part of an app is built from, and where this machine keeps its local state. Any thread."""
+"""The values that every part of an app is built from, and the folder of the local state. Any thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from livememfs.tree.errorlog import ErrorLog
 
 @dataclass(frozen=True, kw_only=True)
 class Basics:
-    """What every builder is given.
+    """The values that every builder gets.
 
-    `mountpoint` is None without a mount; `folder`, the local state that outlives the process, is None without one too.
+    `mountpoint` and `folder`, the local state that outlives the process, are None without a mount.
     """
 
     settings: Settings
@@ -43,6 +43,6 @@ class Basics:
 def local_state(settings: Settings, label: str) -> Path:
     """The folder for the local state of the bucket that `label` names. CacheInUse, CacheUnusable, NotPrivate."""
     if not settings.cache:
-        with suppress(OSError):  # choosing one in it says why
+        with suppress(OSError):  # the error comes from `cache_folder`, with the reason
             private.folder(settings.cache_path, top=settings.cache_path.parent)
     return cache_folder(settings.cache_path, label)

@@ -1,6 +1,6 @@
-"""The view of the bucket that this process keeps, from settings.
+"""The replica of this process, from settings.
 
-Owns where conflicts and objects that cannot be read are told. Trio thread only.
+Owns how conflicts and unreadable objects are reported. Trio thread only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from livememfs.store.base import Store
 
 
 def open_replica(basics: Basics, store: Store, *, watching: bool) -> Replica:
-    """The view of the bucket; `watching`: looks for changes of others. CacheInUse."""
+    """The replica; `watching`: it looks for changes of other hosts. CacheInUse."""
     settings, clock, errors = basics.settings, basics.clock, basics.errors
 
     def conflict(key: str, copy: str) -> None:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 SHOWN_UNSAVED = 5
 REPORT_SECONDS = 0.3
 SCHEDULE_SECONDS = 5.0
-"""How long leaving waits for the end of a scheduled run to be written down."""
+"""How long the end waits until the result of a scheduled run is stored."""
 
 
 async def report(replica: Replica, on_drain: Callable[[int], None]) -> None:
-    """Tell now and then how many files are left."""
+    """Report now and then how many files are left."""
     while True:
         on_drain(len(replica.journal.ops))
         await trio.sleep(REPORT_SECONDS)
@@ -44,7 +44,7 @@ async def drain(app: App) -> list[str]:
         await app.tokens.write_uses()
         if app.mountpoint is not None:
             await app.observer.stop()
-        with suppress(LiveMemError):  # named afterwards, with everything else that waits
+        with suppress(LiveMemError):  # `complain` names what is left
             await app.replica.uploaded()
             if app.mountpoint is not None:
                 app.observer.leave()
@@ -59,7 +59,7 @@ async def drain(app: App) -> list[str]:
 
 
 def complain(refused: list[str], replica: Replica) -> None:
-    """Say at the end what the bucket does not have."""
+    """Raise LiveMemError with the names of the files that the bucket does not have."""
     waiting = sorted({op.key for op in replica.journal.ops.pending()})
     unsaved = [
         f"{len(names)} of the files written {text}: {', '.join(names[:SHOWN_UNSAVED])}"

@@ -1,4 +1,4 @@
-"""What is done with memories unasked, from settings. Trio thread only."""
+"""The tasks that look after memories, from settings. Trio thread only."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def open_uses(basics: Basics, *, replica: Replica, recall: Recall) -> Uses:
-    """How often memories were used: each local state counts under a name of its own."""
+    """The counts of how often memories were used. Each local state counts under its own name."""
     return Uses(replica, basics.clock, f"{basics.host}-{replica.identity}", recall.used)
 
 
 def look_after(app: App, keep: Keep) -> None:
-    """Remove what has ended, merge what says the same, and count uses."""
+    """Start removing ended memories, merging memories that state the same, and counting uses."""
     app.replica.changes.subscribe(app.expiry.heard)
     app.replica.changes.subscribe(app.merging.heard)
     app.recall.on_opened(app.merging.opened)

@@ -1,6 +1,6 @@
 """The chat models, from settings: the one that consolidates, and the one that observes.
 
-Owns which endpoint or program is meant; what asks it is imported only where there is one. Any thread, but for closing.
+Owns the choice of endpoint or program; its client is imported only when it is used. Any thread, but not for closing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from livememfs.llm.base import ChatModel
 
 BUILTIN, NONE = "builtin", "none"
-"""Names of models that are no endpoint's: the one that is installed with us, and no model at all."""
+"""Names of models without an endpoint: the one that is installed with livememfs, and no model at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
-    """The models that are asked. Without one, notes are filed as they are, or nothing is observed."""
+    """The models. Without `consolidating`, notes are filed as they are; without `observing`, nothing is observed."""
 
     consolidating: ChatModel | None
     observing: ChatModel | None
@@ -32,7 +32,7 @@ class Models:
 
 
 def open_models(settings: Settings) -> Models:
-    """The configured ones. Asks neither."""
+    """The configured models. Makes no request."""
     observing = None
     if settings.observe_model not in (BUILTIN, NONE):
         observing = open_chat(settings, settings.observe_model or settings.llmaas_model, settings.observe_timeout)
@@ -42,7 +42,7 @@ def open_models(settings: Settings) -> Models:
 
 
 def open_chat(settings: Settings, model: str, timeout: float) -> ChatModel | None:
-    """A model of the configured endpoint or program; None without either."""
+    """A model of the configured endpoint or program; None when neither is configured."""
     if settings.llmaas_command:
         from livememfs.llm.command import CommandChat
 

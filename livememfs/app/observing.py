@@ -1,6 +1,6 @@
-"""The observer and what it is given of agents, from settings.
+"""The observer, and the capture of events, from settings.
 
-Owns which settings mean what to them, and where what goes wrong is told. Any thread, but for what it makes.
+Owns what the settings mean for them, and reports their errors. Any thread, but not for the objects that it makes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from livememfs.llm.base import ChatModel
 
 EVENTS_ROOM, LEAST_ROOM = 2, 8_000
-"""Characters of events for a token of a request, of which some are for what they are read with: what tools say is
-mostly code, at three and more. And characters that they get anyhow: a request that is too long is asked in parts."""
+"""Characters of events for each token of a request. Output of tools is mostly code, with three characters or more for a
+token; the rest is room for the instructions. And the least room for events: a request that is too long is split."""
 
 
 def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) -> Observer:
-    """What observes agents; without a `model` nobody is asked."""
+    """The observer; without a `model` it makes no request."""
 
     def failed(space: str, error: LiveMemError) -> None:
         basics.errors.record("observe", space, error)
@@ -47,7 +47,7 @@ def open_observer(basics: Basics, *, replica: Replica, model: ChatModel | None) 
 
 
 def open_capture(basics: Basics, *, replica: Replica, observer: Observer) -> Capture:
-    """What takes in what agents do, and wakes the observer."""
+    """The capture of events, which wakes the observer."""
 
     def redacted(space: str, kinds: tuple[str, ...]) -> None:
         path = f"{space}/{SESSIONS}"
@@ -58,7 +58,7 @@ def open_capture(basics: Basics, *, replica: Replica, observer: Observer) -> Cap
 
 
 def capture_settings(settings: Settings, mounted: str) -> CaptureSettings:
-    """What is captured of agents."""
+    """Which events are captured."""
     names = (name.strip().lower() for name in settings.observe_skip_tools.split(","))
     return CaptureSettings(
         skip_tools=frozenset(filter(None, names)),
@@ -70,7 +70,7 @@ def capture_settings(settings: Settings, mounted: str) -> CaptureSettings:
 
 
 def observe_settings(settings: Settings) -> ObserveSettings:
-    """When and how it is observed."""
+    """When and how events are observed."""
     room = (settings.context_window - ObserveSettings.max_tokens) * EVENTS_ROOM
     return ObserveSettings(
         batch=settings.observe_batch,

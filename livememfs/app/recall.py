@@ -1,7 +1,7 @@
-"""Searching and what a turn brings, from settings: the index, the model for meanings, and what they are asked for.
+"""Search, and what is told at a turn, from settings: the index, the embedding model, and their limits.
 
-Owns which index and which embedding model is meant; what a command does not need is not even imported. Any thread, but
-for what says otherwise.
+Owns the choice of index and embedding model; a command imports only what it needs. Any thread, except where a function
+says otherwise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INDEX = "index"
 
 
 def open_recall(basics: Basics, *, replica: Replica, index: Path) -> Recall:
-    """Searching over a bucket. Neither the index nor a model is opened before somebody asks."""
+    """Search over a bucket. The index and the model are opened at the first question."""
     settings = basics.settings
     return Recall(
         replica,
@@ -52,7 +52,7 @@ def open_recall(basics: Basics, *, replica: Replica, index: Path) -> Recall:
 
 
 async def open_embedder(settings: Settings) -> Embedder | None:
-    """The configured model for meanings, loaded; None where words have to do. Raises ModelError."""
+    """The configured embedding model, loaded; None for search by words alone. Raises ModelError."""
     if settings.embed_model == NONE:
         return None
     if settings.embed_model == BUILTIN:
@@ -65,7 +65,7 @@ async def open_embedder(settings: Settings) -> Embedder | None:
 
 
 def open_engine(settings: Settings, folder: Path) -> Engine:
-    """The configured index, open: the one in `folder`, or that of a team. Blocking. CacheInUse, LiveMemError."""
+    """The configured index, open: in `folder`, or a team's PostgreSQL. Blocking. CacheInUse, LiveMemError."""
     if settings.index_url:
         with _postgres_extra():
             from livememfs.recall.postgres.engine import Postgres
@@ -77,7 +77,7 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
 
 
 def drop_engine(settings: Settings) -> None:
-    """Take the configured index away; the next one that is opened is empty. Blocking. CacheInUse, LiveMemError."""
+    """Delete the configured index; the next one that is opened is empty. Blocking. CacheInUse, LiveMemError."""
     if settings.index_url:
         with _postgres_extra():
             from livememfs.recall.postgres.schema import drop
@@ -85,7 +85,7 @@ def drop_engine(settings: Settings) -> None:
         drop(settings.index_url, open_store(settings, SystemClock()).label)
         return
     folder = index_folder(settings)
-    open_engine(settings, folder).close()  # nobody else uses it
+    open_engine(settings, folder).close()  # CacheInUse while another process uses it
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -101,26 +101,26 @@ def _postgres_extra() -> Iterator[None]:
 
 
 def index_folder(settings: Settings) -> Path:
-    """The folder of the search index that no mount uses now. Raises CacheInUse, and what the store fails with."""
+    """The folder of the search index. Raises CacheInUse while a mount uses it, and the errors of the store."""
     return local_state(settings, open_store(settings, SystemClock()).label) / INDEX
 
 
 def vectors_name(settings: Settings) -> str:
-    """The name under which vectors are kept: those of two models must never meet."""
+    """The name under which vectors are kept: vectors of two models must never be mixed."""
     if settings.embed_model == BUILTIN:
         from livememfs.recall.embed.builtin import NAME
 
         return NAME
-    return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # others read it in the bucket
+    return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # public in the bucket
 
 
 def open_prehook(basics: Basics, *, recall: Recall, sessions: ToldSessions, uses: Uses) -> Prehook:
-    """What is told to an agent before it answers; `sessions` know what they were told already."""
+    """The part that tells an agent what is known before it answers; `sessions` know what was told already."""
     return Prehook(recall, basics.clock, sessions, prehook_settings(basics.settings), used=uses.count)
 
 
 def prehook_settings(settings: Settings) -> PrehookSettings:
-    """What a turn may bring."""
+    """What may be told at one turn."""
     return PrehookSettings(
         recent_hours=settings.recall_recent_hours,
         important=settings.recall_important,

@@ -1,4 +1,4 @@
-"""Consolidations and digests, from settings: their queue, what starts them by itself, and where failures are told.
+"""Consolidations and digests, from settings: their queue, the schedule, and the report of failures.
 
 Trio thread only.
 """
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from livememfs.llm.base import ChatModel
 
 RECOVERY_SECONDS = 60.0
-"""How long after the start others' unfinished runs are looked for."""
+"""How long after the start this process looks for unfinished runs of other hosts."""
 
 
 def open_consolidations(
     basics: Basics, *, replica: Replica, model: ChatModel | None, nursery: Starts, rejected: RejectedReplies
 ) -> Consolidations:
-    """The queue of runs. `rejected` keeps what the model said and could not be used."""
+    """The queue of runs. `rejected` keeps the replies of the model that were refused."""
 
     def failed(space: str, result: RunResult) -> None:
         outcome = with_refused_replies(rejected, consolidations.status(space, result.kind))
@@ -56,7 +56,7 @@ def open_consolidations(
 
 
 def consolidation_settings(settings: Settings) -> ConsolidationSettings:
-    """How notes become a bank."""
+    """The settings of consolidations."""
     return ConsolidationSettings(
         max_notes=settings.consolidation_max_notes,
         max_tokens=settings.llmaas_max_tokens,
@@ -68,7 +68,7 @@ def consolidation_settings(settings: Settings) -> ConsolidationSettings:
 
 
 def open_scheduler(basics: Basics, *, replica: Replica, consolidations: Consolidations) -> Scheduler | None:
-    """Who starts runs by the schedule; None without a mount or a schedule."""
+    """The scheduler of runs; None without a mount or a schedule."""
     settings, digests = basics.settings, basics.settings.digest_schedule
     if basics.mountpoint is None or not (settings.schedule.spaces or digests.spaces):
         return None
@@ -84,7 +84,7 @@ def open_scheduler(basics: Basics, *, replica: Replica, consolidations: Consolid
 
 
 def look_after(app: App, keep: Keep) -> None:
-    """Finish what a crash has left unfinished, and run by the schedule."""
+    """Start finishing the runs that a crash left unfinished, and running by the schedule."""
     app.replica.changes.subscribe(app.consolidations.heard)
     keep("recovery", partial(_recover, app))
     if app.scheduler is not None:
@@ -93,12 +93,12 @@ def look_after(app: App, keep: Keep) -> None:
 
 
 async def _recover(app: App) -> None:
-    """Finish, space by space and before anybody asks, the runs that a process committed and did not live to carry out.
+    """Carry out, space by space, the runs that a process committed before it crashed.
 
-    At once if that may have been the process before us; else later, when whoever has just mounted is served.
+    At once if that may have been the process before this one; else later, so that a fresh mount answers quickly.
     """
     if not app.replica.after_crash:
         await trio.sleep(RECOVERY_SECONDS)
-    with suppress(LiveMemError):  # a space that is used while the bucket is away is seen to by its next run
+    with suppress(LiveMemError):  # without the bucket, the next run of each space does this
         top = await app.replica.names.listing("")
         await app.consolidations.recover(sorted(name for name in top.folders if not name.startswith("_")))

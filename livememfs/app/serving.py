@@ -1,6 +1,6 @@
 """From an app to what it serves: the MCP server and the HTTP server around it.
 
-Owns which parts of an app they are made of. Trio thread only.
+Owns the parts of an app that they are made from. Trio thread only.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from livememfs.serve.tools import TOOLS
 def mcp_server(
     app: App, *, tools: str = "core", agent: str = "", space: str = "", still: Still | None = None
 ) -> McpServer:
-    """The MCP server of a bucket, for whoever this process serves; `still`: who they are, if they may not do all that
-    the process may. BadRequest for a tool that is none.
+    """The MCP server of a bucket. `still` says what a client may do; without it, what this process may.
+
+    BadRequest for an unknown tool.
     """
     return McpServer(
         app.tree,
@@ -41,7 +42,7 @@ def mcp_server(
 def http_server(
     app: App, address: ListenAddress, *, allow_hosts: Sequence[str] = (), tools: str = "core", pages: bool = True
 ) -> HttpServer:
-    """Everything over HTTP. Each request has a token of its own. UsageError for an address without a name."""
+    """MCP and the web pages over HTTP. Each request brings its own token. UsageError for an address without a name."""
     mcp = mcp_server(app, tools=tools)
     manager = session_manager(mcp)
     shown: list[BaseRoute] = []
@@ -71,5 +72,5 @@ async def over_stream(
 
 
 async def over_stdio(app: App, *, tools: str, agent: str, space: str) -> None:
-    """MCP for whoever started this process. BadRequest."""
+    """MCP for the program that started this process. BadRequest."""
     await local.over_stdio(mcp_server(app, tools=tools, agent=agent, space=space))

@@ -1,4 +1,4 @@
-"""What a process tells of itself: the value of `status.json`, and the figures for Prometheus. Trio thread only."""
+"""The status of a process: the value of `status.json`, and the figures for Prometheus. Trio thread only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def status_of(app: App) -> dict[str, Any]:
-    """What `status.json` shows: since when and where, one word, then who, then every figure there is."""
+    """The value of `status.json`: start and place, the state, the names, then all figures."""
     replica, tree, failing = app.replica.statistics(), app.tree.statistics(), app.background.failing()
     ago = replica.failing_s
     return {
@@ -72,7 +72,7 @@ def _statistics(app: App) -> dict[str, Any]:
 
 async def metrics_of(app: App) -> bytes:
     """The figures of `status_of`, in the text format of Prometheus."""
-    # In a thread, since the first who asks has the library loaded, and nobody else is to wait for that.
+    # In a thread: the first call loads the library, and other tasks must not wait for that.
     return await trio.to_thread.run_sync(_rendered, status_of(app))
 
 

@@ -1,6 +1,6 @@
 """The bucket, or the folder in its place, from settings.
 
-Owns which of several stores is meant, and the share of an operation's time that it gets. Makes no request. Any thread.
+Owns the choice of the store, and its share of an operation's time. Makes no request. Any thread.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from livememfs.store.base import Store
 from livememfs.store.retry import RetryingStore, RetryPolicy
 
 PATIENCE = 2 / 3
-"""The store's share of an operation's time: its last word must come before the deadline cuts it off."""
+"""The store's share of an operation's time: its own error must come before the deadline of the operation."""
 
 
 def open_store(settings: Settings, clock: Clock) -> RetryingStore:
-    """The configured bucket, or the folder in its place. Makes no request. Raises what the folder fails with."""
+    """The configured bucket, or the folder in its place. Makes no request. Raises the errors of the folder."""
     policy = RetryPolicy(deadline=settings.op_timeout * PATIENCE)
     return RetryingStore(_bucket(settings) if settings.s3_bucket_name else _folder(settings, clock), policy)
 
@@ -46,7 +46,7 @@ def _bucket(settings: Settings) -> Store:
 def _folder(settings: Settings, clock: Clock) -> Store:
     from livememfs.store.directory import DirectoryStore
 
-    if settings.store_path == default_store():  # any other may be shared on purpose
-        with suppress(OSError):  # opening it says why
+    if settings.store_path == default_store():  # another folder may be shared on purpose
+        with suppress(OSError):  # the error comes from opening it, with the reason
             private.folder(settings.store_path, top=settings.store_path.parent)
     return DirectoryStore(settings.store_path, clock)

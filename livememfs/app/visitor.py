@@ -1,7 +1,7 @@
-"""What one connection to a mount's socket may do: what the mount may, and no more than the token it brings.
+"""What one connection to a mount's socket may do: only what both the mount and the connection's own token allow.
 
-Owns the meeting of the two, anew with each request: a token that is revoked on either side counts no more for the
-other. Refuses to keep, log or pass on a secret. Trio thread only.
+Owns that intersection, which is made anew for each request, so that a revoked token of either side counts at once.
+Refuses to keep, log or pass on a secret. Trio thread only.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ class Visitor:
         self._own = Gate(tokens)
 
     async def enter(self, secret: str) -> None:
-        """Be limited to a token as well; empty: there is none. NotSignedIn for one that is not good, StoreError."""
+        """Limit the connection to a token; an empty `secret` is none. NotSignedIn for an invalid token, StoreError."""
         if secret:
             await self._own.enter(secret)
 
     async def run(self) -> None:
-        """Ask again and again what the token is worth, until cancelled; returns where there is none."""
+        """Check the token again and again until cancelled; returns at once without one."""
         await self._own.run()
 
     async def still(self) -> Access:
-        """What may be done now."""
+        """What the connection may do now."""
         return meeting(self._mount.access(), self._own.access())
 
 
 def meeting(mount: Access, own: Access) -> Access:
-    """What both allow, by the name of the token that was brought, if there is one."""
+    """What both allow, under the name of the connection's own token if it has one."""
     spaces = mount.spaces or own.spaces
     if mount.spaces and own.spaces:
-        spaces = tuple(one for one in own.spaces if one in mount.spaces)
+        spaces = tuple(name for name in own.spaces if name in mount.spaces)
         if not spaces:
             return NOTHING  # no spaces would mean all of them
-    permissions = frozenset(one for one in PERMISSIONS if mount.may(one) and own.may(one))
+    permissions = frozenset(name for name in PERMISSIONS if mount.may(name) and own.may(name))
     return Access(own.name or mount.name, permissions, spaces)

@@ -1,9 +1,9 @@
-"""What stands around every handler: a deadline, the token's check, and the translation of failures.
+"""The guard around every handler: a deadline, the check of the token, and the translation of failures.
 
-Owns the rule that nothing but FUSEError leaves a handler: anything else would end the session, leave the request
-unanswered and the mount dead; and what of a request the check goes by. That is read by the names of the handler's
-parameters, once, when the class is made: a handler whose parameters are not known here does not import. Refuses to hide
-a bug: it is logged once with its traceback, and the call gets EIO. Trio thread only.
+Owns the rule that only FUSEError leaves a handler: any other exception would end the session, and leave the request
+unanswered and the mount dead. Owns also which arguments the check reads. They are found once, when the class is made,
+by the names of the handler's parameters; an unknown name makes the import fail, so that no new handler goes unchecked.
+Refuses to hide a bug: it is logged once with its traceback, and the call gets EIO. Trio thread only.
 """
 
 from __future__ import annotations
@@ -31,66 +31,40 @@ T = TypeVar("T")
 
 log = structlog.get_logger("livememfs.fuse")
 
-REPORTED = frozenset(
-    {
-        errno.EIO,
-        errno.EINVAL,
-        errno.EROFS,
-        errno.ENOSPC,
-        errno.EILSEQ,
-        errno.EFBIG,
-        errno.ETIMEDOUT,
-        errno.EACCES,
-        errno.EPERM,
-    }
-)
+REPORTED = frozenset((
+    errno.EIO, errno.EINVAL, errno.EROFS, errno.ENOSPC, errno.EILSEQ, errno.EFBIG, errno.ETIMEDOUT, errno.EACCES,
+    errno.EPERM,
+))  # fmt: skip
 """What a user looks up in `errors.ndjson`. The others are answers, not failures: no such file, exists already."""
-
-
 _PLACES = (("ino", ""), ("parent", "name"), ("new_parent", "new_name"))
-"""Parameters that name a node, in the order in which requests have them: an inode, and a name in it if it is a
-directory that the request looks into."""
-_OTHERS = frozenset(
-    {
-        "mode",
-        "rdev",
-        "target",
-        "attr",
-        "fields",
-        "name",
-        "value",
-        "offset",
-        "size",
-        "data",
-        "datasync",
-        "start",
-        "token",
-    }
-)
-"""Parameters that no check goes by. A new one is added here by whoever has made sure of that."""
+"""Parameters that name a node, in the order of requests: an inode, and the name of an entry of that directory."""
+_OTHERS = frozenset((
+    "mode", "rdev", "target", "attr", "fields", "name", "value", "offset", "size", "data", "datasync", "start", "token",
+))  # fmt: skip
+"""Parameters that the check does not read. Before you add one, make sure that it names no node."""
 
 
 class Needs(Enum):
     """What a token must allow for a request."""
 
     NOTHING = auto()
-    """It must work however little somebody may do: it ends something, or tells what anybody may know."""
+    """Allowed with any token: the request ends something, or its answer is no secret."""
     READING = auto()
     WRITING = auto()
     MAKING = auto()
-    """Writing; and the last place it names is to be made there."""
+    """Writing; the last place that the request names is a new one."""
     BY_FLAGS = auto()
-    """Reading or writing, as the flags of an open ask for."""
+    """Reading or writing, by the flags of an open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a handler is called for.
+    """The arguments of a handler that the check needs.
 
     :places: inode numbers, each with a name in that directory or with none
-    :opened: the number of an open file or directory, for what comes by one and names no place
+    :opened: the number of an open file or directory, when the request names no place
     :flags:  of an open; 0 for other requests
-    :pid:    who asks; 0 where the kernel does not say
+    :pid:    the calling process; 0 where the kernel does not say
     """
 
     operation: str
@@ -102,7 +76,7 @@ class Request:
 
 
 class _Reader:
-    """Makes requests of the arguments of one handler. TypeError when a parameter is not known."""
+    """Makes a `Request` from the arguments of one handler. TypeError for a parameter that is not known."""
 
     def __init__(self, function: Callable[..., Any], needs: Needs) -> None:
         self.operation, self.needs = function.__name__, needs
@@ -120,7 +94,7 @@ class _Reader:
             raise TypeError(f"{self.operation} has no {', '.join(sorted(lacking))}, which the token's check goes by")
 
     def read(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Request:
-        """The request that a handler was called with. It never fails: an inode that was not given is none."""
+        """The request of one call. It never fails: an inode that was not given is 0, which no node has."""
         given = {**dict(zip(self._names, args, strict=False)), **kwargs}
         return Request(
             self.operation,
@@ -138,7 +112,7 @@ def handler(
     [Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]]],
     Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]],
 ]:
-    """Make a method a handler of the kernel's requests that needs so much of a mount's token."""
+    """Make a method a handler of the kernel's requests; `needs` says what the mount's token must allow."""
 
     def decorate(
         function: Callable[Concatenate[FuseOperations, P], Coroutine[Any, Any, T]],
@@ -149,7 +123,7 @@ def handler(
         async def guarded(self: FuseOperations, /, *args: P.args, **kwargs: P.kwargs) -> T:
             self.requests += 1
             try:
-                # What `fail_after` does, without the two generators it is made of: this is the way of every request.
+                # As `fail_after`, but without its two generators, whose cost every request would pay.
                 with trio.CancelScope(deadline=trio.current_time() + self.op_timeout) as deadline:
                     if self.limited:
                         self.permit(reader.read(args, kwargs))
@@ -168,7 +142,7 @@ def handler(
 
 
 def _verdict(operations: FuseOperations, request: Request, raised: Exception) -> int:
-    """The errno of a failure; it is reported on the way."""
+    """The errno of a failure, which is also reported."""
     error: BaseException = the_one(raised) if isinstance(raised, ExceptionGroup) else raised
     name, path = request.operation, operations.path_of(request)
     if isinstance(error, trio.TooSlowError):

@@ -1,8 +1,8 @@
 """Inode numbers, and which nodes the kernel holds.
 
 Owns the map from numbers to nodes. A number comes from the parent's and the name, so it is the same after a remount;
-two nodes that claim the same number are told apart by counting on. A node stays as long as the kernel counts a lookup
-on it. Refuses to raise on a `forget`, whatever the kernel says. Trio thread only; nothing here awaits.
+for a second node with the same number the next free one is taken. A node stays as long as the kernel counts a lookup on
+it. Refuses to raise on a `forget`, even a wrong one. Trio thread only; nothing here awaits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT = 1
 OUTDATED = -1
-"""No version: what the kernel may have cached is of none that there is."""
+"""No version has this number: what the kernel may have cached is outdated."""
 _BITS = (1 << 62) - 1
 
 
@@ -34,10 +34,10 @@ class InodeStatistics:
 
 
 class HeldNode:
-    """A node with a number, or the promise of one: what a listing showed and nobody has asked for.
+    """A node with a number, or a promise: a name that a listing showed, whose node is made when it is asked for.
 
     `lookups` is how often the kernel was told of it, `told` the version whose attributes it may have cached, `pages`
-    the version whose bytes it may have. Not `live`: given back, and no longer found by its number. A promise has
+    the version whose bytes it may have. Not `live`: the kernel has forgotten it, and its number is free. A promise has
     `info`, the version that was shown, and becomes a node by `directory.appear(name)`.
     """
 
@@ -55,7 +55,7 @@ class HeldNode:
         self.info: ObjectInfo | None = None
 
     def fulfil(self, node: Node) -> None:
-        """Give the promise its node. If it shows another version by now, what the kernel was told is outdated."""
+        """Give the promise its node. If that has another version by now, what the kernel was told is outdated."""
         self.told = OUTDATED
         if isinstance(node, ObjectFile) and node.body.info is not None and self.info is not None:
             same = (node.body.info.etag, node.body.info.size) == (self.info.etag, self.info.size)
@@ -72,7 +72,7 @@ class Inodes:
         self._held: dict[int, HeldNode] = {ROOT: HeldNode(ROOT, root, 1)}
 
     def node(self, ino: int) -> Node:
-        """The node behind a number. Stale when the kernel asks for one that we let go."""
+        """The node with a number. Stale for a number that is not held any more."""
         held = self._held.get(ino)
         if held is None:
             raise errors.Stale(path=f"inode {ino}")
@@ -105,7 +105,7 @@ class Inodes:
         return held
 
     def promise(self, directory: Directory, shown: Iterable[tuple[str, ObjectInfo]]) -> Iterator[HeldNode]:
-        """The records of names that a listing shows, whose nodes are made when somebody asks for them."""
+        """The promises for names that a listing shows."""
         above = _hash(directory.ino or _natural(directory))
         for name, info in shown:
             ino = _below(above, name)
@@ -118,7 +118,7 @@ class Inodes:
             yield held
 
     def revive(self, held: HeldNode) -> int:
-        """Have a record found again that was given back; its number."""
+        """Make a record that was dropped findable again; returns its number."""
         current = self._held.get(held.ino)
         if current is not None and current is not held:
             held.ino = self._free(held.ino)
@@ -131,11 +131,11 @@ class Inodes:
     def known(self, directory: Directory, name: str, node: Node | None) -> int | None:
         """The number under which the kernel knows a name: its node's, or the promise of one; None when it does not."""
         if node is not None and node.ino:
-            found = self._held.get(node.ino)
-            return node.ino if found is not None and found.node is node and found.lookups else None
+            held = self._held.get(node.ino)
+            return node.ino if held is not None and held.node is node and held.lookups else None
         ino = _number(directory.ino or _natural(directory), name)
-        found = self._held.get(ino)
-        promised = found is not None and found.directory is directory and found.name == name and found.lookups
+        held = self._held.get(ino)
+        promised = held is not None and held.directory is directory and held.name == name and held.lookups
         return ino if promised else None
 
     def count(self, node: Node) -> None:
@@ -143,7 +143,7 @@ class Inodes:
         self.hold(node).lookups += 1
 
     def drop_uncounted(self, node: Node) -> None:
-        """Let go of a node that the kernel was not told of after all."""
+        """Drop a node that the kernel was not told of after all."""
         held = self._held.get(node.ino)
         if held is not None and held.node is node:
             self.let_go(held)
@@ -155,7 +155,7 @@ class Inodes:
             self._held.pop(held.ino, None)
 
     def forget(self, ino: int, lookups: int) -> Node | None:
-        """The kernel gives back lookups; returns the node if it holds it no more."""
+        """The kernel gives back lookups; returns the node when none is left."""
         held = self._held.get(ino)
         if held is None or ino == ROOT:
             return None
@@ -167,7 +167,7 @@ class Inodes:
         return held.node
 
     def tell(self, ino: int, version: int | None) -> None:
-        """The kernel was given attributes of this version to keep; None: of nothing it may keep."""
+        """The kernel was given the attributes of this version; None: it may not cache them."""
         held = self._held.get(ino)
         if held is not None:
             held.told = version
@@ -178,7 +178,7 @@ class Inodes:
         return held.told if held is not None else None
 
     def keeps_pages(self, ino: int, version: int) -> bool:
-        """Whether the kernel's pages are of this version; from now on they are."""
+        """Whether the kernel's cached pages are of this version; from now on they are."""
         held = self._held.get(ino)
         if held is None:
             return False
@@ -197,7 +197,7 @@ class Inodes:
 
 
 def _natural(node: Node) -> int:
-    """The number that follows from where a node stands."""
+    """The number that follows from a node's place."""
     if node.parent is None:
         return ROOT
     return _number(node.parent.ino or _natural(node.parent), node.name)

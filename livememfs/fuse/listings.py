@@ -1,8 +1,8 @@
-"""What a directory shows, in the form the kernel takes, and kept while nothing in it changes.
+"""The listing of a directory in the kernel's form, kept while nothing in it changes.
 
-Owns the work that is done for each name, of which there may be a hundred thousand: it begins while the store is still
-sending names. Refuses to decide what is shown: `Directory.entries` does, and what was prepared of anything else is
-left aside. Trio thread only.
+Owns the work for each name. A directory may have a hundred thousand names, so the work begins while the store is still
+sending them. Refuses to decide what is shown: `Directory.entries` does, and other prepared names are dropped. Trio
+thread only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Listings:
         self._kept: WeakKeyDictionary[Directory, tuple[object, list[Listed]]] = WeakKeyDictionary()
 
     async def of(self, directory: Directory) -> list[Listed]:
-        """The names of a directory, ready to be given out; made anew only when something on it has changed."""
+        """The names of a directory in the kernel's form; made anew only when the directory has changed."""
         kept, ready = self._kept.get(directory), _Ready(directory, self._inodes)
         with directory.overhear(ready.add):
             await directory.look()
@@ -49,43 +49,43 @@ class Listings:
         ready.add(
             [(name, node) for name, node in entries if isinstance(node, ObjectInfo) and not ready.has(name, node)]
         )
-        files, found = ready.files, list[Listed]()
+        files, names = ready.files, list[Listed]()
         for name, node in entries:
             listed = files[name][1] if isinstance(node, ObjectInfo) else await self._listed(name, node, steady=steady)
             if listed is not None:
-                found.append(listed)
+                names.append(listed)
         if stamp is not None and directory.stamp() == stamp:
-            self._kept[directory] = ((stamp, steady), found)
-        return found
+            self._kept[directory] = ((stamp, steady), names)
+        return names
 
     def drop(self, directory: Directory) -> None:
-        """The kernel holds a directory no more: what was kept leads back to it, and would hold it for ever."""
+        """Drop the listing of a directory that the kernel has forgotten: the entries refer to it, and would keep it."""
         _, names = self._kept.pop(directory, (None, ()))
         for _, held, _ in names:
             self._inodes.let_go(held)
 
     def current(self, directory: Directory, names: Sequence[Listed]) -> bool:
-        """Whether names that were given out are what would be given out now."""
+        """Whether a listing that was returned before is still the current one."""
         kept = self._kept.get(directory)
         return kept is not None and kept[1] is names and kept[0] == (directory.stamp(), directory.steady())
 
     def again(self, directory: Directory, listed: Listed) -> pyfuse3.EntryAttributes:
-        """What is shown now of a name that was taken a while ago: the kernel believes what it is told last."""
+        """The present attributes of a name that was listed before: the kernel believes what it is told last."""
         name, held, entry = listed
         node = held.node
-        if node is None:  # nobody on this machine has had to do with it
+        if node is None:  # nobody on this machine has used it
             return entry
         attrs = node.listed_attrs()
         if attrs is not None:
             entry = translate.entry(held.ino, attrs, steady=directory.steady())
             if not attrs.volatile and held.told != attrs.version:
-                held.told = OUTDATED  # whether this still fits into the answer is not known yet
+                held.told = OUTDATED  # the answer may have no room for this entry
         if not directory.has(os.fsdecode(name), node):
             entry.entry_timeout = entry.attr_timeout = 0.0
         return entry
 
     async def _listed(self, name: str, node: Node, *, steady: bool) -> Listed | None:
-        """What is shown of a node; None when it has gone since the names were taken."""
+        """The entry of a node; None when it has gone since the names were listed."""
         try:
             attrs = node.listed_attrs() or await node.attrs()
         except (errors.NotFound, errors.Stale):
@@ -96,7 +96,7 @@ class Listings:
 
 
 class _Ready:
-    """Files of one directory of which nothing is known but what the store's LIST says."""
+    """The prepared entries of one directory's files that are known from the store's LIST alone."""
 
     def __init__(self, directory: Directory, inodes: Inodes) -> None:
         self.files: dict[str, tuple[ObjectInfo, Listed]] = {}
@@ -105,19 +105,19 @@ class _Ready:
         self._steady = directory.steady()
 
     def has(self, name: str, info: ObjectInfo) -> bool:
-        """Whether this very version is ready."""
+        """Whether this version is prepared."""
         known = self.files.get(name)
         return known is not None and known[0] is info
 
     def add(self, shown: Sequence[tuple[str, ObjectInfo]]) -> None:
-        """Make some more of them ready."""
+        """Prepare more files."""
         fsencode, file_entry, steady = os.fsencode, translate.file_entry, self._steady
         for (name, info), held in zip(shown, self._inodes.promise(self._directory, shown), strict=True):
             entry = file_entry(held.ino, *shown_of(info), steady=steady)
             self.files[name] = info, (fsencode(name), held, entry)
 
     def settle(self, *, steady: bool) -> None:
-        """Have the kernel believe them for as long as can be said now that the store has answered."""
+        """Set how long the kernel may cache the entries; `steady` is known only after the store has answered."""
         if steady != self._steady:
             self._steady = steady
             for _, (_, _, entry) in self.files.values():

@@ -1,7 +1,6 @@
-"""The mount itself, while it is there.
+"""The mount itself: its session with the kernel, from start to end.
 
-Owns the session of pyfuse3, which is one for the whole process. Refuses to look at the mount point (`mountpoint`). Trio
-thread only.
+Owns the session of pyfuse3, of which a process has only one. `mountpoint` checks the directory. Trio thread only.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from livememfs.tree.root import Root
 
 _mounted = False
-"""Whether pyfuse3 has a session. Asked to end one that is not there, it brings the process down."""
+"""Whether pyfuse3 has a session. To end one that does not exist would crash the process."""
 
 
 async def serve(
@@ -34,10 +33,10 @@ async def serve(
     source: str = "",
     noexec: bool = False,
 ) -> None:
-    """Mount `root` and answer the kernel until it lets go or `stop` is called. Raises MountError.
+    """Mount `root` and answer the kernel until it is unmounted or `stop` is called. Raises MountError.
 
-    `limited`: what a token allows is asked of the tree with each request. `source` is what the table of mounts has for
-    a device, by which `/etc/fstab` is told what is mounted already.
+    `limited`: the tree checks the token with each request. `source` is the device in the table of mounts, by which
+    `mount` knows that an entry of `/etc/fstab` is mounted already.
     """
     global _mounted
     options = {*pyfuse3.default_options, f"fsname={_in_options(source or 'livememfs')}", "subtype=livememfs"}
@@ -65,19 +64,19 @@ async def serve(
 
 
 def stop() -> bool:
-    """Have `serve` return. Requests that are being answered are answered first. False: nothing is mounted."""
+    """Let `serve` return, after the running requests are answered. False: nothing is mounted."""
     if _mounted:
         pyfuse3.terminate()
     return _mounted
 
 
 def _in_options(text: str) -> str:
-    """A value as it can stand among options, which commas part."""
+    """A value as an option; commas separate options."""
     return text.replace("\\", "\\\\").replace(",", "\\,")
 
 
 def _why_not(mountpoint: Path, error: RuntimeError) -> str:
-    """What keeps libfuse from mounting, as far as it can be found out: its own words go to stderr."""
+    """Why libfuse cannot mount, as far as it can be found out: libfuse itself writes its reason to stderr."""
     device = Path("/dev/fuse")
     if not device.exists():
         return "there is no /dev/fuse; load the kernel module (modprobe fuse), or give the container the device"

@@ -1,7 +1,7 @@
-"""Which mounts the kernel has, and whether one answers, found out without waiting for it.
+"""Which livememfs mounts the kernel has, and whether one of them answers.
 
-Owns the two questions. Refuses to ask from a process that somebody needs: whoever waits for a daemon that hangs can be
-neither interrupted nor killed, threads included, until the daemon answers or its mount is gone. Any thread.
+Owns the two questions. A child process asks the mount: a process that waits for a hanging daemon can be neither
+interrupted nor killed, not even one of its threads, until the daemon answers or the mount is gone. Any thread.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ try:
 except OSError as error:
     sys.exit(error.errno)
 """
-"""`statvfs` always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one."""
+"""`statvfs` always asks the daemon; `stat` may be answered from the kernel's cache, even for a dead daemon."""
 
 
 def mount_points(table: Path = MOUNTINFO) -> list[str]:
-    """Where the kernel has a livememfs."""
-    found = []
+    """The mount points of livememfs that the kernel has."""
+    points = []
     for line in table.read_text(errors="surrogateescape").split("\n"):
         before, _, after = line.partition(" - ")
         if after.split(" ", 1)[0] == KERNEL_TYPE:
-            found.append(_unescape(before.split(" ")[4]))
-    return found
+            points.append(_unescape(before.split(" ")[4]))
+    return points
 
 
 def _unescape(text: str) -> str:
-    """The kernel writes blanks and backslashes of a path as octal numbers."""
+    """A path from the kernel's table, where blanks and backslashes are octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 @dataclass(frozen=True)
 class MountAnswer:
-    """What came of it: 0 or an errno, and what a file held."""
+    """The result: 0 or an errno, and the content of the file."""
 
     errno: int
     data: bytes = b""
 
 
 def ask(mountpoint: Path, file: Path | None = None, *, seconds: float = ANSWER_SECONDS) -> MountAnswer | None:
-    """Ask whoever serves a mount point, and for what a file on it holds. None when nobody answers in time."""
+    """Ask the daemon of a mount point, and for the content of a file on it. None without an answer in time."""
     paths = [str(path) for path in (mountpoint, file) if path is not None]
     child = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _PROGRAM, *paths],

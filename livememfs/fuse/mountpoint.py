@@ -1,7 +1,7 @@
-"""The directory that is mounted on: is it fit, and letting go of it.
+"""The directory that is mounted on: its checks, and unmounting.
 
-Owns what can be told and done without a session, so that a command that ends a moment later need not load what answers
-the kernel. Refuses mount points that would hide something. Any thread.
+Owns what needs no session, so that a short command need not load pyfuse3. Refuses mount points whose content a mount
+would hide. Any thread.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ FUSERMOUNT_SECONDS = 30
 
 
 def check_mountpoint(path: Path) -> None:
-    """Raise MountError unless `path` is an empty directory. What a dead daemon left mounted there is cleared away."""
+    """Raise MountError unless `path` is an empty directory. The mount of a dead daemon is removed first."""
     if str(path) in mount_points() and ask(path) is None:
         raise MountError(
             f"what is mounted on {path} does not answer; `livememfs umount --lazy {path}` clears it away, and what was"
             " accepted is uploaded by the next mount of the same bucket"
         )
     try:
-        os.statvfs(path)  # always asks the daemon; `stat` may be answered from what the kernel remembers of a dead one
-        found = path.stat()
+        os.statvfs(path)  # always asks the daemon; `stat` may be answered from the kernel's cache
+        status = path.stat()
     except OSError as error:
         if error.errno == errno.ENOENT:
             raise MountError(
@@ -43,8 +43,8 @@ def check_mountpoint(path: Path) -> None:
             raise MountError(f"{path} cannot be mounted on: {error.strerror}") from None
         log.info("clearing away a mount whose daemon is gone", mountpoint=str(path))
         unmount(path, lazy=True)
-        found = path.stat()
-    if not stat.S_ISDIR(found.st_mode):
+        status = path.stat()
+    if not stat.S_ISDIR(status.st_mode):
         raise MountError(f"{path} is not a directory")
     if path.is_mount():
         raise MountError(f"something is mounted on {path} already")
@@ -57,9 +57,9 @@ def check_mountpoint(path: Path) -> None:
 
 
 def check_places(mountpoint: Path, used: Sequence[tuple[str, Path]]) -> None:
-    """Raise MountError where the daemon would wait for itself, and for ever.
+    """Raise MountError where the daemon would wait for itself for ever.
 
-    That is where what it reads or writes is below its own mount, or the mount is below the folder that it lists.
+    It would if it used files below its own mount, or if the mount were below the store, which the daemon lists.
     """
     for what, folder in used:
         place = folder.resolve()
@@ -70,7 +70,7 @@ def check_places(mountpoint: Path, used: Sequence[tuple[str, Path]]) -> None:
 
 
 def unmount(path: Path, *, lazy: bool = False) -> None:
-    """Ask the kernel to let go of `path`; `lazy` detaches it now, whoever uses it. MountError when it cannot be."""
+    """Unmount `path`; `lazy` detaches it at once, even while it is used. MountError when that fails."""
     command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", str(path)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=FUSERMOUNT_SECONDS)

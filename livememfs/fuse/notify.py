@@ -1,12 +1,11 @@
-"""Telling the kernel, and through it the editors, what changed without their doing.
+"""Notices to the kernel, and by inotify to editors, of changes that came from elsewhere.
 
-Owns one thread that tells the kernel to ask again for attributes, and one small process that touches files editors
-watch, which is what makes inotify report a change. Refuses every notification that may wait in the kernel (names,
-pages): a thread that waits there for somebody whom only we can answer does not die with us, and keeps the dead mount
-from being noticed. Attributes are enough: a file that is gone answers ESTALE, upon which the kernel looks its name up
-again, and pages go with the attributes. For the same reason the touches are another process's: it holds nothing of the
-mount open.
-`changed` is called on the trio thread.
+Owns one thread that tells the kernel to ask again for attributes, and one small process that touches the files that
+editors watch, so that inotify reports a change. Refuses every notice that may block in the kernel (names, pages): such
+a thread would wait for an answer of this daemon, would not die with it, and the dead mount would not be noticed.
+Notices of attributes are enough: for a removed file the answer is ESTALE, after which the kernel looks the name up
+again; and with the attributes it drops its pages. For the same reason another process does the touching: it holds
+nothing of the mount open. `changed` is called on the trio thread.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ log = structlog.get_logger("livememfs.fuse")
 
 JOINED_WITHIN = 2.0
 WATCHED_KINDS = ("bank", "synthesis")
-"""What editors and rule files of IDEs have open."""
+"""The kinds of files that editors have open, and that rule files of IDEs refer to."""
 TOUCHER = """
 import os, sys
 for line in sys.stdin.buffer:
@@ -79,11 +78,11 @@ class Notifier:
         self._told = self._touched = self._missed = 0
 
     def start(self) -> None:
-        """Begin. The mount must be there."""
+        """Begin. The mount must exist."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell nothing more. Does not wait."""
+        """Send no more notices. Does not wait."""
         self._stopping = True
         self._queue.put(None)
         if self._toucher is not None and self._toucher.stdin is not None:
@@ -108,11 +107,8 @@ class Notifier:
             return
         for place in places(self._root, change.key):
             if not place.whole and change.origin == "local":
-                continue  # folders that come and go by our own hand do so by a call of the kernel's
-            for ino in (
-                self._number(place.directory, place.name, place.node),
-                self._number_of(place.directory),
-            ):
+                continue  # the kernel itself has called for folders that this mount makes or removes
+            for ino in (self._number(place.directory, place.name, place.node), self._number_of(place.directory)):
                 if ino is not None:
                     self._queue.put(partial(self._tell, ino))
         if change.kind == "put" and keys.parse(change.key).kind in WATCHED_KINDS:
@@ -145,7 +141,7 @@ class Notifier:
             except (OSError, ValueError) as error:  # the kernel does not know it, or it is the end
                 self._missed += 1
                 log.debug("the kernel was not told", reason=str(error))
-            except Exception:  # the next file must not suffer for it
+            except Exception:  # or the thread would end, with all later notices
                 self._missed += 1
                 log.exception("telling the kernel failed")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 KERNEL_SECONDS = 1.0
 """How long the kernel believes a name or attributes without asking."""
 STEADY_SECONDS = 30.0
-"""The same where changes are pushed. Shorter than the watcher goes on looking after the last question it saw."""
+"""The same where changes are pushed. Shorter than the time for which the watcher watches after the last request."""
 BLOCK_SIZE = 131_072
 """What tools take as the best size of one read or write."""
 _TYPES: dict[Kind, int] = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "symlink": stat.S_IFLNK}
@@ -29,46 +29,46 @@ _UID, _GID = os.getuid(), os.getgid()
 
 
 def entry(ino: int, attrs: Attrs, *, steady: bool = False) -> pyfuse3.EntryAttributes:
-    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: a change will be told.
+    """The kernel's form of `attrs`. Volatile attributes are not cached; `steady`: the kernel will be told of a change.
 
-    The name of a file is believed for a short time only: while somebody holds an old version open, the name has to lead
-    to another inode, and that cannot be told.
+    The name of a file is cached for a short time only: while somebody holds an old version open, the name must lead to
+    another inode, and there is no notice for that.
     """
-    found = pyfuse3.EntryAttributes()
+    result = pyfuse3.EntryAttributes()
     seconds = STEADY_SECONDS if steady else KERNEL_SECONDS
-    found.st_ino = ino
-    found.generation = 0
-    found.entry_timeout = seconds if attrs.kind == "directory" else KERNEL_SECONDS
-    found.attr_timeout = 0.0 if attrs.volatile else seconds
-    found.st_mode = _TYPES[attrs.kind] | attrs.mode
-    found.st_nlink = attrs.nlink
-    found.st_uid = _UID if attrs.uid is None else attrs.uid
-    found.st_gid = _GID if attrs.gid is None else attrs.gid
-    found.st_size = attrs.size
-    found.st_blksize = BLOCK_SIZE
-    found.st_blocks = -(-attrs.size // _DISK_BLOCK)
-    found.st_atime_ns = found.st_mtime_ns = found.st_ctime_ns = max(attrs.mtime_ns, 0)
-    return found
+    result.st_ino = ino
+    result.generation = 0
+    result.entry_timeout = seconds if attrs.kind == "directory" else KERNEL_SECONDS
+    result.attr_timeout = 0.0 if attrs.volatile else seconds
+    result.st_mode = _TYPES[attrs.kind] | attrs.mode
+    result.st_nlink = attrs.nlink
+    result.st_uid = _UID if attrs.uid is None else attrs.uid
+    result.st_gid = _GID if attrs.gid is None else attrs.gid
+    result.st_size = attrs.size
+    result.st_blksize = BLOCK_SIZE
+    result.st_blocks = -(-attrs.size // _DISK_BLOCK)
+    result.st_atime_ns = result.st_mtime_ns = result.st_ctime_ns = max(attrs.mtime_ns, 0)
+    return result
 
 
 def file_entry(ino: int, size: int, mode: int, mtime_ns: int, *, steady: bool) -> pyfuse3.EntryAttributes:
-    """The kernel's form of a file that nobody has open: `entry` for listings of very many."""
-    found = pyfuse3.EntryAttributes()
-    found.st_ino = pyfuse3.InodeT(ino)
-    found.entry_timeout = KERNEL_SECONDS
-    found.attr_timeout = file_seconds(steady=steady)
-    found.st_mode = pyfuse3.ModeT(stat.S_IFREG | mode)
-    found.st_nlink = 1
-    found.st_uid, found.st_gid = _UID, _GID
-    found.st_size = size
-    found.st_blksize = BLOCK_SIZE
-    found.st_blocks = -(-size // _DISK_BLOCK)
-    found.st_atime_ns = found.st_mtime_ns = found.st_ctime_ns = max(mtime_ns, 0)
-    return found
+    """As `entry`, for a file that nobody has open: fast, since a listing may have very many."""
+    result = pyfuse3.EntryAttributes()
+    result.st_ino = pyfuse3.InodeT(ino)
+    result.entry_timeout = KERNEL_SECONDS
+    result.attr_timeout = file_seconds(steady=steady)
+    result.st_mode = pyfuse3.ModeT(stat.S_IFREG | mode)
+    result.st_nlink = 1
+    result.st_uid, result.st_gid = _UID, _GID
+    result.st_size = size
+    result.st_blksize = BLOCK_SIZE
+    result.st_blocks = -(-size // _DISK_BLOCK)
+    result.st_atime_ns = result.st_mtime_ns = result.st_ctime_ns = max(mtime_ns, 0)
+    return result
 
 
 def file_seconds(*, steady: bool) -> float:
-    """For how long the kernel may believe the attributes of a file."""
+    """How long the kernel may cache the attributes of a file."""
     return STEADY_SECONDS if steady else KERNEL_SECONDS
 
 
@@ -101,12 +101,12 @@ def attr_change(attrs: pyfuse3.EntryAttributes, fields: pyfuse3.SetattrFields) -
 
 
 def statfs() -> pyfuse3.StatvfsData:
-    """Constants: a bucket has no end, and tools that ask all the time must not cost a request."""
-    found = pyfuse3.StatvfsData()
-    found.f_bsize = found.f_frsize = 4_096
-    found.f_blocks = 1 << 28
-    found.f_bfree = found.f_bavail = 1 << 27
-    found.f_files = 1 << 32
-    found.f_ffree = found.f_favail = 1 << 31
-    found.f_namemax = 255
-    return found
+    """Constants: a bucket has no size, and tools that ask often must not cost requests."""
+    figures = pyfuse3.StatvfsData()
+    figures.f_bsize = figures.f_frsize = 4_096
+    figures.f_blocks = 1 << 28
+    figures.f_bfree = figures.f_bavail = 1 << 27
+    figures.f_files = 1 << 32
+    figures.f_ffree = figures.f_favail = 1 << 31
+    figures.f_namemax = 255
+    return figures

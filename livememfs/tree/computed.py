@@ -1,4 +1,4 @@
-"""What cannot be changed, and what is nowhere in the bucket: it is computed when it is looked at.
+"""Files, links and directories that cannot be changed; most are not in the bucket, but computed at each look.
 
 Owns `ReadOnlyDirectory`, the one directory in which nothing can be changed, and `ReadOnlyFile`, each of which says why
 (EROFS); `ComputedFile`, which a function makes; `CostlyFile`, of which only an open pays for the content; and
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 COMPUTED = "livememfs computes it"
-"""Why nothing can be changed, where nothing else is said."""
+"""The usual reason why something cannot be changed."""
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 
@@ -39,7 +39,7 @@ class BytesHandle(Handle):
 
 
 class ReadOnlyFile(File):
-    """A file that cannot be changed; a subclass knows its attributes. `why` is what is said to whoever tries."""
+    """A file that cannot be changed; a subclass knows its attributes. `why` is the reason in the error."""
 
     __slots__ = ("why",)
 
@@ -83,7 +83,7 @@ class ComputedFile(ReadOnlyFile):
 
 
 class CostlyFile(ComputedFile):
-    """The same where content costs requests: what `stat` shows is as of `last()`, the content that was made last."""
+    """The same where content costs requests: `stat` shows the size of `last()`, the content that was made last."""
 
     __slots__ = ("last",)
 
@@ -115,7 +115,7 @@ class ComputedLink(Symlink):
         return errors.ReadOnly(self.why, path=self.path)
 
     def point_to(self, target: str, mtime_ns: int) -> None:
-        """Stand for this from now on."""
+        """Set the target and the time."""
         self._target, self._mtime_ns = target, mtime_ns
 
     async def attrs(self) -> Attrs:
@@ -126,10 +126,10 @@ class ComputedLink(Symlink):
 
 
 class ReadOnlyDirectory(Directory):
-    """A directory in which nothing can be changed. `why` is what is said to whoever tries.
+    """A directory in which nothing can be changed. `why` is the reason in the error.
 
     It shows `nodes`. A subclass that computes what it shows has its own `children`, and its own `child` where one name
-    costs less than all of them. `held` has the node of a name be the same for as long as somebody holds it.
+    costs less than all of them. `held` returns the same node for a name for as long as somebody holds it.
     """
 
     __slots__ = ("_held", "mode", "mtime_ns", "nodes", "why")

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from livememfs import errors
 from livememfs.tree import registry
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from livememfs.recall.turn.prehook import Prehook
     from livememfs.records.access import Access
     from livememfs.runs.queue import Consolidations
+    from livememfs.store.base import ObjectInfo
     from livememfs.tree.errorlog import ErrorLog
     from livememfs.tree.objectfile import ObjectFile
     from livememfs.tree.rejected import RejectedReplies
@@ -35,13 +37,13 @@ STATE = ".livememfs"
 
 @dataclass(slots=True)
 class Writes:
-    """How often something was written that no level of names knows of yet: a listing made before shows it no more."""
+    """How often something was written that no level knows of yet: listings that were made before are outdated."""
 
     count: int = 0
 
 
 class HookAnswers(Protocol):
-    """Who knows the hooks of agents: a layer above this one."""
+    """Answers the hooks of agents. It is made in a layer above this one."""
 
     @property
     def events(self) -> Sequence[str]:
@@ -49,19 +51,19 @@ class HookAnswers(Protocol):
         ...
 
     def answer(self, space: str, event: str, request: bytes) -> Awaitable[bytes]:
-        """What one request is answered. Raises nothing."""
+        """The answer to one request. Raises nothing."""
         ...
 
 
 class DoorAnswers(Protocol):
-    """Who knows the spaces of projects as well."""
+    """Answers hooks of any project of this machine, and knows the spaces of projects."""
 
     def answer(self, event: str, request: bytes, pid: int) -> Awaitable[bytes]:
-        """What one request of a process is answered. Raises nothing."""
+        """The answer to one request of a process. Raises nothing."""
         ...
 
     def space(self, folder: str) -> Awaitable[str]:
-        """The space of the project that a directory is in; empty for one in none."""
+        """The space of the project that a directory is in; empty when it is in no project."""
         ...
 
 
@@ -105,11 +107,18 @@ class Context:
         """The time in nanoseconds since 1970."""
         return int(self.clock.now().timestamp() * 1_000_000) * 1_000
 
+    async def stored(self, key: str) -> ObjectInfo | None:
+        """The version that the bucket has under a key; None when it has none."""
+        try:
+            return await self.replica.names.stat(key)
+        except errors.ObjectMissing:
+            return None
+
     def sees(self, path: str) -> bool:
-        """Whether a path of the mount is there for whoever uses it. Each request to a limited mount asks this."""
+        """Whether the token of the mount sees a path. Each request to a limited mount asks this."""
         return registry.is_there(path, self.access())
 
     @property
     def confined(self) -> bool:
-        """Whether somebody uses the mount who does not administer the bucket: then links stay in their space."""
+        """Whether the token does not administer the bucket: then links must stay in their space."""
         return not self.access().admin

@@ -1,7 +1,7 @@
 """The two lists that tell a user what went wrong: `errors.ndjson` and `conflicts.ndjson`.
 
 Owns the last lines of each, in memory. Refuses note bodies and secrets: a line names a path, never a content, and
-what is private in a name is replaced. Refuses what steers the terminal of whoever reads it. Trio thread only.
+what is private in a name is replaced, and so are characters that would steer a reader's terminal. Trio thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 KEPT = 1_000
 
-
 Sees = Callable[[str], bool]
 
 
@@ -36,11 +35,6 @@ class ErrorLogStatistics:
     errors: int
     conflicts: int
     kept: int
-
-
-def all_of_them(_: str) -> bool:
-    """Where nobody is kept from seeing a path."""
-    return True
 
 
 class ErrorLog:
@@ -70,12 +64,12 @@ class ErrorLog:
         self._conflict_count += 1
         self._conflicts.append((path, _line(time=iso(self._clock.now()), path=path, copy=copy, what=reason)))
 
-    def errors(self, sees: Sees = all_of_them) -> bytes:
-        """The text of `errors.ndjson`, as far as somebody `sees(path)`."""
+    def errors(self, sees: Sees = lambda _: True) -> bytes:
+        """The text of `errors.ndjson`: the lines whose path the reader `sees`."""
         return _encoded(line for path, line in self._errors if sees(path))
 
-    def conflicts(self, sees: Sees = all_of_them) -> bytes:
-        """The text of `conflicts.ndjson`, as far as somebody `sees(path)`."""
+    def conflicts(self, sees: Sees = lambda _: True) -> bytes:
+        """The text of `conflicts.ndjson`: the lines whose path the reader `sees`."""
         return _encoded(line for path, line in self._conflicts if sees(path))
 
     def statistics(self) -> ErrorLogStatistics:
@@ -84,7 +78,7 @@ class ErrorLog:
 
 
 def _encoded(lines: Iterable[str]) -> bytes:
-    # A name that is not UTF-8 stays readable as an escape, which JSON has for it.
+    # JSON has escapes for a name that is not UTF-8.
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 

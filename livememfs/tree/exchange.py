@@ -1,9 +1,8 @@
 """Exchange files: write a request, read the answer on the same descriptor.
 
-Owns what a request is (all that was written before the first read), whose it is, and that nothing is asked by those who
-only look: a file that is opened for reading alone says how it is used. Each open has its own buffers, in both
-directions, and no place in the file. A hook may write alone, and then nobody hears the answer; `.recall` refuses that.
-Trio thread only.
+Owns what a request is (all that was written before the first read) and who asks. A file that is opened for reading
+alone shows how it is used, and asks nothing. Each open has its own buffers in both directions, and no position. A hook
+may open the file for writing alone, and then nobody reads the answer; `.recall` refuses that. Trio thread only.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
 MAX_REQUEST = 1 << 20
 MAX_EVENT = 64 << 20
-"""Bytes of what a hook writes: a tool may have given much."""
+"""Bytes of one event of a hook: the output of a tool may be long."""
 PROBE = b'{"livememfs": "doctor"}'
-"""What a hook is asked that is only to be proved; it is answered and leaves nothing."""
+"""The event by which `doctor` proves that a hook works: it is answered, and nothing is kept."""
 USAGE = """\
 Open this file for reading and writing, write a message, and read what is known about it:
 
@@ -45,7 +44,7 @@ An agent's hook writes the JSON of its event here, and reads what to answer:
 
 
 class Exchange(File):
-    """A file that answers. A subclass says how."""
+    """A file that answers requests. A subclass makes the answer."""
 
     __slots__ = ("context", "space", "usage")
 
@@ -64,7 +63,7 @@ class Exchange(File):
         return Attrs(kind="file", mode=0o644, size=0, mtime_ns=self.context.now_ns(), volatile=True)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """A length of 0 is what an open with O_TRUNC asks for; times and modes are not kept."""
+        """An open with O_TRUNC sets the length to 0, which is accepted; times and modes are not kept."""
         if change.size:
             raise self.refuse("changing its length")
 
@@ -100,16 +99,16 @@ class RecallExchange(Exchange):
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one request. NotText, BadRequest."""
         turn = Turn.parse(request, path=self.path)
-        found = await self.context.prehook.turn(self.space, turn.of(session_of(caller.pid)))
-        if found.private:
-            self.context.errors.record("privacy", self.path, privacy.told(self.path, found.private))
+        answer = await self.context.prehook.turn(self.space, turn.of(session_of(caller.pid)))
+        if answer.private:
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, answer.private))
         if turn.json:
-            return (json.dumps(found.to_json(), ensure_ascii=False) + "\n").encode()
-        return found.block.encode()
+            return (json.dumps(answer.to_json(), ensure_ascii=False) + "\n").encode()
+        return answer.block.encode()
 
 
 class HookExchange(Exchange):
-    """`.hooks/<Event>`: an event of an agent. It is never refused anything: an agent must go on."""
+    """`.hooks/<Event>`: an event of an agent. No event is refused: the agent must go on."""
 
     __slots__ = ()
 
@@ -133,7 +132,7 @@ class HookExchange(Exchange):
 
 
 class MachineHook(HookExchange):
-    """`.livememfs/hooks/<agent>.<Event>`: an event without a space; that of the project it happened in is meant."""
+    """`.livememfs/hooks/<agent>.<Event>`: an event without a space. It belongs to the space of its project."""
 
     __slots__ = ()
 
@@ -144,7 +143,7 @@ class MachineHook(HookExchange):
 
 
 class DeafHandle(Handle):
-    """What a program has open that we ask as a model: it is not heard, or the observer would observe itself."""
+    """The handle of a program that livememfs asks as a model: it is ignored, or the observer would observe itself."""
 
     direct = True
     seekable = False
@@ -170,7 +169,7 @@ class ExchangeHandle(Handle):
 
     async def write(self, offset: int, data: bytes) -> int:
         if self.dropped:
-            return len(data)  # its answer stands
+            return len(data)  # the rest of a request that was too long: its answer waits to be read
         self.rest = None
         if len(self.request) + len(data) > self.file.most:
             self.request.clear()  # half a request must not be answered
@@ -188,10 +187,10 @@ class ExchangeHandle(Handle):
         return part
 
     async def flush(self) -> None:
-        """A shell duplicates the descriptor and closes the first: nothing ends by that, but what is whole is taken."""
+        """This close may not be the last: a shell duplicates descriptors. Only a complete request is taken here."""
         if self.alone and self.request:
-            said = bytes(self.request)
-            if await aside(len(said), lambda: _is_whole(said)):
+            request = bytes(self.request)
+            if await aside(len(request), lambda: _is_whole(request)):
                 await self.read(0, 0)
 
     async def release(self) -> None:

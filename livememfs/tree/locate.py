@@ -1,7 +1,7 @@
 """From a key of the bucket to the nodes that show it, as far as they have been met.
 
-Owns the way back: which directory has the name, and which node stands under it. Refuses to ask anybody and to make
-nodes: what nobody has looked at needs no telling. Trio thread only; nothing here awaits.
+Owns which directory has the name, and which node is under it. Refuses to make requests and nodes: the kernel needs no
+notice of a name that nobody has looked up. Trio thread only; nothing here awaits.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ def places(root: Root, key: str) -> Iterator[NodePlace]:
         if last or not isinstance(node, Directory):
             yield NodePlace(directory, part, node, last)
             if last and isinstance(directory, Live):
-                yield from (NodePlace(directory, name, node, whole=True) for name in directory.written_names(part))
+                yield from (
+                    NodePlace(directory, name, node, whole=True) for name in directory.known.written_names(part)
+                )
             return
         directory = node

@@ -1,7 +1,7 @@
 """The vocabulary of the tree: nodes, handles, attributes, callers.
 
 Owns the base classes. A node changes nothing unless its class says how: every mutating operation of the base classes
-raises what `refuse` returns, so a new kind of file is read-only until it is taught otherwise (one guard, not one per
+raises what `refuse` returns, so a new kind of file is read-only until its class allows a change (one guard, not one per
 handler). Refuses FUSE types and errno numbers. Trio thread only.
 """
 
@@ -28,7 +28,7 @@ Kind = Literal["file", "directory", "symlink"]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: ids of the process, as the kernel gives them. `pid` is 0 when it cannot be told."""
+    """Who asks: ids of the process, as the kernel gives them. `pid` is 0 when it is not known."""
 
     uid: int = 0
     gid: int = 0
@@ -43,8 +43,8 @@ NOBODY = Caller()
 class Attrs:
     """What `stat` shows. `mode` holds permission bits only; uid or gid None is the mount's owner.
 
-    `volatile` attributes may change without notice and must be asked for each time. `version` changes whenever bytes
-    read before are no longer the file's.
+    `volatile` attributes may change without notice and must be asked for each time. `version` changes when bytes that
+    were read before are not the file's any more.
     """
 
     kind: Kind
@@ -106,11 +106,11 @@ class Handle:
         await node.change(change, caller)
 
     async def release(self) -> None:
-        """The last descriptor is gone. Nobody hears an error from here."""
+        """The last descriptor is closed. An error from here reaches nobody."""
 
 
 class Node:
-    """One directory entry. `ino` is given by whoever talks to a kernel; 0 until then."""
+    """One directory entry. `ino` is given by the FUSE layer; 0 until then."""
 
     __slots__ = ("__weakref__", "ino", "name", "parent")
 
@@ -131,7 +131,7 @@ class Node:
         return errors.NotPermitted(path=self.path or "/", detail=f"{operation} is not possible here")
 
     def steady(self) -> bool:
-        """Whether changes by others will be told: then name and attributes may be believed for long."""
+        """Whether the watcher will report changes by others: then the kernel may cache name and attributes for long."""
         return False
 
     async def attrs(self) -> Attrs:
@@ -139,7 +139,7 @@ class Node:
         raise NotImplementedError  # every concrete class has its own; there is no sensible default
 
     def listed_attrs(self) -> Attrs | None:
-        """What a listing may show without asking anybody; None when `attrs` is cheap or must be asked."""
+        """What a listing may show without a request; None when `attrs` is cheap or must be asked."""
         return None
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
@@ -180,23 +180,27 @@ class Directory(Node):
 
     __slots__ = ()
 
+    async def attrs(self) -> Attrs:
+        """The same always, for a directory that keeps no attributes of its own."""
+        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+
     async def child(self, name: str) -> Node:
         """The node under `name`; NotFound."""
         raise errors.NotFound(path=self.path_of(name))
 
     async def look(self) -> None:
-        """Have `stamp` tell of what is there now."""
+        """Bring up to date what `stamp` is made from."""
 
     def stamp(self) -> object:
-        """Something that is equal only while a listing would show the same; None when that cannot be told."""
+        """A value that stays equal only while a listing would show the same; None when that is not known."""
         return None
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
-        """As `children`, with the bare version where nobody needs a node yet: `appear` makes it when somebody does."""
+        """As `children`, but with the bare version where no node is needed yet; `appear` makes the node later."""
         return await self.children()
 
     def overhear(self, heard: Heard) -> AbstractContextManager[None]:
-        """Around `look` and `entries`: told of versions, as they arrive, that `entries` will most likely give."""
+        """Around `look` and `entries`: `heard` gets versions as they arrive, which `entries` will most likely give."""
         return nullcontext()
 
     def appear(self, name: str) -> Node | None:
@@ -208,7 +212,7 @@ class Directory(Node):
         return None
 
     def has(self, name: str, node: Node) -> bool:
-        """Whether a name that `entries` gave this node for still stands for it, as far as is known; asks nobody."""
+        """Whether a name that `entries` gave with this node still leads to it, as far as is known; asks nobody."""
         return True
 
     async def children(self) -> Sequence[tuple[str, Node]]:

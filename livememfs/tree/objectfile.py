@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from mmap import PAGESIZE
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import trio
 
@@ -21,19 +21,20 @@ from livememfs.tree.body import Body
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
 
+AnyFile = TypeVar("AnyFile", bound="ObjectFile")
 READ_ATTEMPTS = 3
 HASHED_AT_ONCE = 1 << 20
-"""What is larger is hashed in a thread."""
+"""Larger content is hashed in a thread."""
 OURS = frozenset({META_OP, META_MADE, META_SHA256, META_CONFLICT})
 """User metadata that belongs to one version and is not inherited by the next."""
-READ_ONLY_META: Mapping[str, str] = {}
+DEFAULT_MODE = 0o644
 NO_HANDLES: frozenset[ObjectHandle] = frozenset()
-"""What every file that is not open has: a set of its own for each of a hundred thousand would be wasted."""
+"""Shared by all files that are not open: a hundred thousand empty sets would waste memory."""
 
 
 class ObjectFile(File):
@@ -42,18 +43,7 @@ class ObjectFile(File):
     `body` is what an `open` gets now. `key` is where it is or will be stored; None while it has no place in the bucket.
     """
 
-    __slots__ = (
-        "_lock",
-        "body",
-        "context",
-        "handles",
-        "key",
-        "mode",
-        "mtime_ns",
-        "orphaned",
-        "size_limit",
-        "uid_gid",
-    )
+    __slots__ = ("_lock", "body", "context", "handles", "key", "mode", "mtime_ns", "orphaned", "size_limit", "uid_gid")
 
     def __init__(
         self, parent: Directory, name: str, context: Context, info: ObjectInfo | None, key: str | None
@@ -72,24 +62,22 @@ class ObjectFile(File):
 
     # --- what a subclass decides ------------------------------------------------------------------------------
 
-    default_mode = 0o644
-
     @property
     def by_caller(self) -> bool:
-        """Whether what is saved came by the kernel, which then knows."""
+        """Whether the kernel itself brought what is saved, so that it need not be told of the change."""
         return True
 
     async def save(self, body: Body) -> None:
-        """Have `body` accepted. Called with no other save of this file running, only when it is dirty."""
+        """Have `body` accepted. Called only when it is dirty, and while no other save of this file runs."""
         raise self.refuse("saving")
 
     async def draft(self) -> bytes:
-        """What of the loaded content may be kept on the local disk before it is closed."""
+        """The loaded content, as it may be kept on the local disk before the file is closed."""
         return self.body.value()
 
     @property
     def draft_path(self) -> str:
-        """The path by which that is found again."""
+        """The path under which the draft is kept."""
         return self.path
 
     def check_writable(self) -> None:
@@ -106,14 +94,14 @@ class ObjectFile(File):
 
     @property
     def busy(self) -> bool:
-        """Whether the bytes here are ahead of the bucket, or somebody is about to make them so."""
+        """Whether the bytes here are newer than the bucket's, or somebody has the file open for writing."""
         if self.body.dirty:
             return True
         return bool(self.handles) and any(handle.mode.write for handle in self.handles)
 
     @property
     def superseded(self) -> bool:
-        """Whether the bucket has another version by now and this one is held open by somebody."""
+        """Whether the bucket has another version by now while somebody still has this one open."""
         mine = self.body.info
         if self.orphaned or self.busy or self.key is None or mine is None or not self.handles:
             return False
@@ -126,7 +114,7 @@ class ObjectFile(File):
         return self.busy
 
     def accepts(self, info: ObjectInfo) -> bool:
-        """Take over what the bucket says now. False: it is another version and this one is still held open."""
+        """Take over the bucket's current version. False: it is another one, and somebody still has this one open."""
         mine = self.body.info
         if mine is not None and mine.etag == info.etag and mine.size == info.size:
             if info.meta is not None or mine.meta is None:
@@ -155,9 +143,9 @@ class ObjectFile(File):
         self.accepts(info)
 
     async def detach(self) -> None:
-        """Become a file without a name: whoever holds it open keeps its bytes.
+        """Become a file without a name: open handles keep its bytes.
 
-        A save on its way ends before, or it would be accepted over what gets the name next, and take its place.
+        A running save ends first: otherwise it would be accepted later, and overwrite the file that gets the name next.
         """
         async with held(self._saving):
             if self.handles:
@@ -166,14 +154,14 @@ class ObjectFile(File):
             self.context.unsaved.discard(self)
 
     def attach(self) -> None:
-        """Take `detach` back: what was to have the name did not get it."""
+        """Undo `detach`: the file keeps its name."""
         self.orphaned = False
         if self.body.dirty:
             self.context.unsaved.add(self)
 
     @asynccontextmanager
     async def removing(self) -> AsyncIterator[None]:
-        """Around the removal of the object: a save on its way ends before, none comes after; a failure undoes it."""
+        """Around the removal of the object: a running save ends first, no other begins; a failure undoes it."""
         await self.detach()
         try:
             async with self._saving:
@@ -205,26 +193,16 @@ class ObjectFile(File):
 
     async def attrs(self) -> Attrs:
         await self.refresh()
-        return self.current_attrs()
+        return self.listed_attrs()
 
     def listed_attrs(self) -> Attrs:
-        return self.current_attrs()
-
-    def current_attrs(self) -> Attrs:
-        """What is known here, without asking."""
         info = self.body.info
-        meta = (info.meta if info is not None else None) or READ_ONLY_META
-        mtime = self.mtime_ns
-        if mtime is None:
-            mtime = number(meta.get(META_MTIME), 10)
-        if mtime is None:
-            mtime = info.modified_ns if info is not None else 0
-        mode = self.mode if self.mode is not None else number(meta.get(META_MODE), 8)
+        _, mode, mtime_ns = shown_of(info) if info is not None else (0, DEFAULT_MODE, 0)
         return Attrs(
             kind="file",
-            mode=self.default_mode if mode is None else mode & 0o7777,
+            mode=mode if self.mode is None else self.mode,
             size=self.body.size,
-            mtime_ns=mtime,
+            mtime_ns=mtime_ns if self.mtime_ns is None else self.mtime_ns,
             version=self.body.serial,
             nlink=0 if self.orphaned else 1,
             uid=self.uid_gid[0],
@@ -237,8 +215,8 @@ class ObjectFile(File):
             self.check_writable()
         await self.refresh()
         if (mode.write and self.orphaned) or self.superseded:
-            # What is written to a version that was replaced would go nowhere, and who reads wants the newest: on this
-            # the kernel looks the name up again.
+            # Writes to a replaced version would be lost, and a reader wants the newest one: after this error the kernel
+            # looks the name up again.
             raise errors.Stale(path=self.path)
         body = self.body
         if mode.truncate:
@@ -274,13 +252,11 @@ class ObjectFile(File):
             self.mode = change.mode & 0o7777
         if change.mtime_ns is not None:
             self.mtime_ns = change.mtime_ns
-        cut = change.size is not None and not self._written_to()
+        # A close saves the body that is shown only if its descriptor writes, and writes to that body.
+        saved_at_close = any(handle.mode.write and handle.body is self.body for handle in self.handles)
+        cut = change.size is not None and not saved_at_close
         if cut or ((self.mode, self.mtime_ns) != kept and not self.busy):
             await self.flush(self.body)
-
-    def _written_to(self) -> bool:
-        """Whether somebody's close will save the body that is shown: a reader's, or a writer's of another, does not."""
-        return any(handle.mode.write and handle.body is self.body for handle in self.handles)
 
     @property
     def attrs_pending(self) -> bool:
@@ -289,18 +265,14 @@ class ObjectFile(File):
         return stored and (self.mode is not None or self.mtime_ns is not None)
 
     async def save_attrs(self) -> None:
-        """Bring mode and time of an unchanged content into the bucket. Called with no save of this file running."""
+        """Store mode and time; the content is unchanged. Called while no save of this file runs."""
         with pending_attrs(self) as attrs:
-            self.restamp(self.meta(attrs))
+            assert self.body.info is not None  # `attrs_pending` said so
+            self.body.info = self.context.replica.restamp(self.body.info, self.meta(attrs))
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
         """The metadata of the next version: what others put there stays."""
         return {**inherited(self.body.info), **attrs}
-
-    def restamp(self, meta: Mapping[str, str]) -> None:
-        """Give the version that is shown other metadata."""
-        assert self.body.info is not None  # the caller looked
-        self.body.info = self.context.replica.restamp(self.body.info, meta)
 
     async def store(self, body: Body, data: bytes, meta: Mapping[str, str]) -> ObjectInfo:
         """Have `data` accepted as the version after the body's. NoSpace."""
@@ -309,28 +281,28 @@ class ObjectFile(File):
         return self.context.replica.save(self.key, data, meta=meta, base=body.info, etag=etag, by_caller=self.by_caller)
 
     async def flush(self, body: Body) -> None:
-        """Save `body` when it is dirty, or what was set of its attributes. Raises what the writer must hear."""
+        """Save `body` when it is dirty, else attributes that were set. Raises the errors that `close` must report."""
         async with held(self._saving):
             if body.dirty and not self.orphaned:
                 self.context.unsaved.add(self)
-                await self._complete(body)
+                await self._learn_meta(body)
                 await self.save(body)
             elif self.attrs_pending:
                 await self.save_attrs()
             if not self.body.dirty:
                 self.context.unsaved.discard(self)
 
-    async def _complete(self, body: Body) -> None:
-        """Know the metadata of the version that is about to be replaced: what others put there stays."""
+    async def _learn_meta(self, body: Body) -> None:
+        """Ask for the metadata of the version that is about to be replaced: the next version keeps what others set."""
         info = body.info
         if info is None or info.meta is not None or self.key is None:
             return
         try:
-            found = await self.context.replica.names.stat(self.key)
+            stored = await self.context.replica.names.stat(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
             return
-        if found.etag == info.etag and body.info is info:
-            body.info = found
+        if stored.etag == info.etag and body.info is info:
+            body.info = stored
 
     async def set_xattr(self, name: str, value: bytes | None) -> None:
         self.check_writable()
@@ -347,6 +319,15 @@ class ObjectFile(File):
         return {f"user.livememfs.{name}": value.encode() for name, value in shown.items() if value}
 
 
+def node_of(known: AnyFile | None, info: ObjectInfo, make: Callable[[], AnyFile]) -> AnyFile:
+    """The node for this version: the known one, or a new one when somebody holds another version of that one open."""
+    if known is not None and known.accepts(info):
+        return known
+    if known is not None:
+        known.orphaned = True
+    return make()
+
+
 class ObjectHandle(Handle):
     """An open file: a body, and the file it belongs to."""
 
@@ -355,7 +336,7 @@ class ObjectHandle(Handle):
         self.body = self._opened = body
         self.mode = mode
         self.flushed = 0
-        # Two bodies behind one inode share the kernel's pages; what is not the common one stays out of them.
+        # All bodies behind one inode share the kernel's page cache: a handle with another body must bypass it.
         self.direct = any(other.body is not body for other in file.handles)
 
     @property
@@ -405,7 +386,7 @@ class ObjectHandle(Handle):
         await self.flush()
         file = self.file
         if file.key is not None and not file.orphaned:
-            if file.body.dirty:  # by another descriptor; what has no key yet is its writer's alone to finish
+            if file.body.dirty:  # written by another descriptor; a file without a key is left to its writer
                 await file.flush(file.body)
             await file.context.replica.sync(file.key, remote=file.context.fsync_remote)
 
@@ -422,13 +403,13 @@ class ObjectHandle(Handle):
     async def release(self) -> None:
         self.file.handles = {*self.file.handles} - {self} or NO_HANDLES
         self.file.context.writes.count += self.mode.write
-        # A mapping that outlived the descriptor writes after the last close; better late and unheard than not at all.
+        # A memory mapping may write after the last close. Nobody hears an error now, but the bytes must not be lost.
         if self.mode.write and self.body.dirty and self.body.changes != self.flushed:
             await self.file.flush(self.body)
 
 
 class held:  # read as a verb, like `trio.fail_after`
-    """`async with lock`, without giving up the turn when the lock is free: then nobody need come between."""
+    """`async with lock`, but without a checkpoint when the lock is free: then no other task runs in between."""
 
     __slots__ = ("lock",)
 
@@ -448,32 +429,29 @@ class held:  # read as a verb, like `trio.fail_after`
 def inherited(info: ObjectInfo | None) -> dict[str, str]:
     """User metadata that the next version of an object keeps.
 
-    Not the id of the write that made the last one: with it, the next write of another host would pass for ours; and
-    not what else is true of that version alone.
+    Left out is what belongs to one version only. With the id of its write, for instance, the next write of another
+    host would pass for ours.
     """
     meta = (info.meta if info is not None else None) or {}
     return {name: value for name, value in meta.items() if name not in OURS}
 
 
 def replaced(info: ObjectInfo) -> ObjectInfo:
-    """A version that another file is about to replace: nothing of its metadata is inherited but what names it."""
+    """A version that another file is about to replace: that file inherits none of its metadata."""
     return replace(info, meta={name: value for name, value in (info.meta or {}).items() if name in OURS})
 
 
-def shown_of(info: ObjectInfo) -> tuple[int, int, int]:
+def shown_of(info: ObjectInfo, default_mode: int = DEFAULT_MODE) -> tuple[int, int, int]:
     """Size, mode and modification time of a file that nobody has open, from its version alone."""
     if not info.meta:
-        return info.size, ObjectFile.default_mode, info.modified_ns
+        return info.size, default_mode, info.modified_ns
     mode, mtime = number(info.meta.get(META_MODE), 8), number(info.meta.get(META_MTIME), 10)
-    return (
-        info.size,
-        ObjectFile.default_mode if mode is None else mode & 0o7777,
-        info.modified_ns if mtime is None else mtime,
-    )
+    mode = default_mode if mode is None else mode & 0o7777
+    return info.size, mode, info.modified_ns if mtime is None else mtime
 
 
 def number(text: str | None, base: int) -> int | None:
-    """A number from metadata that anyone may have written; None when it is not one."""
+    """A number from metadata, which anybody may have written; None when it is no number."""
     try:
         value = None if text is None else int(text, base)
     except ValueError:
@@ -484,7 +462,7 @@ def number(text: str | None, base: int) -> int | None:
 @contextmanager
 def pending_attrs(file: ObjectFile) -> Iterator[Mapping[str, str]]:
     """The metadata to store with the next put; the file's own copies are dropped once that has succeeded."""
-    shown = file.current_attrs()
+    shown = file.listed_attrs()
     before = (file.mode, file.mtime_ns)
     meta = {META_MTIME: str(shown.mtime_ns), META_MODE: f"{shown.mode:o}"}
     yield meta

@@ -1,7 +1,7 @@
 """Ordinary files and symbolic links.
 
-Owns what of a file is stored where: bytes as the object, mode, time and attributes as its metadata, a link as a small
-object. A save is accepted at close and uploaded later. Refuses to overwrite what another host wrote. Trio thread only.
+Owns how a file is stored: bytes as the object, mode, time and attributes as its metadata; a link is a small object. A
+save is accepted at close and uploaded later. Refuses to overwrite what another host wrote. Trio thread only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PlainFile(ObjectFile):
         before = self.body
         accepted = super().accepts(info)
         if self.body is not before:
-            self._xattrs = None  # like mode and time: they were set on a version that is no more
+            self._xattrs = None  # like mode and time: they were set on a version that was replaced
         return accepted
 
     async def save(self, body: Body) -> None:
@@ -66,7 +66,7 @@ class PlainFile(ObjectFile):
             body.info = await self.store(body, data, self.meta(attrs))
         body.saved = changes
         self._stored(xattrs)
-        self.parent.saved(self)
+        self.parent.known.saved(self)
 
     @property
     def attrs_pending(self) -> bool:
@@ -78,7 +78,7 @@ class PlainFile(ObjectFile):
         self._stored(xattrs)
 
     def _stored(self, xattrs: dict[str, str] | None) -> None:
-        """These are in the object: kept here as well, they would hide what others set later, and overwrite it."""
+        """These are in the object now. Kept here as well, they would hide and overwrite what others set later."""
         if self._xattrs is xattrs:
             self._xattrs = None
 
@@ -112,36 +112,42 @@ class PlainFile(ObjectFile):
             return self._xattrs
         meta = (self.body.info.meta if self.body.info is not None else None) or {}
         try:
-            found = read_object(meta.get(META_XATTRS, "{}").encode("utf-8", "replace"))
+            attributes = read_object(meta.get(META_XATTRS, "{}").encode("utf-8", "replace"))
         except Unreadable:
             return {}
-        return {name: value for name, value in found.items() if _is_attribute(name, value)}
+        return {name: value for name, value in attributes.items() if _is_attribute(name, value)}
 
 
 def _is_attribute(name: str, value: object) -> bool:
-    """Whether this can be an attribute that a user set: of a name the kernel takes, each character of it a byte."""
+    """Whether a user can have set this attribute: the kernel takes the name, and each character is one byte."""
     sets = name.startswith("user.") and not name.startswith("user.livememfs.") and name.isprintable()
     return sets and len(name.encode()) <= MAX_XATTR_NAME and isinstance(value, str) and max(value, default="") <= "\xff"
 
 
 def _as_json(xattrs: Mapping[str, str]) -> str:
-    """Without the blanks between the parts, each of which takes three bytes of a header."""
+    """Without blanks between the parts: each would take three bytes of a header."""
     return json.dumps(xattrs, ensure_ascii=True, separators=(",", ":"))
 
 
 def _size(xattrs: Mapping[str, str]) -> int:
-    """The bytes that these take as a header of S3, which refuses any version of the file when they are too many."""
+    """The bytes of these attributes in a header of S3. With too many, S3 would refuse every version of the file."""
     return len(quote(_as_json(xattrs), safe=_PLAIN_IN_HEADER))
 
 
 def stays(target: str, prefix: str) -> bool:
-    """Whether a link in the directory with this prefix leads to nothing but what is in its space.
+    """Whether a link in the directory with this prefix can only lead to something in its space.
 
-    A `..` after a name does not: the name may be a link, and what is above depends on where that leads.
+    A `..` after a name is refused: the name may itself be a link, and `..` then leads to the parent of its target.
     """
     parts = [part for part in target.split("/") if part not in ("", ".")]
     up = next((number for number, part in enumerate(parts) if part != ".."), len(parts))
     return not target.startswith("/") and ".." not in parts[up:] and up < prefix.count("/")
+
+
+def expect_stays(target: str, directory: PlainDirectory, name: str) -> None:
+    """LinkLeaves for a link that would lead out of the space."""
+    if not stays(target, directory.prefix):
+        raise errors.LinkLeaves(path=directory.path_of(name), target=target)
 
 
 class PlainSymlink(Symlink):

@@ -1,7 +1,7 @@
 """`.livememfs/recovered/`: what a crash left of files that were open.
 
-Owns the view of it, of which a limited mount has its own spaces' files, and that `rm` gives a file up. Refuses any
-other change: copy it to where it belongs. Trio thread only.
+Owns the view of these files; a limited mount shows those of its own spaces. `rm` gives a file up. Refuses any other
+change: a user copies the file to where it belongs. Trio thread only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RecoveredFile(ReadOnlyFile):
 
     async def data(self) -> bytes:
         data = self.context.replica.drafts.read(self.name)
-        # The kernel may know a file since more was to be seen.
+        # The kernel may still know a file that this token cannot see any more.
         if data is None or not self.context.sees(self.found.path):
             raise errors.NotFound(path=self.path)
         return data

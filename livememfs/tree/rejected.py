@@ -1,8 +1,8 @@
-"""`.livememfs/rejected/`: what a model said that was refused, as it said it but for what is private.
+"""`.livememfs/rejected/`: replies of a model that were refused, word for word, but without what is private.
 
-Owns the keeping of those replies, for a day and within limits, and the view of them. With a folder they outlive the
-process; what is in it that we did not write is left alone. Refuses every change by hand, and to fail: a reply that
-cannot be kept costs a line in the log, never the run that is told of it. Trio thread only; nothing that keeps awaits.
+Owns these replies, for a day and within limits, and the view of them. With a folder they outlive the process; other
+files in that folder are left alone. Refuses every change by hand. A reply that cannot be kept is a line in the log and
+never stops the run. Trio thread only; keeping a reply does not await.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNFINISHED = ".part"
 
 @dataclass(frozen=True)
 class RejectedReply:
-    """A refused reply that is kept. `name` is its file, `size` is in bytes, the head above the reply included."""
+    """A refused reply that is kept. `name` is its file; `size` is in bytes, with the head above the reply."""
 
     name: str
     space: str
@@ -74,7 +74,7 @@ class RejectedReplies:
         self.forget()
 
     def keep(self, space: str, reason: str, text: str) -> None:
-        """Keep one; `reason` says what is wrong with it."""
+        """Keep a reply; `reason` says what is wrong with it."""
         self._refused += 1
         now = self._clock.now()
         head = f"when: {iso(now)}\nspace: {space}\nrefused: {' '.join(reason.split())}\n\n"
@@ -88,27 +88,27 @@ class RejectedReplies:
         self.forget()
 
     def kept(self) -> list[RejectedReply]:
-        """Those that are kept, the oldest first."""
+        """The kept replies, the oldest first."""
         self.forget()
         return list(self._replies)
 
     def since(self, space: str, moment: datetime) -> list[RejectedReply]:
-        """Those of one space that were refused at that moment or later."""
+        """The kept replies of one space that were refused at that moment or later."""
         return [reply for reply in self.kept() if reply.space == space and reply.at >= moment]
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of one of them; None when it is not kept any more."""
+        """The bytes of one reply; None when it is not kept any more."""
         if name not in {reply.name for reply in self.kept()}:
             return None
         if self._folder is None:
             return self._contents.get(name)
         try:
             return (self._folder / name).read_bytes()
-        except OSError:  # somebody has removed it behind our back
+        except OSError:  # somebody has removed the file
             return None
 
     def forget(self) -> None:
-        """Let go of what is too old or too much."""
+        """Remove the oldest replies: those over the age, the number or the size that is kept."""
         oldest = self._clock.now() - KEPT_FOR
         while self._replies and (
             self._replies[0].at <= oldest
@@ -132,11 +132,11 @@ class RejectedReplies:
         name, number = f"{stem}.txt", 1
         while name in taken:
             number += 1
-            name = f"{stem}~{number}.txt"  # which no space's name can end with
+            name = f"{stem}~{number}.txt"  # no name of a space can end so
         return name
 
     def _write(self, name: str, data: bytes) -> bool:
-        """Whether it is kept. A file is there as a whole or not at all."""
+        """Whether it is kept. The file is renamed into place, so that a crash leaves no half of it."""
         if self._folder is None:
             self._contents[name] = data
             return True
@@ -156,7 +156,7 @@ class RejectedReplies:
 
 def _found(folder: Path) -> list[RejectedReply]:
     """What a former process left in the folder, the oldest first."""
-    found: list[tuple[tuple[datetime, int], RejectedReply]] = []
+    replies: list[tuple[tuple[datetime, int], RejectedReply]] = []
     try:
         paths = list(folder.iterdir())
     except OSError:
@@ -170,8 +170,8 @@ def _found(folder: Path) -> list[RejectedReply]:
         with suppress(OSError, ValueError):
             if match is not None and path.is_file():
                 at = datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC)
-                found.append(((at, int(match[3] or 1)), RejectedReply(path.name, match[2], at, path.stat().st_size)))
-    return [reply for _, reply in sorted(found, key=lambda one: one[0])]
+                replies.append(((at, int(match[3] or 1)), RejectedReply(path.name, match[2], at, path.stat().st_size)))
+    return [reply for _, reply in sorted(replies, key=lambda dated: dated[0])]
 
 
 # --- the view --------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class RejectedFile(ReadOnlyFile):
 
 
 class RejectedDirectory(ReadOnlyDirectory):
-    """All that are kept."""
+    """All refused replies that are kept."""
 
     __slots__ = ("context",)
 

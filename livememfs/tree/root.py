@@ -1,8 +1,8 @@
 """The root of a mount: spaces, ordinary prefixes, `.livememfs/`, and the backups.
 
-Owns which prefix is a space (it has a `_meta.json`), and that `mkdir` makes one, or the place of a sandbox. Refuses
-ordinary files at the root and names that no space can have, and every change of a backup; hides `_system`. Trio thread
-only.
+Owns which prefix is a space (it has a `_meta.json`). `mkdir` makes a space, or an empty directory for a sandbox.
+Refuses ordinary files at the root, names that no space can have, and every change of a backup; hides `_system`. Trio
+thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from livememfs.tree import registry
 from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE
 from livememfs.tree.exchange import MachineHook
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node, Symlink, check_name
+from livememfs.tree.node import Caller, Directory, File, Node, Symlink, check_name
 from livememfs.tree.objectfile import ObjectFile
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.recovered import RecoveredDirectory
@@ -51,7 +51,7 @@ WHY = "it is a backup; `livememfs backup` restores and removes them"
 LISTED_AT_ONCE = 16
 RETRY_SECONDS = 1.0
 ROOT_SECONDS = 1.0
-"""How old what is known of the root may be when somebody lists it or asks for what it does not have."""
+"""How old the listing of the root may be when somebody lists it, or asks for a name that it does not have."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,6 @@ class Root(PlainDirectory):
 
     # --- looking ----------------------------------------------------------------------------------------------
 
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
-
     def shows(self, name: str) -> bool:
         return super().shows(name) and name not in SPECIAL and self.context.sees(name)
 
@@ -108,13 +105,13 @@ class Root(PlainDirectory):
                 if known is None:
                     known = self._spaces[name] = Space(self, self.context, name)
                 return known
-        # No question from here on: a folder that came meanwhile is a space, most likely, and would be taken for a plain
-        # one, into which notes are written as ordinary files.
+        # Nothing may be awaited from here on: another host may make a space meanwhile. It would pass for an ordinary
+        # directory, and notes would be written into it as ordinary files.
         self._spaces.pop(name, None)
         check_name(name, self.path_of(name))
         if not self.shows(name):
             raise errors.NotFound(path=self.path_of(name))
-        return await self._node(name, listing)
+        return await self.known.look_up(name, listing)
 
     async def entries(self) -> Sequence[tuple[str, Node | ObjectInfo]]:
         return await self.children()
@@ -130,7 +127,7 @@ class Root(PlainDirectory):
         return self._places.get(name) or self._spaces.get(name) or super().met(name)
 
     async def meet(self, at_most: int) -> None:
-        """Look at some of the spaces, as `children` would. A store that fails is not heard of."""
+        """Look at some of the spaces, as `children` would. Failures of the store are ignored."""
         level = self.context.replica.names.levels.get("")
         names = [name for name in sorted(level.folders if level is not None else ()) if self.shows(name)][:at_most]
 
@@ -142,25 +139,25 @@ class Root(PlainDirectory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing("", max_age=ROOT_SECONDS)
-        found: dict[str, Node] = {STATE: self.state, SEARCH: self._search}
+        nodes: dict[str, Node] = {STATE: self.state, SEARCH: self._search}
 
         async def look(name: str) -> None:
             try:
-                found[name] = await self.child(name)
+                nodes[name] = await self.child(name)
             except errors.NotFound:
                 return
 
         names = [name for name in {*listing.folders, *listing.objects} if self.shows(name)]
         await for_each(names, look, at_once=LISTED_AT_ONCE)
         if keys.BACKUPS in listing.folders and self.context.sees(keys.BACKUPS):
-            found[keys.BACKUPS] = self._backups
-        return sorted(found.items())
+            nodes[keys.BACKUPS] = self._backups
+        return sorted(nodes.items())
 
     def permit(self, node: Node, name: str = "", *, writing: bool, making: bool = False) -> None:
-        """Whether a token lets somebody use a node that the kernel knows already, or a name in it.
+        """Whether the mount's token allows a request on a node that the kernel knows already, or on a name in it.
 
-        NotFound for what is not there for it, ReadOnly for a change that it does not allow, Forbidden for one that is
-        good no more, and for `making` a name that it does not see.
+        NotFound for a path that the token does not see, ReadOnly for a change that it does not allow, Forbidden for a
+        token that is not valid any more, and for `making` a name that the token does not see.
         """
         access = self.context.access()
         if not access.may("read"):
@@ -177,7 +174,7 @@ class Root(PlainDirectory):
             )
 
     def _is_question(self, node: Node) -> bool:
-        """Whether writing to a node is asking, by the registry."""
+        """Whether the registry says that writing to this node only asks a question."""
         top = node
         while top.parent is not None and top.parent is not self:
             top = top.parent
@@ -193,11 +190,11 @@ class Root(PlainDirectory):
         try:
             await spaces.create(self.context.replica, self.context.clock, name, owner=self.context.owner)
         except errors.AlreadyExists:
-            await self.context.replica.names.listing("", max_age=0.0)  # whoever is told so must find it
+            await self.context.replica.names.listing("", max_age=0.0)  # the caller must find what exists already
             raise
-        # What is known stays usable while the store is away, so the new space's names are to be known from the start.
+        # Known names stay usable while the store cannot be reached: make the new space's names known at once.
         await self.context.replica.names.listing(f"{name}/")
-        self._touch()
+        self.touch()
         made = self._spaces[name] = Space(self, self.context, name)
         return made
 
@@ -208,11 +205,11 @@ class Root(PlainDirectory):
         if not isinstance(node, Space):
             await super().rmdir(name)
             return
-        if node.unsaved_below() or node.unsaved_notes():
+        if node.unsaved_files(rules=False):
             raise errors.NotEmpty("it has files that are not saved yet", path=name)
         await spaces.remove_empty(self.context.replica, name)
         self._spaces.pop(name, None)
-        self._touch()
+        self.touch()
 
     async def create(self, name: str, mode: int, caller: Caller) -> File:
         raise self._only_spaces(name)
@@ -232,20 +229,17 @@ class Root(PlainDirectory):
     def _only_spaces(self, name: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=name, detail="the root holds spaces only; `mkdir` makes one")
 
-    async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Mode, owner and times of the root are accepted and not kept."""
-
     # --- the end ----------------------------------------------------------------------------------------------
 
     def unsaved_files(self) -> list[ObjectFile]:
         """Every file of the mount whose bytes are not in the bucket."""
-        found: list[ObjectFile] = list(self.unsaved_below())
+        files: list[ObjectFile] = list(self.known.unsaved_below())
         for space in self._spaces.values():
-            found += [*space.unsaved_below(), *space.unsaved_notes(), *space.unsaved_rules()]
-        return found
+            files += space.unsaved_files()
+        return files
 
     async def keep_drafts(self) -> None:
-        """Keep what is written and not closed where the next process finds it. NoSpace."""
+        """Keep what was written to open files where the next process finds it after a crash. NoSpace."""
         context, paths, drafts = self.context, set[str](), self.context.replica.drafts
         for file in list(context.written):
             body = file.body
@@ -275,7 +269,7 @@ class Root(PlainDirectory):
                     break
                 except errors.LiveMemError as error:
                     if isinstance(error, errors.NoSpace) and len(self.context.replica.journal.ops):
-                        break  # what waits for the bucket leaves room when it has arrived there
+                        break  # uploads of the journal will make room
                     refused[file] = file.path
                     log.info("a file could not be saved", path=file.path, reason=str(error))
                 else:
@@ -292,7 +286,7 @@ class Root(PlainDirectory):
 
 
 class StateDirectory(ReadOnlyDirectory):
-    """`.livememfs/`: what of it is there for whoever looks."""
+    """`.livememfs/`: each user sees the names that the token allows."""
 
     __slots__ = ("context",)
 
@@ -308,7 +302,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
     """`.livememfs/`: how the mount is doing."""
 
     def sees(path: str) -> bool:
-        # What has no path, or that of a file outside, may speak of any space.
+        # A line without a path, or with the path of a file outside, may name any space.
         return context.sees(path) if path.strip("/") and path[0] != "/" else context.access().everywhere
 
     async def status() -> bytes:
@@ -347,7 +341,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
     }
     for name, content in contents.items():
         state.nodes[name] = ComputedFile(state, name, context, content)
-    # Whoever only looks at the directory does not pay for the figures again.
+    # The figures are costly: `stat` shows the size of the last ones.
     state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}

@@ -1,4 +1,4 @@
-"""Empty directories for sandboxes: what a mount shows to whoever has to mount something over a name that is not there.
+"""Empty directories for sandboxes, which must mount something over a name that does not exist.
 
 Sandboxes of agents keep the agent from `.git`, `.codex` and the like in each folder that it may write to: they make
 what is missing, mount something read-only over it for one command, and remove it. Owns these directories where nothing
@@ -27,18 +27,18 @@ class EmptyDirectory(ReadOnlyDirectory):
 
 
 class Places:
-    """Those of one directory."""
+    """The empty directories that were made in one directory."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._made: dict[str, EmptyDirectory] = {}
 
     def get(self, name: str) -> EmptyDirectory | None:
-        """The one of that name."""
+        """The directory of that name."""
         return self._made.get(name)
 
     async def make(self, name: str, now_ns: int) -> EmptyDirectory:
-        """A new one. AlreadyExists; and what the directory says of a name without a dot, or of one more."""
+        """A new directory. AlreadyExists; the refusal of `directory` without a dot in front, or with `MOST` made."""
         directory = self._directory
         path = directory.path_of(name)
         if not name.startswith(".") or len(self._made) >= MOST:
@@ -52,5 +52,5 @@ class Places:
         raise errors.AlreadyExists(path=path)
 
     def remove(self, name: str) -> bool:
-        """Whether there was one, which is gone then."""
+        """Remove a directory; False when there is none of that name."""
         return self._made.pop(name, None) is not None

@@ -1,7 +1,7 @@
-"""What a limited mount tells of itself: its figures, and only those names and texts that are its own spaces'.
+"""The status of a limited mount: all figures, but only the names and texts of its own spaces.
 
-Owns the list of texts that speak of no space. Every other text is left out, since a new one may quote any key: of what
-went wrong, whoever may see it reads in `errors.ndjson`. Pure; any thread.
+Owns the list of texts that name no space. Every other text is left out, because it may quote any key; failures are in
+`errors.ndjson`, which shows each user what that user may see. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ TOLD = frozenset({"state", "since", "mountpoint", "store", "model", "host", "fai
 
 
 def veiled(status: Mapping[str, Any], sees: Callable[[str], bool]) -> dict[str, Any]:
-    """`status` for somebody who `sees(path)`. Of `stuck` and `schedule` they get what is of their spaces, whole."""
+    """`status` for a user who `sees` some paths. In `stuck` and `schedule`, entries of these spaces are whole."""
     shown: dict[str, Any] = _without_texts(status)
-    shown["stuck"] = [one for one in status.get("stuck", ()) if sees(one["key"])]
+    shown["stuck"] = [operation for operation in status.get("stuck", ()) if sees(operation["key"])]
     schedule = status.get("schedule")
     if schedule:
         shown["schedule"] |= {

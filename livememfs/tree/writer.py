@@ -1,8 +1,8 @@
 """Which agent is behind a process.
 
-Owns the look into /proc: the writer's own LIVEMEMFS_AGENT, else the nearest ancestor that is a known agent; and whether
-it is a program that we ask ourselves. Refuses guesses: when neither is there the mount's default stands. Any thread;
-reads a few small files of the kernel.
+Owns what is read in /proc: the process's own LIVEMEMFS_AGENT, else the nearest ancestor that is a known agent; and
+whether livememfs itself has started the program to ask it as a model. Refuses to guess: without either, the mount's
+default is used. Any thread; reads a few small files of the kernel.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _INTERPRETERS = frozenset({"node", "nodejs", "bun", "deno", "python", "python3",
 _VARIABLE = "LIVEMEMFS_AGENT"
 _DEPTH = 24
 _START_TIME = 20
-"""Which field of `stat`, after the name, says when the process began."""
+"""The field of `stat`, counted after the name, with the time when the process began."""
 _SESSION = 3
-"""Which one is the session."""
+"""The field with the session."""
 _KNOWN = 256
 _known: dict[tuple[int, bytes, bytes, Path], str] = {}
 
@@ -26,30 +26,30 @@ _known: dict[tuple[int, bytes, bytes, Path], str] = {}
 def agent_of(pid: int, default: str, *, proc: Path = Path("/proc")) -> str:
     """The agent behind process `pid`; `default` when there is none or it cannot be seen.
 
-    The environment is looked at each time, the ancestors once for a process and what it runs.
+    The environment is read each time, the ancestors once for each process and program.
     """
-    if told := _variable(pid, _VARIABLE, proc):
-        return told.strip() or default
+    if variable := _variable(pid, _VARIABLE, proc):
+        return variable.strip() or default
     status = _read(proc / str(pid) / "stat")
     fields = status.rpartition(b")")[2].split()
     if len(fields) < _START_TIME:
         return _by_ancestors(pid, proc) or default
-    who = (pid, fields[_START_TIME - 1], status.partition(b"(")[2].rpartition(b")")[0], proc)
-    found = _known.get(who)
-    if found is None:
+    process = (pid, fields[_START_TIME - 1], status.partition(b"(")[2].rpartition(b")")[0], proc)
+    agent = _known.get(process)
+    if agent is None:
         if len(_known) > _KNOWN:
             _known.clear()
-        found = _known[who] = _by_ancestors(pid, proc)
-    return found or default
+        agent = _known[process] = _by_ancestors(pid, proc)
+    return agent or default
 
 
 def is_asked_by_us(pid: int, *, proc: Path = Path("/proc")) -> bool:
-    """Whether a process belongs to a program that we ask as a model: what it does is no news to us."""
+    """Whether livememfs has started this program to ask it as a model: what it does is not observed."""
     return bool(_variable(pid, ASKING, proc))
 
 
 def _variable(pid: int, name: str, proc: Path) -> str:
-    """The first value of a variable that a process was started with; empty when it has none or it cannot be seen."""
+    """The first value that a variable has in the environment of a process; empty when there is none to be read."""
     start = f"{name}=".encode()
     for variable in _read(proc / str(pid) / "environ").split(b"\0"):
         if variable.startswith(start) and len(variable) > len(start):
@@ -70,7 +70,7 @@ def _by_ancestors(pid: int, proc: Path) -> str:
 
 
 def _agent_name(process: Path) -> str:
-    """The known agent that this process is, or an empty string. Interpreters are judged by what they run."""
+    """The known agent that this process is, or an empty string. For an interpreter, its script is looked at."""
     comm = _read(process / "comm").decode("utf-8", "replace").strip()
     if agent := agentnames.of_process(comm):
         return agent
@@ -85,7 +85,7 @@ def _agent_name(process: Path) -> str:
 
 
 def _parent(process: Path) -> int:
-    """The parent's pid, 0 when it cannot be told. The name in `stat` may itself hold spaces and parentheses."""
+    """The parent's pid, 0 when it cannot be read. The name in `stat` may contain spaces and parentheses."""
     fields = _read(process / "stat").rpartition(b")")[2].split()
     return int(fields[1]) if len(fields) > 1 else 0
 
@@ -93,12 +93,12 @@ def _parent(process: Path) -> int:
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except OSError:  # gone, or another user's: both mean that we cannot tell
+    except OSError:  # the process has ended, or belongs to another user
         return b""
 
 
 def session_of(pid: int, *, proc: Path = Path("/proc")) -> str:
-    """The terminal session that a process belongs to: what it starts belongs to the same one, nothing later does."""
+    """The terminal session of a process. The start time is part of it, since the kernel uses numbers again."""
     fields = _read(proc / str(pid) / "stat").rpartition(b")")[2].split()
     if len(fields) < _START_TIME:
         return "unknown"

@@ -15,7 +15,7 @@ from livememfs import errors
 from livememfs.cache.asking import PATIENCE
 from livememfs.store.s3_replies import encode_meta
 from livememfs.testing.store import Fault
-from livememfs.tree import plain
+from livememfs.tree import renaming
 from livememfs.tree.node import NOBODY, AttrChange, OpenMode
 from livememfs.tree.objectfile import HASHED_AT_ONCE
 
@@ -520,7 +520,7 @@ async def test_a_directory_whose_move_is_refused_leaves_the_empty_one_that_it_wa
     await here.write(f"alpha/full/{long}", "kept")
     before = await world.bucket("alpha/")
     if why == "too many":
-        monkeypatch.setattr(plain, "MAX_MOVED", 1)
+        monkeypatch.setattr(renaming, "MAX_MOVED", 1)
     if why == "no answer":
         here.store.script("list", None, Fault(before=unreachable()))  # whether the target is empty; what is to be moved
 

@@ -1,4 +1,4 @@
-"""`bank/` and the other places that nobody writes by hand: what consolidation keeps, and backups.
+"""`bank/` and the other folders that nobody writes by hand, such as backups.
 
 Owns read-only views of objects and folders. Every change answers EROFS, root's too: the refusal comes from here,
 because mode bits do not stop root. Trio thread only.
@@ -14,7 +14,7 @@ from livememfs import errors
 from livememfs.records import keys
 from livememfs.tree.computed import ReadOnlyDirectory
 from livememfs.tree.node import Directory, Node, check_name
-from livememfs.tree.objectfile import ObjectFile
+from livememfs.tree.objectfile import ObjectFile, node_of
 
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
@@ -65,9 +65,9 @@ class StoredDirectory(ReadOnlyDirectory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)
-        found = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}
-        found.update({name: self._node(name, None) for name in listing.folders})
-        return sorted(found.items())
+        nodes = {name: self._node(name, info) for name, info in listing.objects.items() if _shown(name)}
+        nodes.update({name: self._node(name, None) for name in listing.folders})
+        return sorted(nodes.items())
 
     def _node(self, name: str, info: ObjectInfo | None) -> Node:
         """A folder when `info` is None. A file whose old version is held open gets a new node for the new one."""
@@ -75,10 +75,9 @@ class StoredDirectory(ReadOnlyDirectory):
         if info is None:
             if not isinstance(known, StoredDirectory):
                 known = StoredDirectory(self, name, self.context, f"{self.prefix}{name}/", self.why)
-        elif not isinstance(known, StoredFile) or not known.accepts(info):
-            if isinstance(known, StoredFile):
-                known.orphaned = True
-            known = StoredFile(self, name, self.context, info, self.why)
+        else:
+            file = known if isinstance(known, StoredFile) else None
+            known = node_of(file, info, lambda: StoredFile(self, name, self.context, info, self.why))
         self._children[name] = known
         return known
 

@@ -1,8 +1,8 @@
 """`memories/`, `self/` and `goals/`: write a file, and it is remembered; remove it, and it is forgotten.
 
-Owns what is shown of one such folder: memories that are there at this second, `.history/` with what they were and what
-was forgotten, views of them (`.by/`, `.recent/`), and `<memory>.links/`, which is found and not listed; and by which
-names a memory is found. Drafts and editors' litter are those of `live/`. Refuses directories (EPERM). Trio thread only.
+Owns what one such folder shows: memories that have not ended, `.history/` with former versions and forgotten memories,
+views of them (`.by/`, `.recent/`), and `<memory>.links/`, which is found but not listed; and by which names a memory is
+found. Drafts and editors' litter are as in `live/`. Refuses directories (EPERM). Trio thread only.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SUFFIX = ".md"
 
 @dataclass(frozen=True, slots=True)
 class FoundMemory:
-    """A memory that is there: its folder, and the name of its object."""
+    """A memory: its folder, and the name of its object."""
 
     collection: Collection
     name: str
 
     @property
     def id(self) -> str:
-        """What others call it."""
+        """The name by which other memories link to it."""
         return id_of(self.name)
 
     @property
     def created(self) -> datetime:
-        """When it was made, as its name tells; 1970 when that does not."""
+        """When it was made, from its name; 1970 when the name has no time."""
         parsed = keys.MemoryName.parse(self.name)
         return parsed.timestamp if parsed is not None else datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,9 +89,9 @@ class Collection(Live):
     # --- what a folder shows ----------------------------------------------------------------------------------
 
     async def file(self, name: str) -> MemoryFile:
-        found = await super().file(name)
-        assert isinstance(found, MemoryFile)  # `make` makes nothing else
-        return found
+        file = await super().file(name)
+        assert isinstance(file, MemoryFile)  # `make` makes nothing else
+        return file
 
     async def child(self, name: str) -> Node:
         if name in self._fixed:
@@ -121,30 +121,34 @@ class Collection(Live):
     # --- by which names a memory is found ---------------------------------------------------------------------
 
     async def _canonical(self, name: str, listing: Listing) -> str | None:
-        """As in `live/`, and by its id, which stays what it is when the name of the object tells another end."""
-        found = await super()._canonical(name, listing)
-        if found is not None or name in self._parked or not self.form.uid_of(name):
-            return found
-        same = (one for one in listing.ending(self.form.uid_of(name)) if id_of(one) == id_of(name) and self.shows(one))
+        """As in `live/`, and by the id, which stays the same when the object gets a name with another end time."""
+        canonical = await super()._canonical(name, listing)
+        if canonical is not None or name in self.known.parked or not self.form.uid_of(name):
+            return canonical
+        same = (
+            other
+            for other in listing.ending(self.form.uid_of(name))
+            if id_of(other) == id_of(name) and self.shows(other)
+        )
         return max(same, default=None)
 
     async def find(self, name: str) -> str | None:
-        """The object of the memory that goes by a name: its own, what it was written as, with or without `.md`."""
+        """The object of the memory with a name: its own or the written one, with or without `.md`."""
         listing = await self._listing()
-        for one in dict.fromkeys((name.removesuffix(SUFFIX) + SUFFIX, name, name.removesuffix(SUFFIX))):
-            found = one if one in listing.objects else await self._canonical(one, listing)
-            if found is not None and self._is_memory(found):
-                return found
+        for candidate in dict.fromkeys((name.removesuffix(SUFFIX) + SUFFIX, name, name.removesuffix(SUFFIX))):
+            canonical = candidate if candidate in listing.objects else await self._canonical(candidate, listing)
+            if canonical is not None and self._is_memory(canonical):
+                return canonical
         return None
 
     def _is_memory(self, name: str) -> bool:
         return keys.parse(self.prefix + name).kind == "memory" and self.shows(name)
 
     async def linked(self, name: str, folder: str = "") -> FoundMemory | None:
-        """The memory of the space that goes by a name: in the named folder, else here, else in another."""
+        """The memory of the space with a name: in the named folder, else here, else in another."""
         first = [self._family[folder]] if folder in self._family else []
         for collection in dict.fromkeys((*first, self, *self._family.values())):
-            found = await collection.find(name)
-            if found is not None:
-                return FoundMemory(collection, found)
+            canonical = await collection.find(name)
+            if canonical is not None:
+                return FoundMemory(collection, canonical)
         return None

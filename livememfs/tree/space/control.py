@@ -1,8 +1,8 @@
 """Control files and wait files: `touch .consolidate`, `cat .consolidate`, `cat .consolidate.wait`; `.digest` likewise.
 
 Owns what a touch is (an open for writing, or setting times) and how a wait ends (a failure ends the read with EIO, so a
-shell sees it). A touch queues a run and returns; the pipeline's queue decides what runs. Refuses requests that are not
-JSON objects. Trio thread only.
+shell sees it). A touch queues a run and returns; the queue decides what runs. Refuses requests that are not JSON
+objects. Trio thread only.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 MAX_REQUEST = 65_536
 PROGRESS_SECONDS = 1.0
 CLOCKS_DIFFER_SECONDS = 1.0
-"""A run's end is told in whole seconds, and its length by another clock."""
+"""Allowance for rounding: the end of a run is stored in whole seconds, its length is measured by another clock."""
 
 
 def with_refused_replies(replies: RejectedReplies, outcome: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a run that ended, with the paths of the replies that it refused, as far as they are kept.
+    """The outcome of a run that ended, with the paths of the refused replies that are kept.
 
-    A reply belongs to the run in whose time it was refused: those of one space never overlap.
+    A reply belongs to the run during which it was refused: runs of one space never overlap.
     """
     if "finished_at" not in outcome or not outcome.get("llm_calls"):
         return outcome
@@ -52,7 +52,7 @@ def with_refused_replies(replies: RejectedReplies, outcome: dict[str, Any]) -> d
 
 
 class Control(File):
-    """`.consolidate` or `.digest` of one space: the file by which runs of a kind are asked for."""
+    """`.consolidate` or `.digest` of one space: a touch asks for a run of that kind."""
 
     __slots__ = ("context", "kind", "space", "writers")
 
@@ -79,7 +79,7 @@ class Control(File):
         return handle
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Setting times is a touch. Together with an open for writing, which is one too, it is one touch.
+        """Setting times is a touch. With an open for writing, which is a touch too, it counts once.
 
         GNU touch opens, duplicates the descriptor, closes the first one and sets the times through the second.
         """
@@ -92,15 +92,15 @@ class Control(File):
             writer.counted = True
 
     def submit(self, request: bytes) -> None:
-        """One close of a writer: what it wrote are the options. Raises BadRequest."""
+        """Ask for a run; `request` is what the writer wrote, the options. BadRequest."""
         self.context.consolidations.touch(self.space, RunOptions.parse(request, path=self.path, kind=self.kind))
 
 
 class ControlHandle(Handle):
-    """An open for writing: what is written is collected, and a close submits it. Nothing written is a plain touch.
+    """An open for writing: a close submits what was written. Without any bytes it is a plain touch.
 
-    Which close is the last one is only known at release: a shell duplicates the descriptor it redirects to and closes
-    the first before a byte is written. A plain touch can wait for that, because it cannot be refused.
+    Only `release` knows that no close follows: a shell duplicates the descriptor and closes the first one before a byte
+    is written. A plain touch is submitted there, since it cannot be refused and no error has to be reported.
     """
 
     direct = True
@@ -135,17 +135,18 @@ class ControlHandle(Handle):
             self.control.submit(b"")
 
 
-class Wait(File):
-    """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
+class _WaitFile(File):
+    """A file that is read to wait for something. A subclass gives the lines, the last one of which is the result."""
 
-    __slots__ = ("context", "kind", "space")
+    __slots__ = ("context",)
+    awaited = ""
 
-    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
+    def __init__(self, parent: Directory, name: str, context: Context) -> None:
         super().__init__(parent, name)
-        self.context, self.space, self.kind = context, space, kind
+        self.context = context
 
     def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("it is read to wait for a run", path=self.path)
+        return errors.ReadOnly(f"it is read to wait for {self.awaited}", path=self.path)
 
     async def attrs(self) -> Attrs:
         return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
@@ -153,8 +154,26 @@ class Wait(File):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         if mode.write:
             raise self.refuse("writing")
-        consolidations = self.context.consolidations
-        return StreamHandle(self._lines(consolidations.latest(self.space, self.kind)), self.path)
+        return StreamHandle(self.lines(), self.path)
+
+    def lines(self) -> AsyncIterator[dict[str, Any]]:
+        """The lines for a reader who opens the file now."""
+        raise NotImplementedError  # every concrete class has its own
+
+
+class Wait(_WaitFile):
+    """`.consolidate.wait`, `.digest.wait`: reading it follows the run that covers every touch made before the open."""
+
+    __slots__ = ("kind", "space")
+    awaited = "a run"
+
+    def __init__(self, parent: Directory, name: str, context: Context, space: str, kind: RunKind) -> None:
+        super().__init__(parent, name, context)
+        self.space, self.kind = space, kind
+
+    def lines(self) -> AsyncIterator[dict[str, Any]]:
+        ticket = self.context.consolidations.latest(self.space, self.kind)  # as of the open, not of the first read
+        return self._lines(ticket)
 
     async def _lines(self, ticket: int) -> AsyncIterator[dict[str, Any]]:
         async for value in self.context.consolidations.wait(self.space, ticket, self.kind):
@@ -178,7 +197,7 @@ class StreamHandle(Handle):
         if not self.rest and not self.ended:
             await self._next()
         if not self.rest and self.last.get("state") in ("held", "error"):
-            # Only after its text was delivered: the reader sees the reason and then the failure.
+            # Only now: the reader has the line with the reason, and then gets the failure.
             raise errors.LiveMemError(f"{self.path}: {self.last.get('reason') or 'the run failed'}")
         part, self.rest = self.rest[:size], self.rest[size:]
         return part
@@ -192,30 +211,14 @@ class StreamHandle(Handle):
             self.rest = (json.dumps(self.last, ensure_ascii=False) + "\n").encode()
 
 
-class JournalWait(File):
-    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open, and is there
-    for whoever reads.
-    """
+class JournalWait(_WaitFile):
+    """`.livememfs/journal.wait`: reading it ends when the bucket has what was accepted before the open."""
 
-    __slots__ = ("context",)
+    __slots__ = ()
+    awaited = "the bucket"
 
-    def __init__(self, parent: Directory, name: str, context: Context) -> None:
-        super().__init__(parent, name)
-        self.context = context
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly("it is read to wait for the bucket", path=self.path)
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="file", mode=0o444, size=0, mtime_ns=self.context.now_ns(), volatile=True)
-
-    async def open(self, mode: OpenMode, caller: Caller) -> Handle:
-        if mode.write:
-            raise self.refuse("writing")
-        return StreamHandle(self._progress(), self.path)
-
-    async def _progress(self) -> AsyncIterator[dict[str, Any]]:
-        """A line each second, and the result."""
+    async def lines(self) -> AsyncIterator[dict[str, Any]]:
+        """A line each second, and the result at the end."""
         replica = self.context.replica
         barrier = replica.barrier(sees=self.context.sees)
         reason: str | None = None

@@ -1,9 +1,9 @@
 """`.history/<n>/` and `.why/`: what the bank was after each run, and which notes its parts came from.
 
-Owns the views; `runs/history` knows what was. Nothing is read before somebody looks at a name below these two:
-listing `.history` costs what listing any folder costs, and sizes in `.why` are computed for whoever asks for them. An
-entry of the ledger is read once. A recursive reader meets the newest `WINDOW` runs; older ones answer to their number.
-Every change is EROFS. Trio thread only.
+Owns the views; `runs/history` knows the past. Nothing is read before somebody looks at a name below these two:
+listing `.history` costs what listing any folder costs, and a size in `.why` is computed when it is asked for. An entry
+of the ledger is read once. The newest `WINDOW` runs are listed; older ones are found by their number. Every change is
+EROFS. Trio thread only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
 
 WINDOW = 100
-"""How many runs are listed, and read by whoever reads everything: an indexer must not pay for years."""
+"""How many runs are listed: a tool that reads every file must not read the runs of years."""
 PAST = "it is what was; `livememfs undo` brings it back"
 
 
@@ -48,8 +48,8 @@ class HistoryDirectory(ReadOnlyDirectory):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listed = await self.history.listed()
-        found = {str(number): info.modified_ns for number, info in listed.items()}
-        return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(found.items())]
+        times = {str(number): info.modified_ns for number, info in listed.items()}
+        return [(name, PastBank(self, name, self.history, int(name), when)) for name, when in sorted(times.items())]
 
 
 class PastBank(ReadOnlyDirectory):
@@ -70,11 +70,11 @@ class PastBank(ReadOnlyDirectory):
             if page is None:
                 raise errors.NotFound(path=self.path_of(name))
             return page
-        found = await self.history.bank_after(self.number)
-        past = found.get(self.folder + name)
+        files = await self.history.bank_after(self.number)
+        past = files.get(self.folder + name)
         if past is not None:
             return PastFile(self, name, self.history, past, self.mtime_ns)
-        if any(path.startswith(f"{self.folder}{name}/") for path in found):
+        if any(path.startswith(f"{self.folder}{name}/") for path in files):
             return self._below(name)
         raise errors.NotFound(path=self.path_of(name))
 
@@ -87,7 +87,7 @@ class PastBank(ReadOnlyDirectory):
         return sorted(nodes.items())
 
     async def _page(self) -> OutgoingPage | None:
-        """The page of what the run took out of the bank; None when that is nothing."""
+        """The page of the lines that the run took out of the bank; None without such lines."""
         entry = await self.history.outline(self.number)
         if entry is None or not entry.outgoing:
             return None
@@ -133,7 +133,7 @@ class PastFile(ReadOnlyFile):
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         handle = await super().open(mode, caller)
-        handle.version = 0  # as its attributes say: it has no other
+        handle.version = 0  # the version in its attributes, which never changes
         return handle
 
 
@@ -152,9 +152,9 @@ class WhyDirectory(ReadOnlyDirectory):
         prefix = f"{keys.bank_prefix(self.space)}{self.folder}"
         level = await self.context.replica.names.listing(prefix)
         names = [name for name in level.objects if keys.parse(prefix + name).kind == "bank"]
-        found: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
-        found |= {name: self._below(name) for name in level.folders}
-        return sorted(found.items())
+        nodes: dict[str, Node] = {name: WhyFile(self, name, self) for name in names}
+        nodes |= {name: self._below(name) for name in level.folders}
+        return sorted(nodes.items())
 
     def _below(self, name: str) -> WhyDirectory:
         return WhyDirectory(self, name, self.context, self.space, self.history, f"{self.folder}{name}/")
@@ -178,7 +178,7 @@ class WhyFile(ReadOnlyFile):
         return Attrs(kind="file", mode=0o444, size=len(data), mtime_ns=0, version=zlib.crc32(data), volatile=True)
 
     def listed_attrs(self) -> Attrs:
-        """Not for long: whoever wants the size asks for it, and whoever lists names does not pay for it."""
+        """Volatile, and without the size: it costs a page, which listing names must not pay for."""
         return Attrs(kind="file", mode=0o444, size=0, mtime_ns=0, volatile=True)
 
     async def data(self) -> bytes:

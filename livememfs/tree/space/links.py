@@ -1,9 +1,8 @@
-"""`<memory>.links/`: what a memory is linked to, as one directory of symbolic links for each relation.
+"""`<memory>.links/`: the links of a memory, as one directory of symbolic links for each relation.
 
-Owns making and removing links with `ln -s` and `rm`: each is an edit of the memory's front matter. Of what a link is
-made to point to only the last part counts, which has to name a memory of the space; it is shown under that memory's own
-name, with a path that resolves. Links to what is not there are not shown. Refuses all but links (EPERM). Trio thread
-only.
+Owns making and removing links with `ln -s` and `rm`: each is an edit of the memory's front matter. Only the last part
+of the target of `ln -s` counts: it must name a memory of the space. The link is shown under the id of that memory, with
+a path that resolves. Links to missing memories are not shown. Refuses all but links (EPERM). Trio thread only.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class RelationLink(ComputedLink):
 
 
 class LinksDirectory(Directory):
-    """The links of one memory, which is looked up by the name that the directory was asked for by."""
+    """The links of one memory. The directory's name, without the ending, is a name of that memory."""
 
     __slots__ = ("_relations", "collection")
 
@@ -56,14 +55,14 @@ class LinksDirectory(Directory):
 
     async def stored(self) -> str:
         """The name of the memory's object. NotFound."""
-        found = await self.collection.find(self.name.removesuffix(SUFFIX))
-        if found is None:
+        stored = await self.collection.find(self.name.removesuffix(SUFFIX))
+        if stored is None:
             raise errors.NotFound(path=self.path)
-        return found
+        return stored
 
     async def attrs(self) -> Attrs:
         await self.stored()
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
+        return await super().attrs()
 
     async def child(self, name: str) -> Node:
         if name not in self._relations:
@@ -76,7 +75,7 @@ class LinksDirectory(Directory):
 
 
 class RelationDirectory(Directory):
-    """What one memory is linked to by one relation, which is the directory's name."""
+    """The links of one memory by one relation, which is the directory's name."""
 
     __slots__ = ("_made", "links")
 
@@ -95,52 +94,52 @@ class RelationDirectory(Directory):
         """Mode, owner and times are accepted and not kept."""
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        found: dict[str, Node] = {}
+        links: dict[str, Node] = {}
         for link in attributes.linked(await self._memory(), self.name):
-            there = await self.links.collection.linked(link)
-            if there is not None:
-                found[f"{there.id}.md"] = self._node(f"{there.id}.md", there)
-        return sorted(found.items())
+            memory = await self.links.collection.linked(link)
+            if memory is not None:
+                links[f"{memory.id}.md"] = self._node(f"{memory.id}.md", memory)
+        return sorted(links.items())
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
-        found = await self.links.collection.linked(name)
-        if found is None or not await self._names_of(found):
+        memory = await self.links.collection.linked(name)
+        if memory is None or not await self._names_of(memory):
             raise errors.NotFound(path=self.path_of(name))
-        return self._node(name, found)
+        return self._node(name, memory)
 
     async def symlink(self, name: str, target: str, caller: Caller) -> RelationLink:
-        found = await self._meant(target)
-        if await self._names_of(found):
+        target_memory = await self._meant(target)
+        if await self._names_of(target_memory):
             raise errors.AlreadyExists(path=self.path_of(name))
-        new = (self.name, found.id)
+        new = (self.name, target_memory.id)
         file = await self._file()
         await file.amend(lambda memory: attributes.with_links(memory, (*memory.links, new)))
-        return self._node(name, found)
+        return self._node(name, target_memory)
 
     async def unlink(self, name: str) -> None:
-        found = await self.links.collection.linked(name)
-        gone = {(self.name, one) for one in await self._names_of(found)} if found is not None else set()
+        linked = await self.links.collection.linked(name)
+        gone = {(self.name, link) for link in await self._names_of(linked)} if linked is not None else set()
         if not gone:
             raise errors.NotFound(path=self.path_of(name))
         file = await self._file()
-        await file.amend(lambda memory: replace(memory, links=tuple(one for one in memory.links if one not in gone)))
+        await file.amend(lambda memory: replace(memory, links=tuple(link for link in memory.links if link not in gone)))
 
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         raise crossing(self.path_of(name), target)  # `mv` then makes the new link and removes this one
 
     async def _meant(self, target: str) -> FoundMemory:
-        """The memory that somebody wants to link to. Unusable when it is none of this space."""
+        """The memory that the target of `ln -s` names. Unusable when this space has no such memory."""
         *folders, name = target.rstrip("/").split("/")
         collection = self.links.collection
-        found = await collection.linked(name, folders[-1] if folders else "")
-        if found is None or await self._elsewhere(folders):
+        memory = await collection.linked(name, folders[-1] if folders else "")
+        if memory is None or await self._elsewhere(folders):
             detail = f"{target!r} names no memory of {collection.space}: a link leads to one that is there"
             raise errors.Unusable(detail, path=self.path_of(name))
-        return found
+        return memory
 
     async def _elsewhere(self, folders: Sequence[str]) -> bool:
-        """Whether a path leads through the folder of a collection of another space that there is, for whoever asks."""
+        """Whether a path leads through a collection's folder in another space that exists and that the token sees."""
         space = folders[-2] if len(folders) > 1 and folders[-1] in keys.COLLECTIONS else ""
         if space in ("", ".", "..", self.links.collection.space):
             return False
@@ -156,16 +155,16 @@ class RelationDirectory(Directory):
     async def _file(self) -> MemoryFile:
         return await self.links.collection.file(await self.links.stored())
 
-    async def _names_of(self, found: FoundMemory) -> list[str]:
-        """By which names the memory is linked to what was found; none when it is not."""
+    async def _names_of(self, memory: FoundMemory) -> list[str]:
+        """The names by which this memory is linked to `memory`; none when it is not."""
         linked = attributes.linked(await self._memory(), self.name)
-        return [one for one in linked if await self.links.collection.linked(one) == found]
+        return [name for name in linked if await self.links.collection.linked(name) == memory]
 
-    def _node(self, name: str, found: FoundMemory) -> RelationLink:
-        folder = "" if found.collection is self.links.collection else f"../{found.collection.name}/"
-        target = f"{ABOVE}{folder}{found.name}"
+    def _node(self, name: str, memory: FoundMemory) -> RelationLink:
+        folder = "" if memory.collection is self.links.collection else f"../{memory.collection.name}/"
+        target = f"{ABOVE}{folder}{memory.name}"
         node = self._made.get(name)
         if node is None:
             node = self._made[name] = RelationLink(self, name)
-        node.point_to(target, nanoseconds(found.created))
+        node.point_to(target, nanoseconds(memory.created))
         return node

@@ -1,8 +1,7 @@
 """One memory as a file: its fields are attributes too.
 
-Owns reading and setting them. Setting one is an edit like any other: the text is changed, closed and sealed, as a new
-version made from the one that was there. Refuses values that cannot be used (EINVAL) and a file that somebody is
-writing (EBUSY). Trio thread only.
+Owns reading and setting them. Setting one is an edit like any other: it makes and seals a new version. Refuses values
+that cannot be used (EINVAL) and a file that somebody is writing (EBUSY). Trio thread only.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 PREFIX = "user.livememfs."
 MISSING = "links_missing"
-"""How many of its links lead to memories that are not there."""
+"""How many of its links lead to missing memories."""
 
 
 class MemoryFile(NoteFile):
@@ -44,14 +43,14 @@ class MemoryFile(NoteFile):
 
     @property
     def by_caller(self) -> bool:
-        """Not while a field is being set: the kernel has seen no write, and has to ask for the size again."""
+        """False while a field is being set: the kernel has seen no write, and must ask for the size again."""
         return self._one_by_one is None or not self._one_by_one.locked()
 
     async def xattrs(self) -> Mapping[str, bytes]:
-        found = dict(await super().xattrs())
+        attributes_shown = dict(await super().xattrs())
         with suppress(errors.Unreachable, errors.Throttled):
-            found |= {PREFIX + name: text.encode() for name, text in (await self._shown()).items()}
-        return found
+            attributes_shown |= {PREFIX + name: text.encode() for name, text in (await self._shown()).items()}
+        return attributes_shown
 
     async def _shown(self) -> dict[str, str]:
         shelf, name = self.collection.shelf, self.name
@@ -75,9 +74,9 @@ class MemoryFile(NoteFile):
         await self.amend(lambda memory: attributes.changed(memory, field, text, now))
 
     async def amend(self, change: Callable[[Memory], Memory]) -> None:
-        """Make another version of the memory. Unusable with the reason of a ValueError, BeingWritten.
+        """Make a new version of the memory. Unusable with the reason of a ValueError, BeingWritten.
 
-        New links are stored under the names of the memories they lead to, whatever they were called.
+        New links are stored with the ids of the memories that they lead to.
         """
         if self._one_by_one is None:
             self._one_by_one = trio.Lock()
@@ -88,7 +87,7 @@ class MemoryFile(NoteFile):
             try:
                 before = Memory.parse(self.body.value(), path=self.path, collection=self.live.form.folder)
                 data = await self._amended(before, change)
-                if says_nothing(data):  # closing it would store nothing, and whoever set the field would not hear of it
+                if says_nothing(data):  # the close would store nothing, without an error
                     raise errors.Unusable("there is nothing in the memory; write its text first", path=self.path)
                 await handle.change(self, AttrChange(size=0), NOBODY)
                 await handle.write(0, data)
@@ -107,9 +106,9 @@ class MemoryFile(NoteFile):
             raise errors.Unusable(str(error), path=self.path) from error
 
     async def _resolved(self, relation: str, name: str) -> tuple[str, str]:
-        found = await self.collection.linked(name)
-        if found is None:
+        memory = await self.collection.linked(name)
+        if memory is None:
             raise ValueError(f"no memory of this space is called {name!r}")
-        if (found.collection, found.name) == (self.collection, self.name):
+        if (memory.collection, memory.name) == (self.collection, self.name):
             raise ValueError("a memory is not linked to itself")
-        return relation, found.id
+        return relation, memory.id

@@ -1,9 +1,9 @@
 """One note of `live/`: a draft, a stored note, or a file that stays on this machine.
 
-Owns when a file is sealed (how is for `records/sealing`): closed with content, it becomes one object under a canonical
-key; the name it was written under goes on naming it. What the writer's descriptors see are the bytes it wrote; whoever
-opens the note afterwards sees the sealed ones. Refuses what is not text or too large, at close, and to let what is
-private out of the memory of this process. Trio thread only.
+Owns when a file is sealed (`records/sealing` knows how). A file that is closed with content becomes one object under a
+canonical key; the written name goes on leading to it. The writer's descriptors see the bytes that were written; later
+opens see the sealed ones. Refuses, at close, what is not text or too large; nothing private leaves the memory of this
+process. Trio thread only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from livememfs.spaces.objects import public_as_it_is
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
 from livememfs.tree.node import Caller, Handle, OpenMode
-from livememfs.tree.objectfile import ObjectFile, inherited, pending_attrs
+from livememfs.tree.objectfile import DEFAULT_MODE, ObjectFile, inherited, pending_attrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from livememfs.tree.context import Context
     from livememfs.tree.space.live import Live
 
-USUAL_MODE = (META_MODE, f"{ObjectFile.default_mode:o}")
+USUAL_MODE = (META_MODE, f"{DEFAULT_MODE:o}")
 
 
 class NoteFile(ObjectFile):
@@ -39,7 +39,7 @@ class NoteFile(ObjectFile):
 
     `key` is None for a draft that was never sealed and for litter. `written` is the name a user gave it, empty when
     only its canonical name is known. `parks` is the key of the note that an editor moved aside under this (litter)
-    name: its object stays in the bucket until the editor has decided.
+    name: its object stays in the bucket until the editor has saved, or removed the backup.
     """
 
     __slots__ = ("agent", "live", "parks", "written")
@@ -59,9 +59,9 @@ class NoteFile(ObjectFile):
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         handle = await super().open(mode, caller)
         if mode.write:
-            # Asked now: at close the process may be past the point where its environment can be read.
+            # Asked now: at close the process may have ended, and its environment is gone.
             self.agent = self.context.agent_of(caller.pid)
-            # At close the note gets longer than what this descriptor sees: the kernel would show zeros for the rest.
+            # At close the stored note gets longer than these bytes: from its cache the kernel would show zeros there.
             handle.direct = handle.direct or mode.read
         return handle
 
@@ -71,13 +71,13 @@ class NoteFile(ObjectFile):
         return self.key is None or self.busy
 
     async def save(self, body: Body) -> None:
-        """Seal, unless there is nothing to seal or the name says that it is an editor's own business."""
+        """Seal the note. Empty content stays a draft, and an editor's litter stays on this machine."""
         if self.key is None and names.is_litter(self.name):
             body.saved = body.changes
             return
         changes, raw = body.changes, body.value()
         if says_nothing(raw):
-            return  # it stays a draft, and a stored note keeps what it said
+            return  # a new file stays a draft, and a stored note keeps its version
         seal = partial(
             self.live.form.seal,
             raw,
@@ -99,10 +99,10 @@ class NoteFile(ObjectFile):
         self._tell(sealed.replaced)
         self._settle(info, as_stored=body is self.body and raw == sealed.data)
 
-    def _tell(self, found: tuple[str, ...]) -> None:
-        """Tell the writer what was replaced, if anything was."""
-        if found:
-            self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
+    def _tell(self, kinds: tuple[str, ...]) -> None:
+        """Tell the writer which kinds of private text were replaced, if any were."""
+        if kinds:
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, kinds))
 
     async def draft(self) -> bytes:
         data = self.body.value()
@@ -113,14 +113,14 @@ class NoteFile(ObjectFile):
         return privacy.redact(self.path).text
 
     def _settle(self, info: ObjectInfo, *, as_stored: bool) -> None:
-        """What the next `open` gets: the bytes the bucket has. The writer's own descriptor keeps what it wrote."""
+        """Let the next `open` get the bytes of the bucket. The writer's descriptor keeps those that it wrote."""
         if not as_stored:
             self.body = Body(info)
         self.parks = None
-        self.live.sealed(self)
+        self.live.known.sealed(self)
 
     def _move(self, body: Body, key: str) -> None:
-        """Have the object under another key, which its new version asks for."""
+        """Move the object to the key that its new version needs."""
         if body.info is None:
             self.key = key
             return
@@ -130,17 +130,17 @@ class NoteFile(ObjectFile):
         self.key, body.info = key, moved
 
     async def _former(self) -> Former | None:
-        """The version that this is to replace."""
+        """The version that is about to be replaced."""
         if self.key is None:
             return None
         try:
-            found = await self.context.replica.read(self.key)
+            stored = await self.context.replica.read(self.key)
         except (errors.ObjectMissing, errors.Unreachable, errors.Throttled):
-            return None  # gone, or not to be had now: the new version then stands for itself
-        return Former(self.key.rpartition("/")[2], found.data)
+            return None  # without it the new version is sealed by itself
+        return Former(self.key.rpartition("/")[2], stored.data)
 
     def _free_key(self, sealed: Sealed) -> str:
-        """A canonical key nobody has, as far as is known. What is written under a canonical name keeps that name."""
+        """A canonical key that is free, as far as is known. A file with a canonical name keeps that name."""
         form, prefix = self.live.form, self.live.prefix
         if form.uid_of(self.name) and is_public(self.name):
             return prefix + self.name
@@ -161,7 +161,7 @@ class NoteFile(ObjectFile):
     async def rename(self, written: str) -> None:
         """Give a stored note another written name, and the canonical name that follows from it.
 
-        From the names of a listing alone, any mount then finds it under the one that was written.
+        Any mount then finds the note under its written name, from the names of a listing alone.
         """
         async with self._saving:
             assert self.key is not None  # the caller looked
@@ -187,6 +187,6 @@ class NoteFile(ObjectFile):
         return self._first_free(lambda uid: prefix + form.with_uid(self.name, uid), written, order)
 
     def meta(self, attrs: Mapping[str, str]) -> dict[str, str]:
-        """As of any file, with the written name; the mode that every note has is not said, since calls say none."""
+        """As of any file, with the written name. The usual mode is left out, as in notes made by tool calls."""
         kept = super().meta(attrs) | self.live.form.name_meta(self.written)
         return {name: value for name, value in kept.items() if (name, value) != USUAL_MODE}

@@ -1,6 +1,6 @@
 """`observations/`: what was observed of agents at work, one file each.
 
-Owns that an observation is found by its id alone, as timelines name it, and that `rm` forgets it. Everything else is
+Owns looking up an observation by its id alone, as timelines name it, and `rm`, which forgets it. Everything else is
 read-only: the observer writes it. Trio thread only.
 """
 
@@ -31,7 +31,7 @@ class ObservationsDirectory(StoredDirectory):
         return await super().child(await self._named(match[1]) or name if match is not None else name)
 
     async def _named(self, uid: str) -> str | None:
-        """The whole name of the observation with an id; the newest, should there be two."""
+        """The whole name of the observation with an id; the newest if there are several."""
         listing = await self.context.replica.names.listing(self.prefix)
         return max(listing.ending(uid), default=None)
 

@@ -1,8 +1,7 @@
-"""A space: its notes, its bank, its control files, its history, and whatever else its users keep in it.
+"""A space: its notes, its bank, its control files, its history, and the ordinary files that users keep in it.
 
-Owns the names that mean something in a space. Every other name is an ordinary file or directory; names that the layout
-has a meaning for but this version does not offer are refused, so that no ordinary file ever stands in their way. Trio
-thread only.
+Owns the names that mean something in a space. Every other name is an ordinary file or directory. Names that the layout
+of the bucket needs are refused, so that no ordinary file ever takes one of them. Trio thread only.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
 from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
 from livememfs.tree.exchange import HookExchange, RecallExchange
-from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Node
+from livememfs.tree.node import Caller, Directory, File, Node
+from livememfs.tree.objectfile import ObjectFile, node_of
 from livememfs.tree.plain import PlainDirectory
 from livememfs.tree.space.bank import StoredDirectory, StoredFile
 from livememfs.tree.space.collection import Collection
@@ -34,7 +34,6 @@ from livememfs.tree.space.sessions import SessionsDirectory
 if TYPE_CHECKING:
     from livememfs.store.base import ObjectInfo
     from livememfs.tree.context import Context
-    from livememfs.tree.space.note import NoteFile
 
 README = "README.md"
 DIFF = f"{CONTROLS['consolidation']}.diff"
@@ -44,14 +43,7 @@ HOOKS = ".hooks"
 HISTORY = ".history"
 WHY = ".why"
 OBJECTS = (keys.META, keys.SYNTHESIS)
-RESERVED = frozenset(
-    {
-        keys.LEDGER,
-        keys.CHANGES,
-        keys.INDEX,
-        keys.KEEP,
-    }
-)
+RESERVED = frozenset({keys.LEDGER, keys.CHANGES, keys.INDEX, keys.KEEP})
 
 
 def wait_name(kind: RunKind) -> str:
@@ -110,11 +102,11 @@ class Space(PlainDirectory):
         return self.context.pages.last(self.space).encode()
 
     def _hooks(self) -> ReadOnlyDirectory:
-        found = ReadOnlyDirectory(self, HOOKS)
-        found.nodes = {
-            event: HookExchange(found, event, self.context, self.space) for event in self.context.hooks.events
+        folder = ReadOnlyDirectory(self, HOOKS)
+        folder.nodes = {
+            event: HookExchange(folder, event, self.context, self.space) for event in self.context.hooks.events
         }
-        return found
+        return folder
 
     async def _diff(self) -> bytes:
         return (self.context.consolidations.diff(self.space) or "").encode()
@@ -134,7 +126,7 @@ class Space(PlainDirectory):
 
     def check_target(self, name: str) -> None:
         if name == keys.RULES and (self._rules is None or not self._rules.sealed):
-            raise errors.CrossesKinds(path=self.path_of(name))  # `mv` then writes them, which is how they are made
+            raise errors.CrossesKinds(path=self.path_of(name))  # `mv` then copies: rules are made by writing them
         super().check_target(name)
 
     async def child(self, name: str) -> Node:
@@ -162,13 +154,13 @@ class Space(PlainDirectory):
         return own or super().met(name)
 
     async def children(self) -> Sequence[tuple[str, Node]]:
-        found = [*self._fixed.items(), *await super().children()]
+        nodes = [*self._fixed.items(), *await super().children()]
         for name in (*OBJECTS, keys.RULES, DIFF):
             try:
-                found.append((name, await self.child(name)))
+                nodes.append((name, await self.child(name)))
             except errors.NotFound:
                 continue
-        return sorted(found, key=lambda item: item[0])
+        return sorted(nodes, key=lambda item: item[0])
 
     async def _object(self, name: str) -> Node:
         """`_meta.json` or `_synthesis.md`."""
@@ -176,12 +168,9 @@ class Space(PlainDirectory):
         info = listing.objects.get(name)
         if info is None:
             raise errors.NotFound(path=self.path_of(name))
-        known = self._objects.get(name)
-        if known is None or not known.accepts(info):
-            if known is not None:
-                known.orphaned = True
-            known = self._objects[name] = StoredFile(self, name, self.context, info)
-        return known
+        file = node_of(self._objects.get(name), info, lambda: StoredFile(self, name, self.context, info))
+        self._objects[name] = file
+        return file
 
     async def _rules_file(self) -> RulesFile:
         listing = await self.context.replica.names.listing(self.prefix)
@@ -197,12 +186,6 @@ class Space(PlainDirectory):
         return self._rules
 
     # --- changes ----------------------------------------------------------------------------------------------
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=self.mtime_ns or 0, nlink=2)
-
-    async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Mode, owner and times of a space are accepted and not kept."""
 
     async def create(self, name: str, mode: int, caller: Caller) -> File:
         if name == keys.RULES:
@@ -232,11 +215,10 @@ class Space(PlainDirectory):
     def _kept(self, name: str) -> errors.LiveMemError:
         return errors.ReadOnly("livememfs keeps it", path=self.path_of(name))
 
-    def unsaved_rules(self) -> list[RulesFile]:
-        """Rules that were written and are not sealed."""
-        rules = self._rules
-        return [rules] if rules is not None and rules.body.dirty and rules.body.size else []
-
-    def unsaved_notes(self) -> list[NoteFile]:
-        """Notes whose content is not in the bucket."""
-        return [note for folder in (self.live, *self.collections) for note in folder.unsaved()]
+    def unsaved_files(self, *, rules: bool = True) -> list[ObjectFile]:
+        """Files whose content is not in the bucket; `rules`: those that are not sealed too."""
+        files: list[ObjectFile] = list(self.known.unsaved_below())
+        files += [note for folder in (self.live, *self.collections) for note in folder.known.unsaved()]
+        if rules and self._rules is not None and self._rules.body.dirty and self._rules.body.size:
+            files.append(self._rules)
+        return files

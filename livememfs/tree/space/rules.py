@@ -48,14 +48,14 @@ class RulesFile(ObjectFile):
         changes, data = body.changes, body.value()
         if not data:
             return  # `> _rules.md` says nothing yet
-        if self.sealed:  # the descriptor that sealed them goes on writing
+        if self.sealed:  # by a write after the close that sealed them
             raise self.refuse("writing")
-        public, found = privacy.redact_file(data)
+        public, kinds = privacy.redact_file(data)
         info = await spaces.seal_rules(self.context.replica, self.space, public)
         self.key, body.info, body.saved = info.key, info, changes
         self.mtime_ns = None
-        if found:  # the descriptor that wrote goes on seeing its own bytes
-            self.context.errors.record("privacy", self.path, privacy.told(self.path, found))
+        if kinds:  # the writer's descriptor goes on seeing its own bytes
+            self.context.errors.record("privacy", self.path, privacy.told(self.path, kinds))
             self.body = Body(info)
 
     async def draft(self) -> bytes:

@@ -1,9 +1,9 @@
-"""`search/`: a name is a question, and what is below it the answer.
+"""`search/`: a name is a question, and the file or directory of that name is the answer.
 
 Owns the forms of an answer: a directory of links in the order of rank, one page, the page that explains the order, and
-`around:<id>.md`, what was observed before and after an observation. Listing `search/` itself shows nothing, so that
-`grep -r`, `find` and an editor's indexer never start a search; names that begin with a dot are no questions for the
-same reason. Refuses every change. Trio thread only.
+`around:<id>.md`, the observations before and after one. Listing `search/` itself shows nothing, so that `grep -r`,
+`find` and an editor's indexer never start a search; for the same reason a name with a dot in front is no question.
+Refuses every change. Trio thread only.
 """
 
 from __future__ import annotations
@@ -49,6 +49,12 @@ class _Answers(ReadOnlyDirectory):
         path = hit.record.key[len(self.space) + 1 :] if self.space else hit.record.key
         return "../" * up + path
 
+    async def render(self, page: Callable[..., str], name: str, up: int) -> bytes:
+        """The page `name`, in a directory `up` levels below this space or the root."""
+        answer = await self.ask(name.removesuffix(PAGE))
+        paths = [self.path_to(hit, up) for hit in answer.found.hits]
+        return page(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
+
 
 class SearchDirectory(_Answers):
     """`search/` of a space, or of all of them at the root (`space` empty)."""
@@ -69,7 +75,7 @@ class SearchDirectory(_Answers):
         return self.held(name, lambda name: ResultsDirectory(self, name, self.context, self.space, self.spaces))
 
     async def _around(self, name: str, observation: str) -> Node:
-        """The page of what was observed around an observation. NotFound for one that is not there."""
+        """The page of the observations around one. NotFound when that one does not exist."""
         pages = self.context.pages
 
         async def content() -> bytes:
@@ -82,13 +88,11 @@ class SearchDirectory(_Answers):
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.search.page import page
 
-        answer = await self.ask(name.removesuffix(PAGE))
-        paths = [self.path_to(hit, 1) for hit in answer.found.hits]
-        return page(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
+        return await self.render(page, name, 1)
 
 
 class ExplainDirectory(_Answers):
-    """`search/.explain/`: for each question the page that says why the answer is in this order."""
+    """`search/.explain/`: for each question, the page that explains the order of its answer."""
 
     __slots__ = ()
 
@@ -101,9 +105,7 @@ class ExplainDirectory(_Answers):
     async def _page(self, name: str) -> bytes:
         from livememfs.recall.search.page import explanation
 
-        answer = await self.ask(name.removesuffix(PAGE))
-        paths = [self.path_to(hit, 2) for hit in answer.found.hits]
-        return explanation(answer.query, answer.found, paths, notes=answer.notes).encode(errors="replace")
+        return await self.render(explanation, name, 2)
 
 
 class ResultsDirectory(_Answers):
@@ -116,14 +118,14 @@ class ResultsDirectory(_Answers):
 
         hits = (await self.ask(self.name)).found.hits
         width = max(2, len(str(len(hits))))
-        found: list[tuple[str, Node]] = []
+        links: list[tuple[str, Node]] = []
         for rank, hit in enumerate(hits, 1):
             name = f"{rank:0{width}}-{slug(hit.record)}{PAGE}"
             link = self.held(name, partial(ComputedLink, self))
             link.point_to(self.path_to(hit, 2), hit.record.created * 1_000_000_000)
-            found.append((name, link))
-        return found
+            links.append((name, link))
+        return links
 
     async def child(self, name: str) -> Node:
-        # A name that was listed a moment ago still means what it meant, whatever the order is by now.
+        # A name that was listed before leads to the same record, even if the ranks have changed meanwhile.
         return self.holding(name) or await super().child(name)

@@ -1,8 +1,8 @@
 """`sessions/`: one folder for each session of an agent, with or without hooks.
 
-Owns what any agent can do by files alone: `mkdir` begins a session, a file dropped into `events/` is an event, a line
+Owns what any agent can do by files alone: `mkdir` begins a session, a file written into `events/` is an event, a line
 of `prompts.ndjson` is a prompt, `touch .stop` asks for a summary. Everything else is read-only: the observer writes it.
-Refuses names of sessions that could not be keys. Trio thread only.
+Refuses names of sessions that cannot be keys. Trio thread only.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from livememfs.records.session import Session
 from livememfs.spaces.objects import public_as_it_is, public_name
 from livememfs.tree.computed import BytesHandle, ReadOnlyDirectory
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
+from livememfs.tree.objectfile import node_of
 from livememfs.tree.space.bank import StoredFile
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ WHY = "the observer writes it; drop events into events/, or touch .stop"
 EVENTS, STOP = "events", ".stop"
 MAX_DROP = 64 << 20
 SHOWN_DROPS = 256
-"""Files dropped into `events/` that stay visible until the next ones: tools look at what they have just written."""
+"""How many of the last files in `events/` stay visible: tools look at what they have just written."""
 
 
 class SessionsDirectory(Directory):
@@ -44,9 +45,6 @@ class SessionsDirectory(Directory):
 
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds sessions only; `mkdir` begins one")
-
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
@@ -109,12 +107,9 @@ class SessionDirectory(ReadOnlyDirectory):
         info = listing.objects.get(name)
         if info is None or not name:
             raise errors.NotFound(path=self.path_of(name))
-        known = self._files.get(name)
-        if known is None or not known.accepts(info):
-            if known is not None:
-                known.orphaned = True
-            known = self._files[name] = StoredFile(self, name, self.context, info, WHY)
-        return known
+        file = node_of(self._files.get(name), info, lambda: StoredFile(self, name, self.context, info, WHY))
+        self._files[name] = file
+        return file
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         listing = await self.context.replica.names.listing(self.prefix)
@@ -122,7 +117,7 @@ class SessionDirectory(ReadOnlyDirectory):
         return [(name, await self.child(name)) for name in shown]
 
     async def unlink(self, name: str) -> None:
-        """Forget a summary, or the prompts. What the observer goes by stays."""
+        """Forget a summary, or the prompts. The observer needs the other files."""
         listing = await self.context.replica.names.listing(self.prefix)
         info = listing.objects.get(name)
         if name not in (keys.SUMMARY, keys.PROMPTS) or info is None:
@@ -145,7 +140,7 @@ class SessionDirectory(ReadOnlyDirectory):
 
 
 class _Written(Handle):
-    """An open for writing of which every close takes what was written since the last."""
+    """An open for writing. Each close takes in what was written since the close before."""
 
     direct = True
     seekable = False
@@ -170,14 +165,14 @@ class _Written(Handle):
             await self.file.written(data, self.caller)
 
     async def fsync(self) -> None:
-        """It is durable when it was closed."""
+        """It is durable after the close."""
 
     async def release(self) -> None:
         await self.file.released()
 
 
 class _Taken(File):
-    """A file whose bytes are taken, and not kept under its name."""
+    """A file whose bytes are taken in as events, and not kept under its name."""
 
     __slots__ = ("session",)
 
@@ -190,7 +185,7 @@ class _Taken(File):
         return Attrs(kind="file", mode=0o644, size=size, mtime_ns=self.session.context.now_ns(), volatile=True)
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """A length is what an open with O_TRUNC asks for; times and modes are not kept."""
+        """An open with O_TRUNC sets the length; neither that nor times and modes are kept."""
 
     async def open(self, mode: OpenMode, caller: Caller) -> Handle:
         return _Written(self, caller) if mode.write else BytesHandle(await self.content())
@@ -200,11 +195,11 @@ class _Taken(File):
         return b""
 
     async def written(self, data: bytes, caller: Caller) -> None:
-        """Take what was written."""
+        """Take in what was written."""
         raise NotImplementedError  # every concrete class has its own
 
     async def released(self) -> None:
-        """A writer has gone."""
+        """A writer has closed the file for the last time."""
 
 
 class PromptsFile(_Taken):
@@ -222,19 +217,19 @@ class PromptsFile(_Taken):
             return b""
 
     async def written(self, data: bytes, caller: Caller) -> None:
-        said = []
-        for line in _text(data, self.path).split("\n"):  # a text has more ends of lines than a file
+        prompts = []
+        for line in _text(data, self.path).split("\n"):  # not splitlines(): that also splits at other characters
             line = line.removesuffix("\r")
             if line.strip():
-                given = _object(line)
-                text = given.get("prompt", given.get("text")) if given is not None else line
-                event_id = given.get("id") if given is not None else None
-                said.append({"kind": "prompt", "text": _string(text), "id": _string(event_id)})
-        await self.session.take(caller, *said)
+                fields = _object(line)
+                text = fields.get("prompt", fields.get("text")) if fields is not None else line
+                event_id = fields.get("id") if fields is not None else None
+                prompts.append({"kind": "prompt", "text": _string(text), "id": _string(event_id)})
+        await self.session.take(caller, *prompts)
 
 
 class StopFile(_Taken):
-    """`.stop`: a touch asks for a summary, and for what was given up to be tried again; `cat` says how it stands."""
+    """`.stop`: a touch asks for a summary, and for another try of events that were given up; `cat` shows the state."""
 
     __slots__ = ("_writers",)
 
@@ -258,16 +253,16 @@ class StopFile(_Taken):
         self._writers -= 1
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
-        """Setting times is a touch; together with an open for writing, which is one too, it is one touch."""
+        """Setting times is a touch, unless a writer has the file open: that open was the touch already."""
         if change.mtime_ns is not None and not self._writers:
             await self._stop(caller)
 
     async def written(self, data: bytes, caller: Caller) -> None:
-        """What is written says nothing: the touch was the word."""
+        """What is written means nothing: the open was the touch."""
 
     async def _stop(self, caller: Caller) -> None:
-        asked = f"touch {token_hex(8)}"  # no two are one: who asks again means it
-        await self.session.take(caller, {"kind": "stop", "id": asked})
+        event_id = f"touch {token_hex(8)}"  # a new id, or a second touch would count as a repeat of the first
+        await self.session.take(caller, {"kind": "stop", "id": event_id})
         self.session.context.observer.again(self.session.space, await self.session.identity())
 
 
@@ -284,9 +279,6 @@ class DropDirectory(Directory):
     def refuse(self, operation: str) -> errors.LiveMemError:
         return errors.NotPermitted(path=self.path, detail=f"{operation}: it takes files, directly")
 
-    async def attrs(self) -> Attrs:
-        return Attrs(kind="directory", mode=0o755, size=0, mtime_ns=0, nlink=2)
-
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
 
@@ -294,10 +286,10 @@ class DropDirectory(Directory):
         return self._drops.get(name)
 
     async def child(self, name: str) -> Node:
-        found = self._drops.get(name)
-        if found is None:
+        file = self._drops.get(name)
+        if file is None:
             raise errors.NotFound(path=self.path_of(name))
-        return found
+        return file
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         return sorted(self._drops.items())
@@ -317,14 +309,14 @@ class DropDirectory(Directory):
     async def rename(self, name: str, target: Directory, new_name: str, *, replace: bool = True) -> None:
         if target is not self:
             raise errors.CrossesKinds(path=self.path_of(name))
-        found = await self.child(name)
-        assert isinstance(found, DropFile)  # nothing else is here
+        file = await self.child(name)
+        assert isinstance(file, DropFile)  # nothing else is here
         check_name(new_name, self.path_of(new_name))
         if names.is_litter(name) and not names.is_litter(new_name):
-            await found.event(Caller())
+            await file.event(Caller())
         del self._drops[name]
-        found.name = new_name
-        self._drops[new_name] = found
+        file.name = new_name
+        self._drops[new_name] = file
 
 
 class DropFile(_Taken):
@@ -350,8 +342,8 @@ class DropFile(_Taken):
             await self.event(Caller())
 
     async def event(self, caller: Caller) -> None:
-        """What stands here is an event. NotText."""
-        self.taken = len(self.data)  # whatever comes of it: who closes hears of it once
+        """Take in the content as an event. NotText."""
+        self.taken = len(self.data)  # before a failure too: the error is reported once, at this close
         text = _text(self.data, self.path)
         if text.strip():
             await self.session.take(caller, _event(text))
@@ -361,7 +353,7 @@ def _is_whole(data: bytes) -> bool:
     try:
         json.loads(data)
     except UnicodeDecodeError:
-        return True  # no more bytes can mend it
+        return True  # more bytes cannot repair it
     except (ValueError, RecursionError):
         return False
     return True
@@ -369,22 +361,25 @@ def _is_whole(data: bytes) -> bool:
 
 def _event(text: str) -> dict[str, Any]:
     """The fields of an event in a file."""
-    given = _object(text)
-    if given is None:
+    fields = _object(text)
+    if fields is None:
         return {"kind": "tool", "tool": "note", "output": text}
-    first = {
+    names = {
         "tool": ("tool", "tool_name"),
         "id": ("id", "tool_use_id"),
         "project": ("project", "cwd"),
         "subagent": ("agent_id",),
     }
-    found = {field: _string(next((given[one] for one in spelt if one in given), "")) for field, spelt in first.items()}
-    found["tool"] = found["tool"] or "note"
-    put = given.get("input", given.get("tool_input"))
-    got = given.get("output", given.get("tool_response"))
-    if put is None and got is None:
-        got = {name: value for name, value in given.items() if name not in ("id", "tool", "project")}
-    return {"kind": "tool", **found, "input": put, "output": got}
+    event = {
+        field: _string(next((fields[key] for key in spellings if key in fields), ""))
+        for field, spellings in names.items()
+    }
+    event["tool"] = event["tool"] or "note"
+    tool_input = fields.get("input", fields.get("tool_input"))
+    tool_output = fields.get("output", fields.get("tool_response"))
+    if tool_input is None and tool_output is None:
+        tool_output = {name: value for name, value in fields.items() if name not in ("id", "tool", "project")}
+    return {"kind": "tool", **event, "input": tool_input, "output": tool_output}
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -1,8 +1,8 @@
-"""What the memories of one folder say of themselves, without their texts: read once for each version.
+"""The fields of the memories of one folder, without their texts: read once for each version.
 
-Owns the kept fields and the index by type and by subject, which are made anew only when a name or a version has
-changed. What has ended or is forgotten is never given: that is asked of the clock each time, because nothing changes
-then. Refuses to know names other than those of objects (`collection` does). Trio thread only.
+Owns these fields and the index by type and by subject, which are made anew only when a name or a version has changed.
+Memories that have ended or are forgotten are never returned. The clock is asked each time, because no object changes
+when a memory ends. Refuses names other than those of objects (`collection` knows them). Trio thread only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Shelf:
         self._contents, self._serial = Contents(), 0
 
     async def one(self, name: str) -> Memory | None:
-        """The memory that an object is now, its text left out; None when it is none that anybody may read."""
+        """The memory of an object, without its text; None when the object is gone or is no memory, or has ended."""
         listing = await self._context.replica.names.listing(self._prefix)
         info = listing.objects.get(name)
         if info is None or not self._is_memory(name):
@@ -60,25 +60,25 @@ class Shelf:
         return self.known(name)
 
     def known(self, name: str) -> Memory | None:
-        """The same of one that was read; asks nobody."""
-        found = self._known.get(name)
-        memory = found[1] if found is not None else None
+        """The same, of what was read before; makes no request."""
+        entry = self._known.get(name)
+        memory = entry[1] if entry is not None else None
         return memory if memory is not None and memory.is_there(self._context.clock.now()) else None
 
     def score(self, name: str, memory: Memory) -> float:
-        """What a memory weighs now."""
+        """The score of a memory now."""
         uses, last = self._context.uses.of(self._space, id_of(name))
         return memory.effective(self._context.clock.now(), uses=uses, last_use=last)
 
     async def contents(self) -> Contents:
-        """What is there, read as far as it was not. Some of it may have ended: ask `known`."""
+        """All memories; those not known yet are read. Some may have ended: ask `known`."""
         listing = await self._context.replica.names.listing(self._prefix)
         if listing.serial != self._serial:
             serial = listing.serial
             there = {name: info for name, info in listing.objects.items() if self._is_memory(name)}
             new = [(name, info) for name, info in there.items() if self._known.get(name, _NONE)[0] != info.etag]
             await self._learn_all(new)
-            self._known = {name: found for name, found in self._known.items() if name in there}
+            self._known = {name: entry for name, entry in self._known.items() if name in there}
             self._contents, self._serial = self._sorted(), serial
         return self._contents
 
@@ -91,9 +91,9 @@ class Shelf:
         await for_each([item for item in new if replica.has(item[1])], lambda item: self._learn(*item))
         cold = [info.key for _, info in new if not replica.has(info)]
         for start in range(0, len(cold), READ_AT_ONCE):
-            # Kept by portions: who had to give up on a slow store goes on from there.
-            for found in (await replica.read_many(cold[start : start + READ_AT_ONCE])).values():
-                self._keep(found)
+            # Kept by portions: if a slow store makes one call fail, the next call goes on from there.
+            for stored in (await replica.read_many(cold[start : start + READ_AT_ONCE])).values():
+                self._keep(stored)
 
     async def _learn(self, name: str, info: ObjectInfo) -> None:
         if self._known.get(name, _NONE)[0] == info.etag:
@@ -105,18 +105,18 @@ class Shelf:
             except (errors.ObjectMissing, errors.PreconditionFailed):
                 self._keep(await replica.read(info.key, fresh=True))  # somebody has just replaced it
 
-    def _keep(self, found: StoredObject) -> None:
-        key, name = found.info.key, found.info.key.removeprefix(self._prefix)
+    def _keep(self, stored: StoredObject) -> None:
+        key, name = stored.info.key, stored.info.key.removeprefix(self._prefix)
         try:
-            memory = Memory.parse(found.data, path=key, collection=self._folder, name=name)
+            memory = Memory.parse(stored.data, path=key, collection=self._folder, name=name)
         except errors.NotText:
             memory = None
-        self._known[name] = found.info.etag, replace(memory, content="") if memory is not None else None
+        self._known[name] = stored.info.etag, replace(memory, content="") if memory is not None else None
 
     def _sorted(self) -> Contents:
         types: dict[str, list[str]] = {}
         subjects: dict[str, list[str]] = {}
-        memories = {name: found[1] for name, found in sorted(self._known.items()) if found[1] is not None}
+        memories = {name: entry[1] for name, entry in sorted(self._known.items()) if entry[1] is not None}
         for name, memory in memories.items():
             types.setdefault(memory.type, []).append(name)
             for subject in subject_names(memory):
@@ -125,12 +125,12 @@ class Shelf:
 
 
 def subject_names(memory: Memory) -> Sequence[str]:
-    """What the folders are called that a memory stands in by its subjects."""
+    """The names of the folders for a memory's subjects."""
     return tuple(dict.fromkeys(filter(None, map(subject_name, memory.subjects))))
 
 
 def subject_name(subject: str) -> str:
-    """What the folder of a subject is called: small letters, and nothing that cannot stand in a name."""
+    """The name of the folder for a subject: small letters, without characters that a file name cannot have."""
     name = _NOT_IN_A_NAME.sub("-", subject.casefold()).strip().lstrip(".")
     with suppress(UnicodeEncodeError):
         return name.encode()[:MAX_SUBJECT_BYTES].decode(errors="ignore")

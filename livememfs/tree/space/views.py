@@ -1,7 +1,7 @@
 """`.by/` and `.recent/` of a folder of memories: the same memories by type, by subject, by weight and by age, as links.
 
-Owns which memory stands where; it is decided at each look, by the clock and by what the memories say. Nothing here is
-kept in the bucket. Refuses every change (EROFS). Trio thread only.
+Owns which memory is in which directory. That is decided anew at each look, by the clock and by the memories' fields.
+Nothing here is kept in the bucket. Refuses every change (EROFS). Trio thread only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BY = ".by"
 RECENT = ".recent"
 USUAL_RECENT = "6h"
 BANDS = {"high": 0.8, "medium": 0.5, "low": 0.0}
-"""The folders of `.by/importance/`, and the least that a memory in each weighs now."""
+"""The folders of `.by/importance/`, each with the lowest score of a memory in it."""
 SUFFIX = ".md"
 WHY = "livememfs computes it from what the memories say"
 
@@ -45,7 +45,7 @@ class _View(ReadOnlyDirectory):
 
 
 class Chosen(_View):
-    """Links to some of the memories: those of `candidates` that `holds` says yes to, `up` levels below the folder."""
+    """Links to those `candidates` that the directory `holds`. It is `up` levels below the folder of memories."""
 
     __slots__ = ("_candidates", "_holds", "_up")
 
@@ -57,13 +57,13 @@ class Chosen(_View):
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         shelf = self.collection.shelf
-        found = {}
+        links = {}
         for name in self._candidates(await shelf.contents()):
             memory = shelf.known(name)
             if memory is not None and self._holds(name, memory):
                 shown = id_of(name) + SUFFIX
-                found[shown] = self._link(shown, name, memory)
-        return sorted(found.items())
+                links[shown] = self._link(shown, name, memory)
+        return sorted(links.items())
 
     async def child(self, name: str) -> Node:
         check_name(name, self.path_of(name))
@@ -87,11 +87,11 @@ class _Groups(_View):
 
     @abstractmethod
     async def names(self) -> Iterable[str]:
-        """What is shown, in any order."""
+        """The names that are shown, in any order."""
 
     @abstractmethod
     def group(self, name: str) -> Chosen | None:
-        """The directory of that name, with or without memories in it; None when it can be none."""
+        """The directory of that name, even if it is empty; None for a name that no directory can have."""
 
     async def children(self) -> Sequence[tuple[str, Node]]:
         return [(name, self.held(name, self._group)) for name in sorted(await self.names())]
@@ -130,7 +130,7 @@ class Types(_Groups):
 
 
 class Subjects(_Groups):
-    """`.by/subject/`. A subject is found however its letters are written."""
+    """`.by/subject/`. Capital and small letters make no difference in a subject."""
 
     __slots__ = ()
 
@@ -139,10 +139,10 @@ class Subjects(_Groups):
         return [subject for subject, members in subjects.items() if self.left(members)]
 
     async def child(self, name: str) -> Node:
-        found = await super().child(name)
+        group = await super().child(name)
         if not self.left((await self.collection.shelf.contents()).subjects.get(subject_name(name), ())):
             raise errors.NotFound(path=self.path_of(name))
-        return found
+        return group
 
     def group(self, name: str) -> Chosen | None:
         subject = subject_name(name)
@@ -157,7 +157,7 @@ class Subjects(_Groups):
 
 
 class ByImportance(_Groups):
-    """`.by/importance/`: by what a memory weighs now, with its age and its use."""
+    """`.by/importance/`: by the score that a memory has now, with its age and its use."""
 
     __slots__ = ()
 
@@ -179,12 +179,12 @@ class ByImportance(_Groups):
 
 
 def band(score: float) -> str:
-    """Which of BANDS a memory is in that weighs so much."""
+    """The one of BANDS with this score."""
     return next(name for name, least in BANDS.items() if score >= least)
 
 
 class Recent(_Groups):
-    """`.recent/`: what was made within the last six hours, or within as long as the name of a directory says."""
+    """`.recent/`: memories of the last six hours, or of the time that the name of a directory gives."""
 
     __slots__ = ()
 

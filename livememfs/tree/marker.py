@@ -1,0 +1,48 @@
+"""The marker of a directory: the empty object `a/` that stands for the directory `a` itself.
+
+Owns when it is written: an empty directory has no other object, and mode and time of a directory are its metadata.
+Trio thread only.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from livememfs import errors
+from livememfs.records.metadata import META_MODE, META_MTIME
+
+if TYPE_CHECKING:
+    from livememfs.cache.replica import Replica
+    from livememfs.store.base import ObjectInfo
+    from livememfs.tree.plain import PlainDirectory
+
+
+async def marker_of(directory: PlainDirectory) -> ObjectInfo | None:
+    """The marker with its metadata; None when there is none."""
+    names = directory.context.replica.names
+    marker = (await names.listing(directory.prefix)).objects.get("") if directory.prefix else None
+    return next(iter(await names.complete([marker])), None) if marker is not None else None
+
+
+def meta_of(mode: int, mtime_ns: int) -> dict[str, str]:
+    """The metadata of a marker."""
+    return {META_MODE: f"{mode & 0o7777:o}", META_MTIME: str(mtime_ns)}
+
+
+async def keep_directory(directory: PlainDirectory, leaving: str) -> None:
+    """Before the name `leaving` goes: if nothing else is there, write a marker, or the directory would go as well."""
+    if not directory.prefix or directory.parent is None:
+        return
+    replica = directory.context.replica
+    listing = await replica.names.listing(directory.prefix)
+    if listing.folders <= {leaving} and set(listing.objects) <= {leaving}:
+        replica.save(directory.prefix, b"", meta={}, base=None)
+
+
+def remove_marker(replica: Replica, key: str) -> None:
+    """Remove the marker of a directory that was replaced: mode and time in it are not those of the new one."""
+    marker = replica.names.now(key)
+    if marker is not None:
+        with suppress(errors.NoSpace):  # the move is done
+            replica.remove(key, base=marker)
