@@ -6,7 +6,7 @@ SQLite. Pure; any thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from livememfs.errors import LiveMemError
 from livememfs.recall.index.record import Record
@@ -20,6 +20,14 @@ MAX_TERMS = 64
 
 class Damaged(LiveMemError):
     """The files of an index cannot be read; it has to be made anew."""
+
+
+@dataclass
+class Repairs:
+    """What was repaired since an index was opened: parts made anew, how often a step was done again."""
+
+    rebuilt: list[str] = field(default_factory=list)
+    redone: int = 0
 
 
 @dataclass(frozen=True, slots=True)

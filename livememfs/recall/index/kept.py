@@ -85,10 +85,10 @@ class KeptVectors(RecordFile):
 
     # --- segments of the bucket -----------------------------------------------------------------------------------
 
-    def segments(self, model: str, space: str) -> dict[str, list[bytes]]:
-        """The digests in each segment of a space that is known here, by its name."""
+    def segments(self, model: str, space: str) -> dict[str, set[bytes]]:
+        """The digests in each segment of a space that was read or written here, by its name."""
         select = "SELECT name, meanings FROM segment WHERE model = ? AND space = ?"
-        return {name: divided(blob) for name, blob in self._db.execute(select, (model, space)).fetchall()}
+        return {name: set(divided(blob)) for name, blob in self._db.execute(select, (model, space)).fetchall()}
 
     def keep_segment(self, model: str, space: str, name: str, vectors: Sequence[tuple[bytes, bytes]]) -> None:
         """Take note of a segment and keep its vectors, those that are new here. NoSpace, Damaged."""

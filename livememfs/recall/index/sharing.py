@@ -153,7 +153,7 @@ class Sharing:
         prefix = keys.index_prefix(space, self._index.model)
         there = {info.key[len(prefix) :]: info for info in (await list_all(self._replica.store, prefix)).objects}
         there = {name: info for name, info in there.items() if name.endswith(SUFFIX) and "/" not in name}
-        known = await trio.to_thread.run_sync(self._index.segments, space)
+        known = await trio.to_thread.run_sync(self._segments, space)
         new = [name for name in there if name not in known and prefix + name not in self._unreadable]
         await for_each(new, lambda name: self._read(space, prefix, name), at_once=READ_AT_ONCE)
         if gone := known.keys() - there.keys():
@@ -178,7 +178,7 @@ class Sharing:
 
     def _expect(self) -> None:
         """The mean of any texts follows from their vectors, when somebody has embedded them."""
-        rows = self._index.packed_vectors(PRIOR_MEANINGS)
+        rows = self._packed(PRIOR_MEANINGS)
         if rows.keys() == PRIOR_MEANINGS:
             eight = np.frombuffer(b"".join(rows.values()), np.int8).reshape(len(rows), -1)
             self._index.expect((eight.mean(axis=0) / ONE).astype(np.float32))
@@ -187,13 +187,24 @@ class Sharing:
         """What was computed here before the process ended, and nobody has written since."""
 
         def unwritten() -> set[bytes]:
-            known: set[bytes] = set().union(*self._index.segments(space).values())
-            return set(self._index.packed_vectors(self._index.wanted(space) - known))
+            known: set[bytes] = set().union(*self._segments(space).values())
+            return set(self._packed(self._needed(space) - known))
 
         found = await trio.to_thread.run_sync(unwritten)
         if found - PRIOR_MEANINGS:
             self._waiting.setdefault(space, set()).update(found)
             self._fresh.set()
+
+    def _segments(self, space: str) -> dict[str, set[bytes]]:
+        return self._index.table.segments(self._index.model, space)
+
+    def _needed(self, space: str) -> set[bytes]:
+        """The meanings that whoever mounts a space needs: of its pieces, and of any texts."""
+        return self._index.table.meanings_of(space) | PRIOR_MEANINGS
+
+    def _packed(self, meanings: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors of these meanings as they are kept, of those that there are."""
+        return self._index.table.eights(self._index.model, list(meanings))
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -234,7 +245,7 @@ class Sharing:
         unplaced, self._unplaced = self._unplaced, set()
         if not unplaced:
             return
-        for space, meanings in (await trio.to_thread.run_sync(self._index.spaces_of, list(unplaced))).items():
+        for space, meanings in (await trio.to_thread.run_sync(self._index.table.spaces_of, list(unplaced))).items():
             if space in self._known:  # of any other, it is found out when it becomes known
                 self._waiting.setdefault(space, set()).update(meanings)
 
@@ -245,11 +256,11 @@ class Sharing:
         except ObjectMissing:
             self._waiting.pop(space)  # a removed space must not come back for the sake of its vectors
             return
-        known = await trio.to_thread.run_sync(self._index.segments, space)
+        known = await trio.to_thread.run_sync(self._segments, space)
         missing = waiting.difference(*known.values())
         if not any(found >= PRIOR_MEANINGS for found in known.values()):
             missing |= PRIOR_MEANINGS
-        vectors = await trio.to_thread.run_sync(self._index.packed_vectors, missing)
+        vectors = await trio.to_thread.run_sync(self._packed, missing)
         if vectors.keys() - PRIOR_MEANINGS:
             await self._write(space, vectors)
         waiting -= missing | set().union(*known.values())
@@ -282,8 +293,8 @@ class Sharing:
         if not self._complete(space) or not await trio.to_thread.run_sync(self._is_untidy, space):
             return
         there = await self._read_new(space)
-        known = await trio.to_thread.run_sync(self._index.segments, space)
-        wanted = await trio.to_thread.run_sync(self._index.wanted, space)
+        known = await trio.to_thread.run_sync(self._segments, space)
+        wanted = await trio.to_thread.run_sync(self._needed, space)
         before = (self._clock.now() - KEPT).timestamp() * 1e9
         ages = {info.key.rpartition("/")[2]: info.modified_ns for info in there}
         old = {name for name in known if 0 < ages.get(name, 0) < before}
@@ -294,7 +305,7 @@ class Sharing:
         for name in chosen:
             kept |= known[name] & wanted if name in old else known[name]
         kept = kept.difference(*(known[name] for name in known.keys() - chosen))
-        vectors = await trio.to_thread.run_sync(self._index.packed_vectors, kept)
+        vectors = await trio.to_thread.run_sync(self._packed, kept)
         written = await self._write(space, vectors) if vectors else []
         gone = chosen.difference(written)
         for name in gone:
@@ -303,10 +314,10 @@ class Sharing:
         self._counts["merged" if written else "removed"] += len(gone)
 
     def _is_untidy(self, space: str) -> bool:
-        known = self._index.segments(space)
+        known = self._segments(space)
         if _to_merge(known):
             return True
-        wanted = self._index.wanted(space)
+        wanted = self._needed(space)
         return any(len(found & wanted) * 2 < len(found) for found in known.values())
 
     def _failed(self, space: str, error: Exception) -> None:
