@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from livememfs import private
 from livememfs.errors import CacheInUse, LiveMemError
-from livememfs.recall.index.engine import IndexStatistics, Read
+from livememfs.recall.index.engine import Engine, IndexStatistics, Read
 from livememfs.recall.index.exchanged import Damaged, Linked, Repairs, Restriction, Stored, TextQuery
 from livememfs.recall.index.fulltext import FullText
 from livememfs.recall.index.loaded import Loaded
@@ -34,10 +34,10 @@ from livememfs.recall.index.table import RecordTable
 from livememfs.recall.index.vectors import Floats, packed, unit
 
 
-class Index:
+class Index(Engine):
     """The index in one folder. `model` names the vectors that count; those of others are kept aside.
 
-    `table` has the records. Whoever only reads it may call it directly.
+    `table` has the records; who only reads them may call it. What is not described here is described in `Engine`.
     """
 
     def __init__(self, folder: Path, model: str) -> None:
@@ -96,11 +96,9 @@ class Index:
     # --- writing --------------------------------------------------------------------------------------------------
 
     def objects(self, prefix: str = "") -> dict[str, str]:
-        """Etags of what is indexed below a prefix, by key."""
         return self.table.objects(prefix)
 
     def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
-        """Forget objects and take others in; found by their words when this returns. NoSpace, Damaged."""
         with self._writing:
             self.table.apply(gone, read)
             delta = self.fulltext.delta()
@@ -110,30 +108,25 @@ class Index:
             self.loaded.take(delta)
 
     def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
-        """Take note of how often memories were used, by space and id."""
         with self._writing:
             self._uses.update(uses)
             self.loaded.used(uses)
 
     def unembedded(self, limit: int) -> list[PieceText]:
-        """Texts that have no vector yet, newest first."""
         with self._writing:
             texts = self.table.texts(self.loaded.lacking(limit)[::-1])
             return list({text.meaning: text for text in texts.values()}.values())
 
     def take_vectors(self, meanings: Sequence[bytes], vectors: Floats) -> None:
-        """Take in vectors, of length 1, by the meanings of their texts; found when this returns. NoSpace, Damaged."""
         with self._writing:
             self.table.keep_vectors(self.model, zip(meanings, (row.tobytes() for row in packed(vectors)), strict=True))
             self.loaded.load_vectors(meanings)
 
     @property
     def prior(self) -> Floats | None:
-        """The mean of any texts by this model, None when it has to be computed."""
         return self.loaded.prior
 
     def expect(self, prior: Floats) -> None:
-        """Keep the mean of any texts. NoSpace, Damaged."""
         with self._writing:
             self.loaded.expect(prior)
 
@@ -159,60 +152,47 @@ class Index:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def text(self, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
-        """Pieces that have the words, best first, and what one would score that had them all."""
         return self.fulltext.search(asked, where, limit, self.loaded.columns)
 
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
-        """Pieces near a question by meaning, with their cosines, best first."""
         if any(name == "label" for name, _ in (*where.fields, *where.without)):
             where = replace(where, numbers=tuple(self.table.numbers(where)))
         return self.loaded.near(question, where, limit)
 
     def strict(self, where: Restriction, limit: int) -> list[Stored]:
-        """The records that fit a filter, newest first."""
         return self.table.select(where, limit)
 
     def fitting(self, where: Restriction, *, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
-        """The pieces of all records that fit a filter; `files`: parts of names, one of which they must have."""
         return self.table.numbers(where, files=files, not_files=not_files)
 
     def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
-        """What ranking needs of the record of each piece, and which of its pieces it is."""
         return self.loaded.columns.briefs(numbers)
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
-        """Records by their numbers."""
         return self.table.records(ids)
 
     def called(self, refs: Sequence[str]) -> dict[str, Stored]:
-        """Records by their `ref`; a memory that ends also by what it would be without its end."""
         return self.table.called(refs)
 
     def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
-        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
         return self.table.naming(space, files, limit)
 
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
-        """Every value that `type` or `agent` has had in these spaces."""
         return self.loaded.columns.spelt(field, spaces)
 
     def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
-        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         return self.table.linked(ids, where, limit)
 
     def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
-        """The memories that come without being asked for, by the numbers of their records."""
         return self.loaded.foremost(spaces, wanted)
 
     def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
-        """The vectors of the first pieces of records, of length 1, by the records' numbers; of those that have one."""
         eights = self.table.eights_of(self.model, ids)
         return {record: unit(np.frombuffer(eight, np.int8)) for record, eight in eights.items()}
 
     # --- looking after it -----------------------------------------------------------------------------------------
 
     def verify(self) -> list[str]:
-        """What is wrong with the index as it stands, in words; empty when nothing is."""
         faults: list[str] = []
         with self._writing:
             self.table.check(faults.append)
@@ -226,7 +206,6 @@ class Index:
         return faults
 
     def statistics(self) -> IndexStatistics:
-        """Counts, by a few queries."""
         counts = self.table.counts()
         counts.pop("gone")
         rebuilt, redone = tuple(self.repairs.rebuilt), self.repairs.redone

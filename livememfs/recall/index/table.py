@@ -19,7 +19,6 @@ from livememfs.recall.index.kept import KeptVectors
 from livememfs.recall.index.merits import Merit
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Record
-from livememfs.recall.index.recordfile import chunks
 from livememfs.recall.index.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, windows
 from livememfs.records.keys import COLLECTIONS, UNTIL
 
@@ -229,10 +228,7 @@ class RecordTable(KeptVectors):
     def texts(self, numbers: Sequence[int]) -> dict[int, PieceText]:
         """What the vectors of some pieces are made of, in their order."""
         known = self.of_pieces(numbers)
-        meanings: dict[int, bytes] = {}
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            meanings.update(self._db.execute(f"SELECT number, meaning FROM piece WHERE number IN ({marks})", chunk))
+        meanings = dict(self._among("SELECT number, meaning FROM piece WHERE number IN ({})", numbers))
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
         return {
             number: replace(text_of(stored.record, part, self._before(stored)), meaning=meanings[number])
@@ -252,16 +248,8 @@ class RecordTable(KeptVectors):
 
     def of_pieces(self, numbers: Sequence[int]) -> dict[int, tuple[int, Stored]]:
         """The record of each piece, and which of its pieces it is, by number."""
-        known: dict[int, tuple[int, Stored]] = {}
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(
-                "SELECT p.number, p.part, r.* FROM piece p JOIN record r ON r.id = p.record"
-                f" WHERE p.number IN ({marks})",
-                chunk,
-            )
-            known |= {row[0]: (row[1], _stored(row[2:])) for row in rows}
-        return known
+        select = "SELECT p.number, p.part, r.* FROM piece p JOIN record r ON r.id = p.record WHERE p.number IN ({})"
+        return {number: (part, _stored(row)) for number, part, *row in self._among(select, numbers)}
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """Records by their numbers; one that has gone meanwhile is left out."""
@@ -315,25 +303,21 @@ class RecordTable(KeptVectors):
         )
         if numbers is None:
             yield from self._db.execute(select)
-            return
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            yield from self._db.execute(f"{select} WHERE p.number IN ({marks})", chunk).fetchall()
+        else:
+            yield from self._among(f"{select} WHERE p.number IN ({{}})", numbers)
 
     def merits(self, numbers: Sequence[int] | None = None) -> Iterator[Merit]:
         """What memories are weighed by, of all of them or of those among some pieces, by ascending number."""
-        kinds = ",".join("?" * len(COLLECTIONS))
+        kinds = ",".join(f"'{collection}'" for collection in COLLECTIONS)
         select = (
             "SELECT p.number, r.id, r.space, r.type, r.importance, r.created, r.updated, r.channel FROM piece p"
             f" JOIN record r ON r.id = p.record WHERE r.kind IN ({kinds}) AND p.part = 0"
         )
         if numbers is None:
-            yield from map(Merit._make, self._db.execute(f"{select} ORDER BY p.number", COLLECTIONS))
-            return
-        for chunk in chunks(sorted(numbers)):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(f"{select} AND p.number IN ({marks}) ORDER BY p.number", (*COLLECTIONS, *chunk))
-            yield from map(Merit._make, rows.fetchall())
+            yield from map(Merit._make, self._db.execute(f"{select} ORDER BY p.number"))
+        else:
+            rows = self._among(f"{select} AND p.number IN ({{}}) ORDER BY p.number", sorted(numbers))
+            yield from map(Merit._make, rows)
 
     def pieces_of(self, ids: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """The first pieces of memories by space and id, of those that are there."""

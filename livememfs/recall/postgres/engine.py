@@ -15,7 +15,7 @@ import numpy as np
 import structlog
 
 from livememfs.errors import LiveMemError, TimedOut
-from livememfs.recall.index.engine import IndexStatistics, Read
+from livememfs.recall.index.engine import Engine, IndexStatistics, Read
 from livememfs.recall.index.exchanged import Linked, Restriction, Stored, TextQuery
 from livememfs.recall.index.merits import Foremost, UnaskedMemories, Use
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
@@ -32,14 +32,14 @@ SILENT_SECONDS = 10.0
 """For so long a database that did not answer is not asked for figures again."""
 
 
-class Postgres:
+class Postgres(Engine):
     """The index of one bucket in a database.
 
     :url:    postgresql://user:password@host/database
     :model:  names the vectors that count; those of others are kept aside
     :bucket: what the bucket is called: the same on every machine that is to share the index
 
-    Opening raises SettingsError, Unavailable.
+    Opening raises SettingsError, Unavailable. What is not described here is described in `Engine`.
     """
 
     def __init__(self, url: str, model: str, bucket: str) -> None:
@@ -69,7 +69,6 @@ class Postgres:
     # --- feeding --------------------------------------------------------------------------------------------------
 
     def objects(self, prefix: str = "") -> dict[str, str]:
-        """Etags of what is indexed below a prefix, by key."""
         return self._connections.run(lambda db: records.objects(db, prefix))
 
     def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
@@ -80,8 +79,6 @@ class Postgres:
         self._connections.run(lambda db: _apply(db, went, came), writes=True)
 
     def unembedded(self, limit: int) -> list[PieceText]:
-        """Texts that have no vector yet, newest first."""
-
         def work(db: Db) -> list[PieceText]:
             model = meaning.model_of(db, self.model)
             return records.unembedded(db, model.id, limit) if model is not None else []
@@ -111,7 +108,6 @@ class Postgres:
 
     @property
     def prior(self) -> Floats | None:
-        """The mean of any texts by this model, None when it has to be computed."""
         model = self._connections.run(lambda db: meaning.model_of(db, self.model))
         return model.prior if model is not None else None
 
@@ -124,47 +120,36 @@ class Postgres:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def text(self, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
-        """Pieces that have the words, best first, and what one would score that had them all."""
         return self._connections.run(lambda db: asking.search(db, asked, where, limit))
 
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
-        """Pieces near a question by meaning, with their cosines, best first."""
         return self._connections.run(lambda db: meaning.near(db, self.model, question, where, limit))
 
     def strict(self, where: Restriction, limit: int) -> list[Stored]:
-        """The records that fit a filter, newest first."""
         return self._connections.run(lambda db: records.strict(db, where, limit))
 
     def fitting(self, where: Restriction, *, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
-        """The pieces of all records that fit a filter; `files`: parts of names, one of which they must have."""
         return self._connections.run(lambda db: records.fitting(db, where, files, not_files))
 
     def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
-        """What ranking needs of the record of each piece, and which of its pieces it is."""
         return self._connections.run(lambda db: records.briefs(db, numbers))
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
-        """Records by their numbers; one that has gone meanwhile is left out."""
         return self._connections.run(lambda db: records.bodies(db, ids))
 
     def called(self, refs: Sequence[str]) -> dict[str, Stored]:
-        """Records by their `ref`; a memory that ends also by what it would be without its end."""
         return self._connections.run(lambda db: records.called(db, refs))
 
     def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
-        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
         return self._connections.run(lambda db: records.naming(db, space, files, limit))
 
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
-        """Every value that `type` or `agent` has had in these spaces, as it is written."""
         return self._connections.run(lambda db: records.spelt(db, field, spaces))
 
     def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
-        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         return self._connections.run(lambda db: records.linked(db, ids, where, limit))
 
     def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
-        """The memories that come without being asked for, by the numbers of their records."""
         return self._connections.run(lambda db: records.foremost(db, spaces, wanted, self._uses))
 
     def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
@@ -172,13 +157,11 @@ class Postgres:
         self._uses = {**self._uses, **uses}
 
     def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
-        """The vectors of the first pieces of records, of length 1, by the records' numbers; of those that have one."""
         return self._connections.run(lambda db: meaning.vectors_of(db, self.model, ids))
 
     # --- looking after it -----------------------------------------------------------------------------------------
 
     def verify(self) -> list[str]:
-        """What is wrong with the index as it stands, in words; empty when nothing is."""
         return self._connections.run(_verify)
 
     def statistics(self) -> IndexStatistics:
