@@ -81,7 +81,7 @@ class Builtin:
             try:
                 _collect(started, rows)
             finally:
-                done = [one.result()[1] for one in started if not one.cancelled() and one.exception() is None]
+                done = [task.result()[1] for task in started if not task.cancelled() and task.exception() is None]
                 self._texts += len(done)
                 self._seconds += sum(done)
 

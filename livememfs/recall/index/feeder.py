@@ -123,8 +123,8 @@ class Feeder:
         folders = tuple(f"{space}/{folder}/" for folder in (keys.LIVE, *keys.COLLECTIONS, keys.BANK))
         return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if key.startswith(folders)]
 
-    def _mark(self, found: list[str]) -> None:
-        self._dirty.update(dict.fromkeys(found))
+    def _mark(self, changed: list[str]) -> None:
+        self._dirty.update(dict.fromkeys(changed))
         if self._dirty:
             self._idle = trio.Event() if self._idle.is_set() else self._idle
             self._work.set()
@@ -171,24 +171,24 @@ class Feeder:
 
     async def _differences(self, space: str) -> list[str]:
         """The keys whose versions in the bucket are not those of the index."""
-        there = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
+        etags = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
         known = await trio.to_thread.run_sync(self._index.objects, f"{space}/")
         # In the order of time: what was said before stands in the index before what came after it is understood.
-        return sorted(key for key in there.keys() | known.keys() if there.get(key) != known.get(key))
+        return sorted(key for key in etags.keys() | known.keys() if etags.get(key) != known.get(key))
 
     async def _objects_of(self, space: str) -> list[ObjectInfo]:
         live = await self._replica.names.listing(keys.live_prefix(space))
         bank = await self._replica.names.walk(keys.bank_prefix(space), local=True)
         top = await self._replica.names.listing(f"{space}/")
-        found = [*live.objects.values(), *bank, *top.objects.values()]
+        objects = [*live.objects.values(), *bank, *top.objects.values()]
         for collection in keys.COLLECTIONS:
             if collection in top.folders:
-                found += (await self._replica.names.listing(f"{space}/{collection}/")).objects.values()
+                objects += (await self._replica.names.listing(f"{space}/{collection}/")).objects.values()
         if keys.OBSERVATIONS in top.folders:
-            found += (await self._replica.names.listing(keys.observations_prefix(space))).objects.values()
+            objects += (await self._replica.names.listing(keys.observations_prefix(space))).objects.values()
         if keys.SESSIONS in top.folders:
-            found += await self._replica.names.walk(f"{space}/{keys.SESSIONS}/", local=True)
-        return found
+            objects += await self._replica.names.walk(f"{space}/{keys.SESSIONS}/", local=True)
+        return objects
 
     async def settled(self, seconds: float) -> bool:
         """Wait until everything that was heard is found by its words; False when that takes longer."""
@@ -244,7 +244,7 @@ class Feeder:
 
     def _take(self, batch: _Batch) -> None:
         """In a thread: reading what stands in objects takes as long as indexing it."""
-        read = [(key, one.info.etag, space_of(key), records_of(one)) for key, one in batch.found.items()]
+        read = [(key, stored.info.etag, space_of(key), records_of(stored)) for key, stored in batch.found.items()]
         self._index.apply([key for key in batch.keys if key not in batch.found], read)
 
     def _done(self, batch: _Batch) -> None:
@@ -325,15 +325,12 @@ class Feeder:
             await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
 
     async def _failed(self, error: Exception) -> None:
-        if not await self.mend(error):
-            self._tell(error)
-        self.last_error = str(error) or type(error).__name__
-
-    def _tell(self, error: Exception) -> None:
-        if not isinstance(error, LiveMemError):
+        is_mended = await self.mend(error)
+        if not is_mended and not isinstance(error, LiveMemError):
             log.error("the index failed", exc_info=error)
-        elif str(error) != self.last_error:
+        elif not is_mended and str(error) != self.last_error:
             log.info("the index waits", reason=str(error))
+        self.last_error = str(error) or type(error).__name__
 
 
 async def vectors_of(embedder: Embedder, texts: Sequence[PieceText]) -> NDArray[np.float32]:

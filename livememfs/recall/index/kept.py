@@ -15,8 +15,6 @@ from livememfs.recall.index.recordfile import RecordFile
 class KeptVectors(RecordFile):
     """The part of the table that is about vectors."""
 
-    # --- vectors --------------------------------------------------------------------------------------------------
-
     def without_vector(self, model: str, numbers: Sequence[int] | None = None) -> list[int]:
         """The pieces, of all or of some, that have no vector of this model, ascending."""
         select = (

@@ -37,7 +37,7 @@ from livememfs.recall.index.vectors import Floats, packed, unit
 class Index(Engine):
     """The index in one folder. `model` names the vectors that count; those of others are kept aside.
 
-    `table` has the records; who only reads them may call it. What is not described here is described in `Engine`.
+    `table` has the records; callers that only read them call it directly. For the methods see `Engine`.
     """
 
     def __init__(self, folder: Path, model: str) -> None:

@@ -122,11 +122,11 @@ class Merits:
     @classmethod
     def again(cls, facts: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Merits:
         """What was kept. Raises KeyError or TypeError for what was not."""
-        found = cls()
-        found._codes = dict(facts["codes"])
-        found._rows = {name: array(name) for name in found._rows}
-        found._used = len(found._rows["number"])
-        return found
+        merits = cls()
+        merits._codes = dict(facts["codes"])
+        merits._rows = {name: array(name) for name in merits._rows}
+        merits._used = len(merits._rows["number"])
+        return merits
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""
@@ -140,9 +140,9 @@ class Merits:
 
     def _places(self, numbers: Iterable[int]) -> dict[int, int]:
         wanted = np.fromiter(numbers, np.int64)
-        there = self._rows["number"][: self._used]
-        at = np.searchsorted(there, wanted)
-        return {int(n): int(i) for n, i in zip(wanted, at, strict=True) if i < len(there) and there[i] == n}
+        known = self._rows["number"][: self._used]
+        at = np.searchsorted(known, wanted)
+        return {int(n): int(i) for n, i in zip(wanted, at, strict=True) if i < len(known) and known[i] == n}
 
     def _code(self, word: str) -> int:
         return self._codes.setdefault(word, len(self._codes))
@@ -152,10 +152,10 @@ class Merits:
         used = self._used
         rows = {name: column[:used] for name, column in self._rows.items()}
         codes = [self._codes[space] for space in spaces if space in self._codes]
-        there = rows["record"] > 0
-        there &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
-        identity = np.flatnonzero(there & rows["identity"])
-        matters = there & ~rows["identity"]
+        fitting = rows["record"] > 0
+        fitting &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
+        identity = np.flatnonzero(fitting & rows["identity"])
+        matters = fitting & ~rows["identity"]
         likely = (rows["updated"] >= wanted.now - _lasts(wanted.least)) & (
             rows["importance"] >= wanted.least - ROUNDING
         )
@@ -164,7 +164,7 @@ class Merits:
         weights = weigh(importance, updated, uses, last, wanted.now)
         important = heavy[weights >= wanted.least - ROUNDING]
         weights = weights[weights >= wanted.least - ROUNDING]
-        new = there & (rows["created"] >= wanted.since)
+        new = fitting & (rows["created"] >= wanted.since)
         if wanted.channel:
             new &= rows["channel"] == self._codes.get(wanted.channel, -1)
         recent = np.flatnonzero(new)
@@ -202,5 +202,5 @@ def _best(record: NDArray[Any], most: int, rows: NDArray[np.intp], *keys: NDArra
         kept = (keys[1] >= np.partition(keys[1], -most)[-most]) | (keys[0] > keys[0].min())
         rows, keys = rows[kept], tuple(key[kept] for key in keys)
     order = np.lexsort([-key for key in reversed(keys)])[:most]
-    found: list[int] = record[rows[order]].tolist()
-    return tuple(found)
+    best: list[int] = record[rows[order]].tolist()
+    return tuple(best)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -52,11 +52,11 @@ def space_of(key: str) -> str:
     return keys.parse(key).space
 
 
-def records_of(found: StoredObject) -> list[Record]:
+def records_of(stored: StoredObject) -> list[Record]:
     """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
-    info = found.info
+    info = stored.info
     try:
-        return records_in(info.key, found.data, info.etag, info.modified_ns // 1_000_000_000)
+        return records_in(info.key, stored.data, info.etag, info.modified_ns // 1_000_000_000)
     except Exception:
         log.exception("an object cannot be indexed", key=info.key)
         return []
@@ -65,14 +65,11 @@ def records_of(found: StoredObject) -> list[Record]:
 def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     """What can be found in an object; `modified` is the time of its version in seconds."""
     parsed = keys.parse(key)
-    if parsed.kind == "note":
-        return _note(key, parsed, data, etag)
-    if parsed.kind == "memory":
-        return _memory(key, parsed, data, etag)
-    if parsed.kind == "observation":
-        return _observation(key, parsed, data, etag)
-    if parsed.kind == "session":
-        return _summary(key, parsed, data, etag)
+    if parsed.kind in _READERS:
+        try:
+            return _READERS[parsed.kind](key, parsed, data, etag)
+        except NotText:
+            return []
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -83,10 +80,7 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
 
 
 def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
-    try:
-        note = Note.parse(data, path=key, name=parsed.name)
-    except NotText:
-        return []
+    note = Note.parse(data, path=key, name=parsed.name)
     body = note.body.strip()
     if not body:
         return []
@@ -109,10 +103,7 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Reco
 
 def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
     collection, _, name = parsed.name.partition("/")
-    try:
-        memory = Memory.parse(data, path=key, collection=collection, name=name)
-    except NotText:
-        return []
+    memory = Memory.parse(data, path=key, collection=collection, name=name)
     body = memory.content.strip()
     if not body or memory.forgotten:
         return []
@@ -141,38 +132,32 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Re
 
 def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
     """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
-    try:
-        one = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
-    except NotText:
-        return []
-    whole = "\n".join(filter(None, (one.title, one.subtitle, one.narrative.strip())))
+    observation = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
+    whole = "\n".join(filter(None, (observation.title, observation.subtitle, observation.narrative.strip())))
     if not whole:
         return []
-    files = dict.fromkeys((*one.files_modified, *one.files_read, *files_in(whole)))
+    files = dict.fromkeys((*observation.files_modified, *observation.files_read, *files_in(whole)))
     record = Record(
         ref=key,
         key=key,
         etag=etag,
         kind=keys.OBSERVATIONS,
         space=parsed.space,
-        type=one.type,
-        agent=one.agent,
-        title=_first_line(one.title or whole),
-        created=int(one.created_at.timestamp()),
-        importance=OBSERVED[one.type],
-        labels=(*(("concept", name) for name in one.concepts), *(("file", name) for name in files)),
-        pieces=(whole, *(fact for fact in one.facts if fact.strip())),
+        type=observation.type,
+        agent=observation.agent,
+        title=_first_line(observation.title or whole),
+        created=int(observation.created_at.timestamp()),
+        importance=OBSERVED[observation.type],
+        labels=(*(("concept", name) for name in observation.concepts), *(("file", name) for name in files)),
+        pieces=(whole, *(fact for fact in observation.facts if fact.strip())),
     )
     return [record]
 
 
 def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
-    try:
-        one = Summary.parse(data, path=key)
-    except NotText:
-        return []
-    said = [getattr(one, name) for name in SUMMARY_FIELDS if getattr(one, name)]
-    if not said:
+    summary = Summary.parse(data, path=key)
+    texts = [getattr(summary, name) for name in SUMMARY_FIELDS if getattr(summary, name)]
+    if not texts:
         return []
     record = Record(
         ref=key,
@@ -182,11 +167,11 @@ def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[R
         space=parsed.space,
         type="summary",
         agent="",
-        title=_first_line(one.request or one.completed or said[0]),
-        created=int(one.created_at.timestamp()),
+        title=_first_line(summary.request or summary.completed or texts[0]),
+        created=int(summary.created_at.timestamp()),
         importance=_SUMMARY_IMPORTANCE,
-        labels=tuple(("file", name) for name in files_in("\n".join(said))),
-        pieces=("\n".join(said),),
+        labels=tuple(("file", name) for name in files_in("\n".join(texts))),
+        pieces=("\n".join(texts),),
     )
     return [record]
 
@@ -241,3 +226,6 @@ def _names(path: str) -> Iterator[str]:
 def _first_line(text: str) -> str:
     line = text.lstrip("#-* \t\r\n").partition("\n")[0].strip()
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
+
+
+_READERS: Final = {"note": _note, "memory": _memory, "observation": _observation, "session": _summary}

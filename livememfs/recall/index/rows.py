@@ -75,13 +75,13 @@ class Rows:
         """
         if not self.is_mapped:
             return self.array[wanted]
-        found = np.empty((len(wanted), self.width), np.int8)
+        taken = np.empty((len(wanted), self.width), np.int8)
         order = np.argsort(wanted)
         for first in range(0, len(order), TAKEN_AT_ONCE):
             places = order[first : first + TAKEN_AT_ONCE]
-            found[places] = self.array[wanted[places]]
+            taken[places] = self.array[wanted[places]]
             self.let_go()
-        return found
+        return taken
 
     def let_go(self) -> None:
         """Take what was used out of this process's memory. It stays where it is, in the kernel's cache or on the disk,

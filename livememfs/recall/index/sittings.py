@@ -54,13 +54,13 @@ class Sittings:
 
 def windows(places: Iterable[Place]) -> tuple[Sequence[str], Sequence[int], Sequence[int]]:
     """Spans of time that hold whatever matters to a change at these places, as columns of space, start and end."""
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     spaces: list[str] = []
     for space, moment in sorted(places):
         low, high = moment - 2 * SITTING_SECONDS, moment + 2 * SITTING_SECONDS
-        if spaces and spaces[-1] == space and low <= found[-1][1]:
-            found[-1][1] = high
+        if spaces and spaces[-1] == space and low <= spans[-1][1]:
+            spans[-1][1] = high
         else:
             spaces.append(space)
-            found.append([low, high])
-    return spaces, [low for low, _ in found], [high for _, high in found]
+            spans.append([low, high])
+    return spaces, [low for low, _ in spans], [high for _, high in spans]

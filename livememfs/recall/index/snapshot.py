@@ -70,12 +70,12 @@ class Snapshot:
     def array(self, name: str) -> NDArray[Any]:
         """One of the arrays."""
         _, dtype, shape = self._known(name)
-        found = np.empty(shape, dtype)
+        values = np.empty(shape, dtype)
         start = 0
         for rows in self.rows(name):
-            found[start : start + len(rows)] = rows
+            values[start : start + len(rows)] = rows
             start += len(rows)
-        return found
+        return values
 
     def rows(self, name: str) -> Iterator[NDArray[Any]]:
         """One of the arrays, by portions of rows."""
@@ -86,10 +86,10 @@ class Snapshot:
             file.seek(start)
             for first in range(0, shape[0], at_once):
                 count = min(at_once, shape[0] - first)
-                found = np.fromfile(file, dtype, count * wide)
-                if len(found) < count * wide:
+                values = np.fromfile(file, dtype, count * wide)
+                if len(values) < count * wide:
                     raise Damaged(f"{self._path.name} is not whole")
-                yield found.reshape(count, *shape[1:])
+                yield values.reshape(count, *shape[1:])
 
     def _known(self, name: str) -> tuple[int, Any, tuple[int, ...]]:
         if name not in self._there:

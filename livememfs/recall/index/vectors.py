@@ -76,8 +76,8 @@ class Vectors:
 
     def numbers(self) -> list[int]:
         """The pieces that have a vector here."""
-        found: list[int] = self._numbers[self._rows()].tolist()
-        return found
+        pieces: list[int] = self._numbers[self._rows()].tolist()
+        return pieces
 
     def __contains__(self, number: int) -> bool:
         return len(self._rows_of([number])) > 0
@@ -87,10 +87,10 @@ class Vectors:
 
     def _rows_of(self, numbers: Sequence[int]) -> NDArray[np.intp]:
         """The rows of some pieces: looked for, since a table of them would take more room than the bits."""
-        there = self._numbers[: self._used]
+        known = self._numbers[: self._used]
         if len(numbers) == 1:
-            return np.flatnonzero(there == numbers[0])
-        return np.flatnonzero(np.isin(there, np.asarray(numbers, np.int64)))
+            return np.flatnonzero(known == numbers[0])
+        return np.flatnonzero(np.isin(known, np.asarray(numbers, np.int64)))
 
     def put(self, numbers: Sequence[int], eight: NDArray[np.int8], *, more: bool = False) -> None:
         """Put in vectors as `packed` made them; a number that is there gets the new one. `more`: none of these is
@@ -131,17 +131,17 @@ class Vectors:
     ) -> Vectors:
         """What was kept; `eight`: the rows, by portions. Raises KeyError, TypeError or ValueError for what was not."""
         used = int(facts["used"])
-        found = cls(int(facts["dim"]), prior, expected=used, folder=folder)
-        found._count, found._used, found._measured = int(facts["count"]), used, int(facts["measured"])
-        found._sum, found._mean = array("sum"), array("mean")
-        found._numbers[:used], found._length[:used] = array("numbers"), array("length")
-        found._bits[:, :used] = array("bits")
+        vectors = cls(int(facts["dim"]), prior, expected=used, folder=folder)
+        vectors._count, vectors._used, vectors._measured = int(facts["count"]), used, int(facts["measured"])
+        vectors._sum, vectors._mean = array("sum"), array("mean")
+        vectors._numbers[:used], vectors._length[:used] = array("numbers"), array("length")
+        vectors._bits[:, :used] = array("bits")
         start = 0
         for rows in eight:
-            found._eight.array[start : start + len(rows)] = rows
-            found._eight.let_go()
+            vectors._eight.array[start : start + len(rows)] = rows
+            vectors._eight.let_go()
             start += len(rows)
-        return found
+        return vectors
 
     def settle(self) -> None:
         """Have everything found that was put in with more to come."""

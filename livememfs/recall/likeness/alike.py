@@ -48,8 +48,8 @@ async def alike(recall: Recall, space: str, collection: str, text: str) -> tuple
     vector = await trio.to_thread.run_sync(look.by_words)
     if vector is None:
         vector = await recall.passage(text, notes)
-    found = await trio.to_thread.run_sync(look.compared, vector)
-    return sorted(found, key=lambda one: (-one.likeness, -(one.near or 0.0), one.key)), notes
+    compared = await trio.to_thread.run_sync(look.compared, vector)
+    return sorted(compared, key=lambda memory: (-memory.likeness, -(memory.near or 0.0), memory.key)), notes
 
 
 class _Look:
@@ -99,5 +99,5 @@ class _Look:
         if vector is None:
             return {}
         mine = centred(vector)
-        theirs = {number: one for number, one in self._index.vectors_of(self._ids).items() if len(one) == len(vector)}
-        return {number: float(mine @ centred(one)) for number, one in theirs.items()}
+        theirs = {number: row for number, row in self._index.vectors_of(self._ids).items() if len(row) == len(vector)}
+        return {number: float(mine @ centred(row)) for number, row in theirs.items()}

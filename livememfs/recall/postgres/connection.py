@@ -73,7 +73,7 @@ class DatabaseConnections:
                 if not self._prepared and self._prepare is not None:
                     self._prepare(db)
                     self._prepared = True
-                found = self._exclusive(db, work) if writes else work(db)
+                result = self._exclusive(db, work) if writes else work(db)
             except psycopg.Error as error:
                 lost = db.closed or db.broken
                 self._give(db)
@@ -84,7 +84,7 @@ class DatabaseConnections:
                 self._give(db)
                 raise
             self._give(db)
-            return found
+            return result
         raise AssertionError
 
     def _exclusive(self, db: Db, work: Callable[[Db], T]) -> T:
@@ -150,16 +150,16 @@ class DatabaseConnections:
             db.close()
 
     def _translated(self, error: psycopg.Error) -> LiveMemError:
-        said = next(iter(str(error).splitlines()), type(error).__name__)
+        text = next(iter(str(error).splitlines()), type(error).__name__)
         for secret in self._secrets:
-            said = said.replace(secret, "***")
+            text = text.replace(secret, "***")
         if isinstance(error, errors.DiskFull):
-            return NoSpace(f"the index at {self.where}: {said}")
+            return NoSpace(f"the index at {self.where}: {text}")
         if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable | errors.ConnectionTimeout):
             return TimedOut(f"the index at {self.where}")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | errors.InsufficientPrivilege):
-            return Unavailable(said, where=self.where)
-        return Damaged(f"the index at {self.where} refuses: {said}")
+            return Unavailable(text, where=self.where)
+        return Damaged(f"the index at {self.where} refuses: {text}")
 
 
 def lock(db: Db, name: str) -> None:
@@ -185,4 +185,4 @@ def _secrets(url: str) -> list[str]:
     """Parts of a URL that nobody may read."""
     password = str(conninfo_to_dict(url).get("password") or "")
     written = urlsplit(url).password or ""
-    return [one for one in {url, password, written, unquote(written)} if one]
+    return [text for text in {url, password, written, unquote(written)} if text]

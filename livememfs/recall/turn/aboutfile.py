@@ -48,13 +48,17 @@ def tell_about(
     if known in session.told:
         return ""
     exact, loose, bare = _names(path, project)
-    found = [
-        one
-        for one in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
-        if one.record.kind in _KINDS and not gone(one.record.key) and not keys.has_ended(one.record.key, now)
+    named = [
+        stored
+        for stored in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
+        if stored.record.kind in _KINDS and not gone(stored.record.key) and not keys.has_ended(stored.record.key, now)
     ]
-    found = [one for one in found if _files(one.record) & {*exact, *loose} or one.record.kind != keys.OBSERVATIONS]
-    candidates = _candidates(index, _in_order(found, exact), PurePosixPath(path).name) if found else ()
+    named = [
+        stored
+        for stored in named
+        if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
+    ]
+    candidates = _candidates(index, _in_order(named, exact), PurePosixPath(path).name) if named else ()
     told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
     session.told[known] = session.turn
     return told.block
@@ -82,23 +86,23 @@ def _files(record: Record) -> set[str]:
     return {value for label, value in record.labels if label == "file"}
 
 
-def _in_order(found: Iterable[Stored], exact: set[str]) -> Iterator[Stored]:
+def _in_order(named: Iterable[Stored], exact: set[str]) -> Iterator[Stored]:
     """What is decided or to be minded, and what was changed last, in turns; first what names the file just so."""
-    order = sorted(found, key=lambda one: (not _files(one.record) & exact, -one.record.created))
-    changes = [one for one in order if one.record.type in _CHANGES and not _is_trap(one.record)]
-    yield from in_turns([one for one in order if one not in changes], changes)
+    order = sorted(named, key=lambda stored: (not _files(stored.record) & exact, -stored.record.created))
+    changes = [stored for stored in order if stored.record.type in _CHANGES and not _is_trap(stored.record)]
+    yield from in_turns([stored for stored in order if stored not in changes], changes)
 
 
 def _is_trap(record: Record) -> bool:
     return any(label == "concept" and value in _TRAPS for label, value in record.labels)
 
 
-def _candidates(index: Engine, found: Iterable[Stored], name: str) -> Iterator[Candidate]:
-    chosen = list(found)
-    vectors = index.vectors_of([one.id for one in chosen])
-    for one in chosen:
-        made = candidate(one.record, "file", vectors.get(one.id), name)
-        text = made.text if one.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
+def _candidates(index: Engine, named: Iterable[Stored], name: str) -> Iterator[Candidate]:
+    chosen = list(named)
+    vectors = index.vectors_of([stored.id for stored in chosen])
+    for stored in chosen:
+        made = candidate(stored.record, "file", vectors.get(stored.id), name)
+        text = made.text if stored.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
         text = " ".join(text.split())
         text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}…"
         yield Candidate(made.id, "file", text, made.about, made.vector)
