@@ -1,6 +1,6 @@
 """What goes in and out of an index, whatever keeps it: pieces and questions, records and links.
 
-Owns the forms that every engine shares. Refuses to know any engine: whoever asks a server need load neither tantivy nor
+Owns the types that every engine shares. Refuses to know any engine: a mount that uses a server need not load tantivy or
 SQLite. Pure; any thread.
 """
 

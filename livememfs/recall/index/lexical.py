@@ -50,7 +50,7 @@ class Lexical:
                 for number in gone:
                     self._writer.delete_documents_by_query(self._is(number))
                 for piece in pieces:
-                    if piece.number <= self._highest:  # looking for what cannot be there takes as long as adding
+                    if piece.number <= self._highest:  # to look for a new number would take as long as to add it
                         self._writer.delete_documents_by_query(self._is(piece.number))
                     self._highest = max(piece.number, self._highest)
                     self._writer.add_document(_document(piece))
@@ -84,7 +84,7 @@ class Lexical:
 
     def close(self) -> None:
         """Give the folder to the next process."""
-        with self._lock, suppress(ValueError, OSError):  # one that was killed by its files has nothing to wait for
+        with self._lock, suppress(ValueError, OSError):  # a writer whose files are damaged has nothing to wait for
             self._writer.wait_merging_threads()
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Lexical:
         if not parts:
             return None
         parts += [(occur.MustNot, clause) for phrase in asked.without if (clause := self._phrase(phrase)) is not None]
-        return query.boolean_query(parts) if len(parts) > 1 else parts[0][1]  # by itself, it skips what scores too low
+        return query.boolean_query(parts) if len(parts) > 1 else parts[0][1]  # a single query skips what scores too low
 
     def _phrase(self, text: str) -> Any:
         """The words of a text one after the other, in either language."""

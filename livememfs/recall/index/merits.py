@@ -1,6 +1,6 @@
-"""What memories weigh by themselves, whatever is asked: who somebody is, what matters, what is new.
+"""Which memories come with any message: who somebody is, what matters, what is new.
 
-Owns a few numbers of each memory, in memory, so that the foremost of a million are found in milliseconds. A memory's
+Owns a few numbers of each memory, in RAM, so that the foremost of a million are found in milliseconds. A memory's
 weight now follows from its importance, its age and its use (`Memory.effective`), and is never kept. Refuses to know
 what a memory says. Callers serialise changes; any thread may ask.
 """
@@ -21,7 +21,7 @@ from livememfs.records.memory import FRESH, HALF_LIFE, USE_WEIGHT
 IDENTITY = "identity"
 TAKEN_AT_ONCE = 10_000
 CLOSE = 1_000
-"""Rows that are put into order without a look at which of them matter."""
+"""So few rows are sorted whole, without choosing the best of them first."""
 ROUNDING = 1e-6
 """Of importances that are kept in 32 bits."""
 _COLUMNS = (
@@ -57,13 +57,13 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class UnaskedMemories:
-    """Which memories come without being asked for (spacebot-memory-v2 2.3).
+    """Which memories come with any message (spacebot-memory-v2 2.3).
 
     :now:     seconds since 1970
-    :least:   what those weigh now that matter
-    :since:   what was created from this second on is new
-    :channel: of what is new, only what was said there; empty: anywhere
-    :most:    of each of the three
+    :least:   a memory that weighs at least so much now matters
+    :since:   a memory created from this second on is new
+    :channel: only new memories of this channel; empty: of any
+    :most:    how many of each of the three
     """
 
     now: int

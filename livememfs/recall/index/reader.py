@@ -1,8 +1,8 @@
 """From an object of the bucket to what can be found in it.
 
 Owns the decision which objects are indexed, and how they are cut: notes, memories and summaries stay whole, an
-observation is its narrative and its facts, a bank file is cut at its headings. Refuses to fail on an object: what is no
-text, or has nothing to say, holds no records. Pure; any thread.
+observation is its narrative and its facts, a bank file is cut at its headings. Refuses to fail on an object: one that
+is not text, or is empty, has no records. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TITLE_CHARACTERS = 80
 LABELS_READ = 64
 """Values of one field of a note's front matter."""
 IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "question": 0.5, "progress": 0.4}
-"""What a note weighs by its category; those of memories say it themselves."""
+"""The importance of a note by its category. A memory states its own."""
 OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
 """The same for observations."""
 _BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
@@ -53,7 +53,7 @@ def space_of(key: str) -> str:
 
 
 def records_of(stored: StoredObject) -> list[Record]:
-    """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
+    """What can be found in an object; nothing if the reader fails on it: one object must not stop all others."""
     info = stored.info
     try:
         return records_in(info.key, stored.data, info.etag, info.modified_ns // 1_000_000_000)
@@ -67,9 +67,10 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     parsed = keys.parse(key)
     if parsed.kind in _READERS:
         try:
-            return _READERS[parsed.kind](key, parsed, data, etag)
+            record = _READERS[parsed.kind](key, parsed, data, etag)
         except NotText:
             return []
+        return [record] if record is not None else []
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -79,12 +80,12 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     return list(_sections(key, parsed, text, etag, modified))
 
 
-def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
     note = Note.parse(data, path=key, name=parsed.name)
     body = note.body.strip()
     if not body:
-        return []
-    record = Record(
+        return None
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -98,19 +99,18 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Reco
         labels=tuple(_labels(note, body)),
         pieces=(body,),
     )
-    return [record]
 
 
-def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
     collection, _, name = parsed.name.partition("/")
     memory = Memory.parse(data, path=key, collection=collection, name=name)
     body = memory.content.strip()
     if not body or memory.forgotten:
-        return []
+        return None
     labels = [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
     labels += [("concept", memory.category)] if memory.category else []
     labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
-    record = Record(
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -127,17 +127,16 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Re
         channel=memory.channel_id,
         updated=int(memory.updated_at.timestamp()),
     )
-    return [record]
 
 
-def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
     """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
     observation = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
     whole = "\n".join(filter(None, (observation.title, observation.subtitle, observation.narrative.strip())))
     if not whole:
-        return []
+        return None
     files = dict.fromkeys((*observation.files_modified, *observation.files_read, *files_in(whole)))
-    record = Record(
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -151,15 +150,14 @@ def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> li
         labels=(*(("concept", name) for name in observation.concepts), *(("file", name) for name in files)),
         pieces=(whole, *(fact for fact in observation.facts if fact.strip())),
     )
-    return [record]
 
 
-def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
     summary = Summary.parse(data, path=key)
     texts = [getattr(summary, name) for name in SUMMARY_FIELDS if getattr(summary, name)]
     if not texts:
-        return []
-    record = Record(
+        return None
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -173,7 +171,6 @@ def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[R
         labels=tuple(("file", name) for name in files_in("\n".join(texts))),
         pieces=("\n".join(texts),),
     )
-    return [record]
 
 
 def _labels(note: Note, body: str) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Which notes stand beside each other, worked out from their times alone, for many notes at once.
 
-Owns the rules (what is beside a moment, which notes a change touches), over lists in memory: a question to a database
-for each note takes longer than everything else. `Table` has the same ones in SQL, for few notes. Pure; any thread.
+Owns the rules (what is beside a moment, which notes a change touches), over lists in memory: one query for each note
+would take longer than everything else. `RecordTable` has the same rules in SQL, for few notes. Pure; any thread.
 """
 
 from __future__ import annotations

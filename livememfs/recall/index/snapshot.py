@@ -1,7 +1,7 @@
 """What an index has in memory, as it was when it was closed: a large one is open at once, without reading its records.
 
 Owns the form of the file: a line of JSON that says what follows, then arrays, one after the other. Refuses to know what
-they mean, to be read in parts that others may change, and to be mapped: whoever cut it short would end the process.
+they mean, and to map the file: if another process cut it short, reading the map would end this process.
 Blocking; any thread.
 """
 
@@ -46,7 +46,7 @@ def write(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
 
 
 class Snapshot:
-    """An open file. Raises Damaged for one that is not as `write` makes it, OSError for one that cannot be read."""
+    """An open file. Raises Damaged for a file that `write` did not make, OSError for one that cannot be read."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:

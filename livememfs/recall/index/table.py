@@ -23,9 +23,9 @@ from livememfs.recall.index.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS
 from livememfs.records.keys import COLLECTIONS, UNTIL
 
 MANY = 16
-"""Notes of one step from which on what stands around them is read at once."""
+"""For so many notes of one step, the notes around them are read by one query for each span of time."""
 CROWDED = 50
-"""Notes around each of them up to which that pays."""
+"""That pays while there are no more notes than this around each of them."""
 OF_RECORDS = (("piece", "record"), ("label", "record"), ("named", "record"), ("link", "record"))
 """The tables whose rows belong to a record, with the column that says to which."""
 _THERE = "SELECT 1 FROM named n WHERE n.space = l.space AND n.name = l.target"
@@ -93,7 +93,7 @@ class RecordTable(KeptVectors):
         )
 
     def _touch_neighbours(self, places: set[tuple[str, str, int]], step: int) -> None:
-        """What stands beside a record that came or went has another context now, and what came has a meaning."""
+        """Notes beside a note that came or went have a new context; new records get their meaning."""
         live = {(space, created) for space, kind, created in places if kind == "live"}
         sittings = self._sittings(live)
         touched: dict[int, Stored] = {}
@@ -132,7 +132,7 @@ class RecordTable(KeptVectors):
             yield stored, known[before].record if before is not None else None
 
     def _sittings(self, places: Collection[tuple[str, int]]) -> Sittings | None:
-        """What stands around many notes; None where it is better to ask for each."""
+        """The notes around many notes; None where a query for each is better."""
         if len(places) < MANY:
             return None
         rows: list[tuple[str, int, int]] = []
@@ -391,7 +391,7 @@ def _stored(row: Sequence[Any]) -> Stored:
 
 @lru_cache(1_024)
 def _listed(labels: str, pieces: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """The lists of a record. One that is taken in is read ten times, as whose neighbour it is."""
+    """The lists of a record. Cached: a new record is read about ten times, as the neighbour of others."""
     return tuple((name, value) for name, value in json.loads(labels)), tuple(json.loads(pieces))
 
 

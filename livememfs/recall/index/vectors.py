@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 RESCORED, LEAST_RESCORED = 5, 500
 """How many rows the scan by bits hands on for each that is wanted, and at least."""
 SAMPLED = 64
-"""Of so many rows one is looked at to tell how near the nearest are."""
+"""One of so many rows is sampled to estimate how near the nearest are."""
 EXACT_UP_TO = 3_000
 """Rows that are all scored where a filter leaves no more than these."""
 GROWN = 1.2
@@ -199,8 +199,8 @@ class Vectors:
         return rows[near]
 
     def _scan(self, asked: Floats, used: int) -> NDArray[np.uint16]:
-        """How many signs differ, of every row. What was asked last is kept: a message is looked for among memories, and
-        then among notes.
+        """How many signs of every row differ. The last result is kept: the same question is asked about memories, and
+        then about notes.
         """
         code = _bits_of(asked[None, :])[:, 0]
         wanted = code.tobytes(), self._encodings
