@@ -1,8 +1,8 @@
 """How likely two texts state one fact: the same, more precisely, or as it is now.
 
-Owns that judgement, and the words of English and French it goes by. The angle between two vectors tells that two texts
-are about one thing, hardly what they say of it; the words tell whether one repeats the other, changes its value, or
-speaks of somebody else. A wrong yes hides a fact, a wrong no only keeps two: what is unclear is none. Refuses to
+Owns that judgement, and the words of English and French it uses. The angle between two vectors tells that two texts are
+about one thing, but hardly what they say of it; the words tell whether one repeats the other, changes its value, or
+speaks of somebody else. A wrong yes hides a fact, a wrong no only keeps it twice: an unclear case is a no. Refuses to
 compute vectors and to replace anything. Pure; any thread.
 """
 

@@ -21,7 +21,7 @@ from livememfs.recall.postgres.postings import BLOCK, K1, LENGTHS, Counts, Posti
 from livememfs.recall.postgres.records import clauses, fitting, space_ids
 
 FILTERED_FIRST = 2_000
-"""Of the best, whether they fit a filter is asked first; only if too few do, which pieces fit at all."""
+"""So many of the best are tested against a filter first; only if too few fit, all pieces that fit are looked up."""
 _SMALL = STOP_WORDS["en"] | STOP_WORDS["fr"]
 _WILD = re.compile(r"([%_\\])")
 _SPECIAL = re.compile(r"([!-/:-@\[-`{-~])")
@@ -75,7 +75,7 @@ def _read(asked: TextQuery) -> _Question:
 
 
 def _matching(db: Db, question: _Question, figures: Counts, lists: dict[Term, Postings]) -> Scored:
-    """All that may be found, whatever the filters say."""
+    """All pieces that match the words and phrases, before the filters."""
     found: Scored | None = None
     wanted = [(language, word) for language, words in question.words.items() for word in words]
     if wanted:
@@ -108,7 +108,7 @@ def _summed(parts: Iterable[Scored]) -> Scored:
     numbers, scores = (np.concatenate(column) for column in zip(*listed, strict=True))
     if not len(numbers):
         return NOTHING
-    # Rows for those blocks alone that have something: numbers are never given twice, so the others may be many.
+    # Rows only for blocks that have a piece: numbers are never used twice, so many blocks may be empty.
     block, at = np.divmod(numbers, BLOCK)
     used = np.zeros(int(block.max()) + 1, np.bool_)
     used[block] = True
@@ -165,7 +165,7 @@ def _in_a_row(
 
 
 def _pattern(words: Sequence[tuple[int, str]]) -> str:
-    """What to look for in the terms of a text, of which those between may be any. Matches may touch each other."""
+    """A phrase as a regular expression over the terms of a text; a gap is any term. Matches may touch each other."""
     first, parts = words[0][0], list[str]()
     for place, word in words:
         parts += ["[^ ]+"] * (place - first - len(parts))
@@ -174,7 +174,7 @@ def _pattern(words: Sequence[tuple[int, str]]) -> str:
 
 
 def _like(words: Sequence[tuple[int, str]]) -> str:
-    """What a text that has the phrase has in any case, and that is looked for much faster."""
+    """A LIKE pattern that every text with the phrase matches, and that the database tests much faster."""
     parts = [_WILD.sub(r"\\\1", words[0][1])]
     for (last, _), (place, word) in pairwise(words):
         parts.append((" " if place == last + 1 else " % ") + _WILD.sub(r"\\\1", word))

@@ -36,7 +36,7 @@ _EVERYWHERE = frozenset((
     "__init__", "__main__", "config", "conftest", "index", "main", "mod", "package", "readme", "setup", "test", "types",
     "utils",
 ))  # fmt: skip
-"""Names without their end that many folders have: alone, they name no file."""
+"""Names, without their suffix, that many folders have: alone, they do not tell which file is meant."""
 
 
 def tell_about(
@@ -73,7 +73,7 @@ def inside(path: str, project: str) -> str:
 
 
 def _names(path: str, project: str) -> tuple[set[str], list[str], list[str]]:
-    """What a file is called: just so; by its end, of two parts at least; by its name alone, if that tells it."""
+    """The names of a file: exact ones; its last parts, two at least; its bare name, if that tells which file it is."""
     relative = inside(path, project)
     parts = [part for part in path.split("/") if part not in ("", ".")][-MOST_PARTS:]
     loose = ["/".join(parts[start:]) for start in range(len(parts) - 1)]
@@ -87,7 +87,7 @@ def _files(record: Record) -> set[str]:
 
 
 def _in_order(named: Iterable[Stored], exact: set[str]) -> Iterator[Stored]:
-    """What is decided or to be minded, and what was changed last, in turns; first what names the file just so."""
+    """Decisions and traps, and the last changes, in turns; first records that name the file exactly."""
     order = sorted(named, key=lambda stored: (not _files(stored.record) & exact, -stored.record.created))
     changes = [stored for stored in order if stored.record.type in _CHANGES and not _is_trap(stored.record)]
     yield from in_turns([stored for stored in order if stored not in changes], changes)
