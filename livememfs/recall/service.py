@@ -1,8 +1,8 @@
 """Recall as the rest of livememfs uses it: a question in, an answer out, whatever state the index is in.
 
 Owns when the index and the model are loaded (with the first question, since most mounts never ask one), how long an
-answer may take, and for how long it stays the same. Refuses to fail for a reason of the index's own: then the answer is
-empty and says why. Trio thread only.
+answer may take, and for how long it stays the same. Refuses to fail when the index fails: then the answer is empty and
+says why. Trio thread only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -39,13 +39,13 @@ log = structlog.get_logger("livememfs.recall")
 STABLE_SECONDS = 3.0
 """For so long the same question gets the same answer: a listing and its files must fit each other."""
 QUIET, QUIET_MOST = 0.25, 5.0
-"""For how long nobody must have asked before work begins that can wait, and how long that waits at most."""
+"""Work that can wait begins when nobody has asked for so many seconds; it waits so many at most."""
 KEPT = 256
 REMOVED = 4_096
 """Removed objects that are remembered until the index has taken note of everything."""
 DRAIN_SECONDS = 5.0
 FIGURES_SECONDS = 5.0
-"""How often an index that is not on this machine is asked how it is."""
+"""How often an index that is not on this machine is asked for its figures."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Patience:
     """For how many seconds a question waits before it is answered with what is there, and with a remark.
 
     `first`: for a space that nobody has asked about, and for the model; `fresh`: for what was just written; `unasked`:
-    for the same, where somebody wrote a message and did not choose to search.
+    also for what was just written, when the question is a message to an agent and not a search.
     """
 
     first: float = 2.0
@@ -163,8 +163,8 @@ class Recall:
         return key in self._removed
 
     def lacking(self, space: str) -> list[str] | None:
-        """The objects of a space that may be told unasked, and that the index lacks or has in another version; None
-        where nobody can tell yet.
+        """The objects of a space that may be told unasked and that the index lacks or has in another version; None
+        while that is not known.
         """
         return self._feeder.lacking(space) if self._index is not None and self._feeder is not None else None
 
@@ -174,22 +174,22 @@ class Recall:
 
     @property
     def at_once(self) -> Engine | None:
-        """The index where it is open: nothing is waited for."""
+        """The index if it is open; None at once if it is not."""
         return self._index
 
     def used(self, uses: Mapping[tuple[str, str], tuple[int, int]]) -> None:
         """Take note of how often memories were used, by space and id: counts, and seconds of the last time."""
         if self._index is None or self._nursery is None:
-            return  # whoever counts tells again when the index is opened
+            return  # the counts are handed over again when the index is opened
 
-        async def tell(index: Engine) -> None:
+        async def hand_over(index: Engine) -> None:
             from livememfs.recall.index.merits import Use
 
-            told = {of: Use(*use) for of, use in uses.items()}
+            counts = {memory: Use(*use) for memory, use in uses.items()}
             with suppress(Exception):  # without them, memories weigh what their age says
-                await trio.to_thread.run_sync(index.used, told)
+                await trio.to_thread.run_sync(index.used, counts)
 
-        self._nursery.start_soon(tell, self._index)
+        self._nursery.start_soon(hand_over, self._index)
 
     def on_opened(self, tell: Callable[[str], Awaitable[None]]) -> None:
         """Have `tell(space)` called when a space's names have been compared with the index for the first time."""
@@ -213,7 +213,7 @@ class Recall:
         query = parse(question, now=self._clock.now()) if isinstance(question, str) else question
         if query.limit is None and limit is not None:
             query = replace(query, limit=limit)
-        query = self._recent(query)
+        query = _for_recent_days(query, self._recent_days, self._clock.now())
         key = (query.canonical(), tuple(spaces))
         known = self._answers.get(key)
         self._counts["questions"] += 1
@@ -228,14 +228,6 @@ class Recall:
             self._answers.pop(next(iter(self._answers)))
         return answer
 
-    def _recent(self, query: Query) -> Query:
-        """The query, for the last days alone where that is set and it says no dates itself; and it is said."""
-        if not self._recent_days or query.after is not None or query.before is not None or query.is_wordless:
-            return query
-        today = self._clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        remark = f"only the last {self._recent_days} days were searched, as LIVEMEMFS_SEARCH_RECENT_DAYS says"
-        return replace(query, after=today - timedelta(days=self._recent_days), doubts=(*query.doubts, remark))
-
     async def _answer(self, query: Query, spaces: tuple[str, ...], ranking: Ranking | None) -> SearchAnswer:
         from livememfs.recall.search.ranking import RankedHit, search
 
@@ -243,21 +235,23 @@ class Recall:
         try:
             index = await self._ready(spaces, notes, self._patience.first, self._patience.fresh)
             vector = await self._vector(query, notes)
-            gone = frozenset(self._removed)  # another question may find meanwhile that the index knows
-            found = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
+            # Copied before the search: another question may clear it meanwhile, when the index has caught up, but this
+            # search may have read the index before that.
+            gone = frozenset(self._removed)
+            ranked = await trio.to_thread.run_sync(partial(search, index, query, vector, spaces, ranking=ranking))
             self._last_error = ""
             now = self._clock.now()
-            hits = [hit for hit in found.hits if hit.record.key not in gone and not self.has_gone(hit.record.key)]
-            there = tuple(hit for hit in hits if not keys.has_ended(hit.record.key, now))
-            return SearchAnswer(query, replace(found, hits=there), tuple(notes))
-        except Exception as error:  # whatever an index can suffer must not cost more than the answer
+            hits = [hit for hit in ranked.hits if hit.record.key not in gone and not self.has_gone(hit.record.key)]
+            lasting = tuple(hit for hit in hits if not keys.has_ended(hit.record.key, now))
+            return SearchAnswer(query, replace(ranked, hits=lasting), tuple(notes))
+        except Exception as error:  # a failure of the index costs this answer and nothing else
             self._last_error = await self._failed("a search failed", error)
-            told = (*notes, f"the search failed: {self._last_error}")
-            return SearchAnswer(query, RankedHit((), "strict"), told, failed=True)
+            remarks = (*notes, f"the search failed: {self._last_error}")
+            return SearchAnswer(query, RankedHit((), "strict"), remarks, failed=True)
 
     async def _ready(self, spaces: Sequence[str], notes: list[str], patience: float, fresh: float | None) -> Engine:
-        """The index, with these spaces in it as far as that can be waited for; `fresh` None: where the names of
-        a space were compared, what was just written is of no use.
+        """The index, with these spaces in it as far as `patience` allows. `fresh`: seconds to wait for what was just
+        written; None: do not wait for it in a space whose names were compared before.
         """
         async with self._opening:
             if self._index is None or self._feeder is None:
@@ -280,12 +274,12 @@ class Recall:
                     if self._embedder is not None:
                         await feeder.understood(patience)
         if not feeder.waiting:
-            self._removed.clear()  # the index knows by now, and what comes back under an old name is to be found
+            self._removed.clear()  # the index knows of them; an object that comes back under its old name must be found
         return self._index
 
     async def _ensured(self, feeder: Feeder, space: str) -> str:
-        """Have a space indexed, and go on with it when nobody waits any more: to list a large one takes longer than
-        anybody would. Why it could not be; empty when its names were compared.
+        """Have a space indexed, in the background too when nobody waits any more, since a large one takes long to list.
+        The reason why it could not be; empty when its names were compared.
         """
         work = self._ensuring.get(space)
         if work is None:
@@ -309,7 +303,7 @@ class Recall:
         return work.reason
 
     async def _failed(self, event: str, error: Exception) -> str:
-        """Have an index that is damaged made anew, and log what is nobody's fault but ours; the reason for people."""
+        """Have a damaged index made anew, and log an error that is a fault of this program; the reason for people."""
         if self._feeder is not None and await self._feeder.mend(error):
             return "the index was damaged and is made anew"
         if not isinstance(error, LiveMemError):
@@ -317,8 +311,8 @@ class Recall:
         return str(error) or type(error).__name__
 
     async def warm(self) -> None:
-        """Open index and model before anybody asks: where this bucket was searched before, somebody will."""
-        with suppress(Exception):  # whoever asks is told why
+        """Open index and model before anybody asks, for a bucket that was searched before."""
+        with suppress(Exception):  # the first question is answered with the reason
             async with self._opening:
                 if self._index is None:
                     await self._open()
@@ -330,15 +324,15 @@ class Recall:
         """
         notes: list[str] = []
         done = trio.Event()
-        found: list[Engine] = []
+        opened: list[Engine] = []
 
         async def work() -> None:
             try:
-                again = any(space in self._ensuring for space in spaces)  # one message has waited for that already
+                again = any(space in self._ensuring for space in spaces)  # an earlier message waited for them
                 first = 0.0 if again else patience / 2
-                # An agent at work is observed with each step: what nobody is told unasked is not waited for.
+                # Each step of an agent makes observations, which are not told unasked: they are not waited for.
                 is_new = any(self.lacking(space) != [] for space in spaces)
-                found.append(await self._ready(spaces, notes, first, self._patience.unasked if is_new else None))
+                opened.append(await self._ready(spaces, notes, first, self._patience.unasked if is_new else None))
             except Exception as error:  # as in `_answer`
                 reason = await self._failed("the index cannot be opened", error)
                 notes.append(f"the index cannot be used: {reason}")
@@ -352,21 +346,21 @@ class Recall:
             await done.wait()
         if not done.is_set():
             return None, ["the index is being made"]
-        return (found[0] if found else None), notes
+        return (opened[0] if opened else None), notes
 
     async def passage(self, text: str, notes: list[str]) -> Floats | None:
-        """The vector of a text as it is kept; None where words have to do, and a remark that says so."""
+        """The vector of a text as it is kept; None, and a remark, where there is no model."""
         with trio.move_on_after(self._patience.first):
             await self._loaded.wait()
         if self._embedder is not None:
             with suppress(Exception):
-                found: Floats = (await self._embedder.passages([text]))[0]
-                return found
+                vector: Floats = (await self._embedder.passages([text]))[0]
+                return vector
         notes.append("by words alone: the model that knows meanings does not answer")
         return None
 
     async def question(self, text: str, notes: list[str]) -> Floats | None:
-        """The vector of a text that asks; None where words have to do, and a remark that says so."""
+        """The vector of a question; None, and a remark, where there is no model."""
         self._asked = trio.current_time()
         return await self._vector(Query(text=text), notes)
 
@@ -389,20 +383,21 @@ class Recall:
         if self._elsewhere:
             self._nursery.start_soon(self._ask_for_figures, self._index)
         if self._share and isinstance(self._index, Index):
-            self._sharing = Sharing(self._replica, self._clock, self._index, self._complete)
+
+            def is_complete(space: str) -> bool:
+                return self._feeder is not None and self._feeder.complete(space)
+
+            self._sharing = Sharing(self._replica, self._clock, self._index, is_complete)
             self._nursery.start_soon(self._background.keep, "vectors", self._sharing.run)
         self._feeder = Feeder(self._replica, self._index, self._sharing)
         self._nursery.start_soon(self._background.keep, "index", self._feeder.run)
         self._nursery.start_soon(self._background.keep, "meanings", partial(self._load, self._feeder))
 
-    def _complete(self, space: str) -> bool:
-        return self._feeder is not None and self._feeder.complete(space)
-
     async def _load(self, feeder: Feeder) -> None:
-        """Load the model; until then, and where there is none, words have to do."""
+        """Load the model. Until then, and where there is none, the search is by words alone."""
         try:
             self._embedder = await self._open_embedder()
-        except Exception as error:  # whatever is wrong with a model must not cost the mount
+        except Exception as error:  # no failure of a model may end the mount
             self._last_error = str(error) or type(error).__name__
             log.warning("searching by words alone", reason=self._last_error)
             return
@@ -426,7 +421,7 @@ class Recall:
 
     async def prepare(self, spaces: Sequence[str], seconds: float) -> None:
         """Wait until some spaces are indexed, by words and by meaning, for callers who would rather wait than miss
-        something. Whatever keeps it from being done, the next question tells; a model that fails is not waited for.
+        something. The next question tells what went wrong; a model that fails is not waited for.
         """
         with trio.move_on_after(seconds), suppress(Exception):
             await self._ready(spaces, [], self._patience.first, self._patience.fresh)
@@ -448,7 +443,7 @@ class Recall:
         return self._embedder.statistics().texts if self._embedder is not None else 0
 
     async def understood(self, seconds: float) -> bool:
-        """Wait until everything known of is found by meaning, or by words where there is no model; False when it takes
+        """Wait until everything heard of is found by meaning, or by words where there is no model; False when it takes
         longer, or when the model has failed and nothing was embedded since.
         """
         if self._feeder is None:
@@ -461,15 +456,15 @@ class Recall:
         return False
 
     def _figures(self) -> IndexStatistics | None:
-        """Those of an index on this machine as they are; of one elsewhere, as they were a moment ago."""
+        """The figures of an index on this machine as they are; of one elsewhere, as they were a moment ago."""
         if self._index is None or self._elsewhere:
             return self._last_figures
-        with suppress(Exception):  # whoever asks how everything is wants to hear of the rest all the same
+        with suppress(Exception):  # the rest of a status is shown all the same
             self._last_figures = self._index.statistics()
         return self._last_figures
 
     async def _ask_for_figures(self, index: Engine) -> None:
-        """A database may take its time, and whoever reads them is on the trio thread."""
+        """In the background: a database may be slow, and the figures are read on the trio thread."""
         while True:
             with suppress(Exception):
                 self._last_figures = await trio.to_thread.run_sync(index.statistics)
@@ -485,3 +480,12 @@ class Recall:
             model=self._embedder.statistics() if self._embedder is not None else None,
             sharing=self._sharing.statistics() if self._sharing is not None else None,
         )
+
+
+def _for_recent_days(query: Query, days: int, now: datetime) -> Query:
+    """The query for the last days only, with a remark, where that is set and the query has no dates of its own."""
+    if not days or query.after is not None or query.before is not None or query.is_wordless:
+        return query
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    remark = f"only the last {days} days were searched, as LIVEMEMFS_SEARCH_RECENT_DAYS says"
+    return replace(query, after=today - timedelta(days=days), doubts=(*query.doubts, remark))

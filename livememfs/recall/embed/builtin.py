@@ -1,7 +1,7 @@
 """The built-in embedding model: multilingual-e5-small, on this machine, without a network.
 
-Owns who may compute when. Passages are done by threads of low priority, so that a large import takes what nobody else
-wants of the processors; questions have threads of their own, and wait for no passage. Refuses to load anything before
+Owns which thread computes what. Passages are done by threads of low priority, so that a large import uses only idle
+processors; questions have threads of their own, and wait for no passage. Refuses to load anything before
 `load` is called. Trio thread only, but for `load`.
 """
 
@@ -81,7 +81,7 @@ class Builtin:
             try:
                 _collect(started, rows)
             finally:
-                done = [one.result()[1] for one in started if not one.cancelled() and one.exception() is None]
+                done = [task.result()[1] for task in started if not task.cancelled() and task.exception() is None]
                 self._texts += len(done)
                 self._seconds += sum(done)
 
@@ -97,7 +97,7 @@ class Builtin:
         return row
 
     async def aclose(self) -> None:
-        """See `Embedder.aclose`. Whoever waits for a text at work still gets its vector."""
+        """See `Embedder.aclose`. A caller that waits for a text at work still gets its vector."""
         self._model = None
         workers, self._workers = self._workers, None
         if workers is not None:
@@ -126,7 +126,7 @@ class Builtin:
 
 
 def _step_back() -> None:
-    """Let others have the processor first. For this thread alone; what a thread may not is no reason not to compute."""
+    """Give this thread a low priority; where that is not allowed, it computes all the same."""
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 

@@ -97,11 +97,11 @@ class EndpointEmbedder:
 
 def slug(model: str) -> str:
     """A model's name as it can stand in a key. One that keeps too little of it to tell models apart gets a number."""
-    found = re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip(".-")
-    if found and len(found) <= _NAME_CHARS:
-        return found
+    plain = re.sub(r"[^a-z0-9.]+", "-", model.lower()).strip(".-")
+    if plain and len(plain) <= _NAME_CHARS:
+        return plain
     number = sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{found[: _NAME_CHARS - 9]}-{number}".lstrip("-")
+    return f"{plain[: _NAME_CHARS - 9]}-{number}".lstrip("-")
 
 
 def _sendable(text: str) -> str:

@@ -50,12 +50,12 @@ class Tokenizer:
 
     def numbers(self, text: str) -> list[int]:
         """The tokens of the beginning of `text`, with those that mark beginning and end: at most `MAX_TOKENS`."""
-        found = [_BEGIN]
+        tokens = [_BEGIN]
         for word in _words(text):
-            found += self._word(word)
-            if len(found) >= MAX_TOKENS:
+            tokens += self._word(word)
+            if len(tokens) >= MAX_TOKENS:
                 break
-        return [*found[: MAX_TOKENS - 1], _END]
+        return [*tokens[: MAX_TOKENS - 1], _END]
 
     def _search(self, word: str) -> tuple[int, ...]:
         """The likeliest way to put the word together (Viterbi). What no piece covers becomes one unknown token."""

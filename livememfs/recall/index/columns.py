@@ -1,8 +1,8 @@
 """What one may filter and rank by, of every piece, in memory: a filter is a mask, whatever it lets through.
 
-Owns arrays that are indexed by a piece's number. Refuses labels, of which a piece has many (`Table.numbers` knows
-them), and to know what has gone: whoever asks for a piece has just found it. Callers serialise changes; any thread may
-ask.
+Owns arrays that are indexed by a piece's number. Refuses labels, of which a piece has many (`RecordTable.numbers` knows
+them), and to know which pieces have gone: callers ask only about pieces that a search has just found. Callers serialise
+changes; any thread may ask.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from livememfs.recall.index.exchanged import Restriction
 from livememfs.recall.index.record import Brief
 
 Column = tuple[int, int, int, str, str, str, str, int, int]
-"""Of a piece: its number, its place in its record, that one's number, kind, space, type, agent, time, and whether it
-asks.
+"""Of a piece: its number and its place in its record; the record's number, kind, space, type, agent and time, and
+whether it ends with a question mark.
 """
 FIELDS = ("space", "kind", "type", "agent")
 MOST_PARTS = 32_767
-_ARRAYS = ("fields", "created", "record", "part", "asks")
+_ARRAYS = ("fields", "created", "part", "asks", "record")
+"""In the order in which they grow: any thread may ask for a piece that `record` has room for."""
 TAKEN_AT_ONCE = 10_000
 
 
@@ -64,7 +65,7 @@ class Columns:
             codes = {value: self._code(FIELDS[row], value) for value in dict.fromkeys(values)}
             self._fields[row, numbers] = [codes[value] for value in values]
         self._created[numbers], self._asks[numbers] = created, asks
-        self._part[numbers] = [min(one, MOST_PARTS) for one in part]
+        self._part[numbers] = [min(place, MOST_PARTS) for place in part]
         self._record[numbers] = record  # last: from now on they are there for whoever asks
         for name, values in (("type", type_), ("agent", agent)):
             for where, value in dict.fromkeys(zip(space, values, strict=True)):
@@ -74,36 +75,34 @@ class Columns:
         if end <= len(self._created):
             return
         room = max(end, 2 * len(self._created)) - len(self._created)
-        self._fields = np.pad(self._fields, ((0, 0), (0, room)))
-        self._created = np.pad(self._created, (0, room))
-        self._part = np.pad(self._part, (0, room))
-        self._asks = np.pad(self._asks, (0, room))
-        self._record = np.pad(self._record, (0, room))
+        for name in _ARRAYS:
+            array = getattr(self, f"_{name}")
+            setattr(self, f"_{name}", np.pad(array, [*[(0, 0)] * (array.ndim - 1), (0, room)]))
 
     def _code(self, field: str, value: str) -> int:
-        found = self._codes.get((field, value))
-        if found is None:
+        code = self._codes.get((field, value))
+        if code is None:
             self._words.append(value)  # before the code is known: another thread may ask for what it means
-            found = self._codes[(field, value)] = len(self._words) - 1
-        return found
+            code = self._codes[(field, value)] = len(self._words) - 1
+        return code
 
     def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
-        """The record of each piece, and which of its pieces it is; those that nobody knows are left out."""
-        there = np.array([number for number in numbers if number < len(self._record)], np.int64)
-        there = there[self._record[there] > 0]
-        spaces, kinds, types, agents = ([self._words[code] for code in row] for row in self._fields[:, there].tolist())
+        """The record of each piece, and which of its pieces it is; pieces that are not known are left out."""
+        known = np.array([number for number in numbers if number < len(self._record)], np.int64)
+        known = known[self._record[known] > 0]
+        spaces, kinds, types, agents = ([self._words[code] for code in row] for row in self._fields[:, known].tolist())
         rows = zip(
-            self._record[there].tolist(),
+            self._record[known].tolist(),
             kinds,
             spaces,
             types,
             agents,
-            self._created[there].tolist(),
-            self._asks[there].tolist(),
+            self._created[known].tolist(),
+            self._asks[known].tolist(),
             strict=True,
         )
-        parts = self._part[there].tolist()
-        return {number: (part, Brief(*row)) for number, part, row in zip(there.tolist(), parts, rows, strict=True)}
+        parts = self._part[known].tolist()
+        return {number: (part, Brief(*row)) for number, part, row in zip(known.tolist(), parts, rows, strict=True)}
 
     def space_of(self, number: int) -> str:
         """The space of a piece; empty for one that nobody knows."""
@@ -123,17 +122,17 @@ class Columns:
     @classmethod
     def again(cls, facts: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Columns:
         """What was kept. Raises ValueError, KeyError or TypeError for what was not."""
-        found = cls()
-        found._words = list(facts["words"])
-        found._codes = {(name, value): code for name, value, code in facts["codes"]}
-        found._spelt = {(space, name): dict.fromkeys(values) for space, name, values in facts["spelt"]}
-        found._counts = Counter({(space, kind): count for space, kind, count in facts["counts"]})
+        columns = cls()
+        columns._words = list(facts["words"])
+        columns._codes = {(name, value): code for name, value, code in facts["codes"]}
+        columns._spelt = {(space, name): dict.fromkeys(values) for space, name, values in facts["spelt"]}
+        columns._counts = Counter({(space, kind): count for space, kind, count in facts["counts"]})
         for name in _ARRAYS:
-            setattr(found, f"_{name}", array(name))
-        return found
+            setattr(columns, f"_{name}", array(name))
+        return columns
 
     def share(self, where: Restriction) -> float:
-        """About which part of all pieces fits, from 0 to 1; 0 where more is asked of it than space and kind."""
+        """About which part of all pieces fits, from 0 to 1; 0 for a filter by more than space and kind."""
         fields = {name: set(values) for name, values in where.fields}
         plain = len(fields) == len(where.fields) and fields.keys() <= {"space", "kind"}
         if not plain or where.without or (where.after, where.before, where.numbers) != (None, None, None):
@@ -146,12 +145,12 @@ class Columns:
         return sum(fitting) / max(self._counts.total(), 1)
 
     def fitting(self, numbers: Sequence[int], where: Restriction) -> list[bool]:
-        """Which of some pieces fit what is asked of their space and kind."""
-        there = np.array([number if number < len(self._record) else 0 for number in numbers], np.int64)
-        found = self._record[there] > 0
+        """Which of some pieces fit a filter by space and kind."""
+        known = np.array([number if number < len(self._record) else 0 for number in numbers], np.int64)
+        mask = self._record[known] > 0
         for name, values in where.fields:
-            found &= _is_one_of(self._fields[FIELDS.index(name), there], self._known(name, values))
-        fits: list[bool] = found.tolist()
+            mask &= _is_one_of(self._fields[FIELDS.index(name), known], self._known(name, values))
+        fits: list[bool] = mask.tolist()
         return fits
 
     def spelt(self, field: str, spaces: Iterable[str]) -> list[str]:
@@ -181,8 +180,8 @@ class Columns:
 
 
 def _is_one_of(column: NDArray[np.int32], codes: Sequence[int]) -> NDArray[np.bool_]:
-    """By one comparison for each of the few codes, which takes a fiftieth of what `np.isin` does."""
-    found = np.zeros(len(column), np.bool_)
+    """Compares once for each of the few codes, which takes a fiftieth of the time of `np.isin`."""
+    mask = np.zeros(len(column), np.bool_)
     for code in codes:
-        found |= column == code
-    return found
+        mask |= column == code
+    return mask

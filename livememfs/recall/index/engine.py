@@ -1,4 +1,4 @@
-"""What every index can do, wherever it keeps its parts: the one interface that feeds one and asks one.
+"""What every index can do, wherever it keeps its parts: one interface for feeding and for asking.
 
 Owns the interface alone. The engine of one machine is `Index`, in a folder of the cache; that of a team is `Postgres`,
 in a database many mounts share. Every method blocks: for worker threads. One may write at a time, any may ask.
@@ -22,7 +22,7 @@ Read = tuple[str, str, str, Sequence[Record]]
 
 @dataclass(frozen=True)
 class IndexStatistics:
-    """What is there, and what was repaired since it was opened: parts made anew, steps done again.
+    """What the index has, and what was repaired since it was opened: parts made anew, steps done again.
 
     :vectors:  that are kept, by the digest of their text
     :embedded: pieces that have one

@@ -1,12 +1,12 @@
 """What goes in and out of an index, whatever keeps it: pieces and questions, records and links.
 
-Owns the forms that every engine shares. Refuses to know any engine: whoever asks a server need load neither tantivy nor
+Owns the types that every engine shares. Refuses to know any engine: a mount that uses a server need not load tantivy or
 SQLite. Pure; any thread.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from livememfs.errors import LiveMemError
 from livememfs.recall.index.record import Record
@@ -20,6 +20,14 @@ MAX_TERMS = 64
 
 class Damaged(LiveMemError):
     """The files of an index cannot be read; it has to be made anew."""
+
+
+@dataclass
+class Repairs:
+    """What was repaired since an index was opened: parts made anew, how often a step was done again."""
+
+    rebuilt: list[str] = field(default_factory=list)
+    redone: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """From the stream of changes to the index: what is written is found, what is removed is gone.
 
-Owns which spaces are indexed, what is known to differ, and the reading of it. A space is indexed from the first time
-somebody searches it, since reading all of a bucket is not free; from then on, changes alone feed the index, and a new
-process compares names and versions once instead of reading anything again. Refuses to search. Trio thread only; what
-blocks runs in one worker thread after the other.
+Owns which spaces are indexed, which objects differ from the index, and their reading. A space is indexed when it is
+searched for the first time, since to read a whole bucket is not free; from then on only changes feed the index, and a
+new process compares names and versions once and reads nothing again. Refuses to search. Trio thread only; blocking work
+runs in one worker thread at a time.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.recall")
 
 READ_AT_ONCE, MOST_AT_ONCE = 4, 16
-"""Objects read side by side: more where it helps, as each takes a moment of the one thread that answers files, too."""
+"""Objects read side by side: more only where it helps, as each takes time of the thread that also answers files."""
 FASTER = 1.2
 APPLIED_AT_ONCE = 256
-"""Objects in one step: what is found by its words comes in such portions."""
+"""Objects that are put into the index in one step."""
 EMBEDDED_AT_ONCE = 64
 WORDS_FIRST = 60.0
-"""Seconds for which meanings wait for words, when many objects come at once."""
+"""Seconds that embedding waits for the text index, when many objects come at once."""
 SHARED_WITHIN = 10.0
-"""Seconds that the bucket has to say which vectors there are already."""
+"""Seconds to wait for the vectors that the bucket has already."""
 AGAIN_SECONDS = 5.0
 """After a failure of the store, the disk or the model."""
 
@@ -61,7 +61,7 @@ class _Batch:
 
 
 class _Pace:
-    """How many objects to read side by side: twice as many, as long as that is worth it."""
+    """How many objects to read side by side: twice as many as before, as long as that is faster."""
 
     def __init__(self) -> None:
         self.at_once = self._best = READ_AT_ONCE
@@ -71,7 +71,7 @@ class _Pace:
         """So many were read in this time."""
         rate = objects / max(seconds, 1e-6)
         if objects < APPLIED_AT_ONCE:
-            return  # the end of something says little
+            return  # a last, small portion says little
         if rate > self._rate * FASTER:
             self._rate, self._best = rate, self.at_once
             self.at_once = min(2 * self.at_once, MOST_AT_ONCE)
@@ -89,7 +89,7 @@ class Feeder:
         self._reading: Counter[str] = Counter()
         self._work, self._texts = trio.Event(), trio.Event()
         self._idle = trio.Event()
-        # Embedding has come to an end: everything was, or it is stuck.
+        # `_meant` is set when embedding has ended: everything is embedded, or (`_stuck`) it failed.
         self._meant, self._stuck = trio.Event(), False
         self._limiter = trio.CapacityLimiter(1)
         self._pace = _Pace()
@@ -106,7 +106,7 @@ class Feeder:
         return begun is not None and begun.is_set()
 
     def complete(self, space: str) -> bool:
-        """Whether the index has all of a space that is known of."""
+        """Whether the index has everything of a space that was heard of."""
         return self.knows(space) and not self.waiting
 
     @property
@@ -115,16 +115,14 @@ class Feeder:
         return len(self._dirty) + self._reading.total()
 
     def lacking(self, space: str) -> list[str] | None:
-        """Notes, memories and bank files of a space that differ from what the index has; None where that is not known
-        yet.
-        """
+        """Notes, memories and bank files of a space that differ from the index; None where that is not known yet."""
         if not self.knows(space):
             return None
         folders = tuple(f"{space}/{folder}/" for folder in (keys.LIVE, *keys.COLLECTIONS, keys.BANK))
         return [key for key in dict.fromkeys((*self._dirty, *self._reading)) if key.startswith(folders)]
 
-    def _mark(self, found: list[str]) -> None:
-        self._dirty.update(dict.fromkeys(found))
+    def _mark(self, changed: list[str]) -> None:
+        self._dirty.update(dict.fromkeys(changed))
         if self._dirty:
             self._idle = trio.Event() if self._idle.is_set() else self._idle
             self._work.set()
@@ -132,7 +130,7 @@ class Feeder:
     # --- spaces ---------------------------------------------------------------------------------------------------
 
     def wants(self, space: str) -> None:
-        """A space will be needed: what others have computed of it is looked for before anything is computed here."""
+        """A space will be needed: vectors that others computed for it are read before any are computed here."""
         if self._sharing is not None:
             self._sharing.wants(space)
 
@@ -154,8 +152,8 @@ class Feeder:
             ready.set()
 
     async def mend(self, error: Exception) -> bool:
-        """After a failure: have records that are damaged made anew, and every space compared with them again; whether
-        that was the failure.
+        """After a failure: have damaged records made anew, and every space compared with them again. Whether damage was
+        the reason of the failure.
         """
         if not isinstance(self._index, Index) or not is_damage(error):
             return False
@@ -171,24 +169,24 @@ class Feeder:
 
     async def _differences(self, space: str) -> list[str]:
         """The keys whose versions in the bucket are not those of the index."""
-        there = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
+        etags = {info.key: info.etag for info in await self._objects_of(space) if is_indexed(info.key)}
         known = await trio.to_thread.run_sync(self._index.objects, f"{space}/")
-        # In the order of time: what was said before stands in the index before what came after it is understood.
-        return sorted(key for key in there.keys() | known.keys() if there.get(key) != known.get(key))
+        # In the order of time: a note has to be in the index before the note after it, whose vector needs it.
+        return sorted(key for key in etags.keys() | known.keys() if etags.get(key) != known.get(key))
 
     async def _objects_of(self, space: str) -> list[ObjectInfo]:
         live = await self._replica.names.listing(keys.live_prefix(space))
         bank = await self._replica.names.walk(keys.bank_prefix(space), local=True)
         top = await self._replica.names.listing(f"{space}/")
-        found = [*live.objects.values(), *bank, *top.objects.values()]
+        objects = [*live.objects.values(), *bank, *top.objects.values()]
         for collection in keys.COLLECTIONS:
             if collection in top.folders:
-                found += (await self._replica.names.listing(f"{space}/{collection}/")).objects.values()
+                objects += (await self._replica.names.listing(f"{space}/{collection}/")).objects.values()
         if keys.OBSERVATIONS in top.folders:
-            found += (await self._replica.names.listing(keys.observations_prefix(space))).objects.values()
+            objects += (await self._replica.names.listing(keys.observations_prefix(space))).objects.values()
         if keys.SESSIONS in top.folders:
-            found += await self._replica.names.walk(f"{space}/{keys.SESSIONS}/", local=True)
-        return found
+            objects += await self._replica.names.walk(f"{space}/{keys.SESSIONS}/", local=True)
+        return objects
 
     async def settled(self, seconds: float) -> bool:
         """Wait until everything that was heard is found by its words; False when that takes longer."""
@@ -211,14 +209,14 @@ class Feeder:
     # --- working --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Bring what differs to the index, until cancelled: what comes next is read while the last is taken in."""
+        """Bring what differs to the index, until cancelled: the next batch is read while the last one is taken in."""
         send, receive = trio.open_memory_channel[_Batch](0)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._read_on, send)
             async for batch in receive:
                 try:
                     await trio.to_thread.run_sync(self._take, batch, limiter=self._limiter)
-                except Exception as error:  # whatever an index can suffer must not cost the mount
+                except Exception as error:  # no failure of an index may end the mount
                     await self._try_later(batch, error)
                     continue
                 self.last_error = ""
@@ -243,8 +241,8 @@ class Feeder:
             await send.send(batch)
 
     def _take(self, batch: _Batch) -> None:
-        """In a thread: reading what stands in objects takes as long as indexing it."""
-        read = [(key, one.info.etag, space_of(key), records_of(one)) for key, one in batch.found.items()]
+        """In a thread: to parse objects takes as long as to index them."""
+        read = [(key, stored.info.etag, space_of(key), records_of(stored)) for key, stored in batch.found.items()]
         self._index.apply([key for key in batch.keys if key not in batch.found], read)
 
     def _done(self, batch: _Batch) -> None:
@@ -262,7 +260,7 @@ class Feeder:
         self._work.set()
 
     async def embed(self, embedder: Embedder) -> None:
-        """Compute what vectors are missing, until cancelled."""
+        """Compute the vectors that are missing, until cancelled."""
         while True:
             try:
                 await self._shared(False)
@@ -282,8 +280,8 @@ class Feeder:
             await self._texts.wait()
 
     async def _embed_some(self, embedder: Embedder) -> bool:
-        """Compute the vectors of some texts, unless others have; whether there were any without."""
-        self._texts = trio.Event()  # what comes from here on is looked for again
+        """Compute the vectors of some texts, unless others did; whether any text had none."""
+        self._texts = trio.Event()  # set again by objects that come from here on
         texts = await trio.to_thread.run_sync(self._index.unembedded, EMBEDDED_AT_ONCE)
         if not texts:
             return False
@@ -300,13 +298,13 @@ class Feeder:
         return True
 
     async def _words_first(self) -> None:
-        """Words are found before meanings, and sooner without them."""
+        """Wait for the text index, which is faster while nothing is embedded."""
         if self.waiting > APPLIED_AT_ONCE:
             with trio.move_on_after(WORDS_FIRST):
                 await self._idle.wait()
 
     async def _shared(self, many: bool) -> bool:
-        """Wait for the vectors of others, which need not be computed; whether any came. `many`: look for more."""
+        """Wait for vectors that others computed; whether any came. `many`: read the bucket once more."""
         if self._sharing is None:
             return False
         before = self._sharing.statistics().read
@@ -317,7 +315,7 @@ class Feeder:
         return self._sharing.statistics().read > before
 
     async def _expect(self, embedder: Embedder) -> None:
-        """Have the index know what any text looks like to this model, before the first of ours is compared."""
+        """Have the index know the mean of any texts by this model before the first vectors are compared."""
         if await trio.to_thread.run_sync(lambda: self._index.prior) is None:
             vectors = await embedder.passages(TEXTS)
             meanings = [digest(text) for text in TEXTS]
@@ -325,15 +323,12 @@ class Feeder:
             await trio.to_thread.run_sync(self._index.expect, vectors.mean(axis=0), limiter=self._limiter)
 
     async def _failed(self, error: Exception) -> None:
-        if not await self.mend(error):
-            self._tell(error)
-        self.last_error = str(error) or type(error).__name__
-
-    def _tell(self, error: Exception) -> None:
-        if not isinstance(error, LiveMemError):
+        is_mended = await self.mend(error)
+        if not is_mended and not isinstance(error, LiveMemError):
             log.error("the index failed", exc_info=error)
-        elif str(error) != self.last_error:
+        elif not is_mended and str(error) != self.last_error:
             log.info("the index waits", reason=str(error))
+        self.last_error = str(error) or type(error).__name__
 
 
 async def vectors_of(embedder: Embedder, texts: Sequence[PieceText]) -> NDArray[np.float32]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from livememfs.recall.index.record import divided
-from livememfs.recall.index.recordfile import RecordFile, chunks
+from livememfs.recall.index.recordfile import RecordFile
 
 
 class KeptVectors(RecordFile):
     """The part of the table that is about vectors."""
-
-    # --- vectors --------------------------------------------------------------------------------------------------
 
     def without_vector(self, model: str, numbers: Sequence[int] | None = None) -> list[int]:
         """The pieces, of all or of some, that have no vector of this model, ascending."""
@@ -25,11 +23,7 @@ class KeptVectors(RecordFile):
         )
         if numbers is None:
             return [row[0] for row in self._db.execute(f"{select} ORDER BY p.number", (model,))]
-        found: list[int] = []
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            found += (row[0] for row in self._db.execute(f"{select} AND p.number IN ({marks})", (model, *chunk)))
-        return sorted(found)
+        return sorted(row[0] for row in self._among(f"{select} AND p.number IN ({{}})", numbers, model))
 
     def keep_vectors(self, model: str, vectors: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep vectors by digest. NoSpace, Damaged."""
@@ -47,48 +41,33 @@ class KeptVectors(RecordFile):
         )
         if meanings is None:
             yield from self._db.execute(select, (model,))
-            return
-        for chunk in chunks(meanings):
-            marks = ",".join("?" * len(chunk))
-            yield from self._db.execute(f"{select} WHERE p.meaning IN ({marks})", (model, *chunk)).fetchall()
+        else:
+            yield from self._among(f"{select} WHERE p.meaning IN ({{}})", meanings, model)
 
     def meanings(self, numbers: Sequence[int]) -> list[bytes]:
         """The digests of pieces."""
-        found: set[bytes] = set()
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            found |= {row[0] for row in self._db.execute(f"SELECT meaning FROM piece WHERE number IN ({marks})", chunk)}
-        return list(found)
+        return list({row[0] for row in self._among("SELECT meaning FROM piece WHERE number IN ({})", numbers)})
 
     def eights(self, model: str, meanings: Sequence[bytes]) -> dict[bytes, bytes]:
         """Vectors by digest, of those that there are."""
-        found: dict[bytes, bytes] = {}
-        for chunk in chunks(meanings):
-            marks = ",".join("?" * len(chunk))
-            select = f"SELECT meaning, eight FROM vector WHERE model = ? AND meaning IN ({marks})"
-            found.update(self._db.execute(select, (model, *chunk)).fetchall())
-        return found
+        return dict(
+            self._among("SELECT meaning, eight FROM vector WHERE model = ? AND meaning IN ({})", meanings, model)
+        )
 
     def eights_of(self, model: str, ids: Sequence[int]) -> dict[int, bytes]:
         """The vectors of the first pieces of records, by the records' numbers."""
-        found: dict[int, bytes] = {}
-        for chunk in chunks(ids):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(
-                # In this order: left to itself, SQLite reads all vectors of the model first.
-                "SELECT p.record, v.eight FROM piece p INDEXED BY piece_record CROSS JOIN vector v"
-                f" WHERE p.record IN ({marks}) AND p.part = 0 AND v.model = ? AND v.meaning = p.meaning",
-                (*chunk, model),
-            )
-            found.update(rows.fetchall())
-        return found
+        select = (  # in this order: left to itself, SQLite reads all vectors of the model first
+            "SELECT p.record, v.eight FROM piece p INDEXED BY piece_record CROSS JOIN vector v"
+            " WHERE p.part = 0 AND v.model = ? AND v.meaning = p.meaning AND p.record IN ({})"
+        )
+        return dict(self._among(select, ids, model))
 
     # --- segments of the bucket -----------------------------------------------------------------------------------
 
-    def segments(self, model: str, space: str) -> dict[str, list[bytes]]:
-        """The digests in each segment of a space that is known here, by its name."""
+    def segments(self, model: str, space: str) -> dict[str, set[bytes]]:
+        """The digests in each segment of a space that was read or written here, by its name."""
         select = "SELECT name, meanings FROM segment WHERE model = ? AND space = ?"
-        return {name: divided(blob) for name, blob in self._db.execute(select, (model, space)).fetchall()}
+        return {name: set(divided(blob)) for name, blob in self._db.execute(select, (model, space)).fetchall()}
 
     def keep_segment(self, model: str, space: str, name: str, vectors: Sequence[tuple[bytes, bytes]]) -> None:
         """Take note of a segment and keep its vectors, those that are new here. NoSpace, Damaged."""
@@ -114,13 +93,8 @@ class KeptVectors(RecordFile):
 
     def spaces_of(self, meanings: Sequence[bytes]) -> dict[str, set[bytes]]:
         """Digests by the spaces that have pieces with them."""
-        found: dict[str, set[bytes]] = {}
-        for chunk in chunks(meanings):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(
-                f"SELECT r.space, p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE p.meaning IN ({marks})",
-                chunk,
-            )
-            for space, meaning in rows:
-                found.setdefault(space, set()).add(meaning)
-        return found
+        select = "SELECT r.space, p.meaning FROM piece p JOIN record r ON r.id = p.record WHERE p.meaning IN ({})"
+        by_space: dict[str, set[bytes]] = {}
+        for space, meaning in self._among(select, meanings):
+            by_space.setdefault(space, set()).add(meaning)
+        return by_space

@@ -50,7 +50,7 @@ class Lexical:
                 for number in gone:
                     self._writer.delete_documents_by_query(self._is(number))
                 for piece in pieces:
-                    if piece.number <= self._highest:  # looking for what cannot be there takes as long as adding
+                    if piece.number <= self._highest:  # to look for a new number would take as long as to add it
                         self._writer.delete_documents_by_query(self._is(piece.number))
                     self._highest = max(piece.number, self._highest)
                     self._writer.add_document(_document(piece))
@@ -84,7 +84,7 @@ class Lexical:
 
     def close(self) -> None:
         """Give the folder to the next process."""
-        with self._lock, suppress(ValueError, OSError):  # one that was killed by its files has nothing to wait for
+        with self._lock, suppress(ValueError, OSError):  # a writer whose files are damaged has nothing to wait for
             self._writer.wait_merging_threads()
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -104,21 +104,21 @@ class Lexical:
 
     @staticmethod
     def _numbers_of(searcher: Any, hits: Sequence[tuple[Any, Any]]) -> list[int]:
-        found: list[int] = searcher.fast_field_values("number", [address for _, address in hits])
-        return found
+        numbers: list[int] = searcher.fast_field_values("number", [address for _, address in hits])
+        return numbers
 
     def ceiling(self, asked: TextQuery) -> float:
         """What a piece would score that had all the words, often: the measure of how good a score is."""
         searcher = self._index.searcher()
         count = max(searcher.num_docs, 1)
-        found = 0.0
+        highest = 0.0
         for language in LANGUAGES:
             weights = (
                 _K1_PLUS_1 * math.log(1 + (count - (n := searcher.doc_freq(language, term)) + 0.5) / (n + 0.5))
                 for term in _wanted(asked.words, language)
             )
-            found = max(found, sum(weights))
-        return found
+            highest = max(highest, sum(weights))
+        return highest
 
     def _query(self, asked: TextQuery) -> Any:
         query, occur = tantivy.Query, tantivy.Occur
@@ -129,12 +129,12 @@ class Lexical:
         ]
         parts: list[tuple[Any, Any]] = []
         if should:
-            parts.append((occur.Must, query.boolean_query([(occur.Should, one) for one in should])))
-        parts += [(occur.Must, one) for phrase in asked.phrases if (one := self._phrase(phrase)) is not None]
+            parts.append((occur.Must, query.boolean_query([(occur.Should, clause) for clause in should])))
+        parts += [(occur.Must, clause) for phrase in asked.phrases if (clause := self._phrase(phrase)) is not None]
         if not parts:
             return None
-        parts += [(occur.MustNot, one) for phrase in asked.without if (one := self._phrase(phrase)) is not None]
-        return query.boolean_query(parts) if len(parts) > 1 else parts[0][1]  # by itself, it skips what scores too low
+        parts += [(occur.MustNot, clause) for phrase in asked.without if (clause := self._phrase(phrase)) is not None]
+        return query.boolean_query(parts) if len(parts) > 1 else parts[0][1]  # a single query skips what scores too low
 
     def _phrase(self, text: str) -> Any:
         """The words of a text one after the other, in either language."""
@@ -168,14 +168,14 @@ class Lexical:
         return tantivy.Query.boolean_query(parts) if len(parts) > 1 else query
 
     def _one_of(self, name: str, values: Sequence[Any]) -> Any:
-        found = tantivy.Query.term_set_query(self._schema, name, list(values))
-        return tantivy.Query.const_score_query(found, 0.0)
+        query = tantivy.Query.term_set_query(self._schema, name, list(values))
+        return tantivy.Query.const_score_query(query, 0.0)
 
 
 def _wanted(words: str, language: Language) -> list[str]:
     """The terms to look for in one language, each once."""
-    found = dict.fromkeys(term for term in terms(words, language) if term not in _EVERY_STOP_WORD)
-    return list(found)[:MAX_TERMS]
+    unique = dict.fromkeys(term for term in terms(words, language) if term not in _EVERY_STOP_WORD)
+    return list(unique)[:MAX_TERMS]
 
 
 def _schema() -> Any:
@@ -190,14 +190,14 @@ def _schema() -> Any:
 
 
 def _document(piece: Piece) -> Any:
-    found = tantivy.Document()
-    found.add_unsigned("number", piece.number)
-    found.add_integer("created", piece.created)
+    document = tantivy.Document()
+    document.add_unsigned("number", piece.number)
+    document.add_integer("created", piece.created)
     text = piece.text.encode(errors="ignore").decode()
     whole = "\n".join([text] * TEXT_WEIGHT + [spelt_out(text), piece.context.encode(errors="ignore").decode()])
-    found.add_text(piece.language, whole)
+    document.add_text(piece.language, whole)
     for name in ("space", "kind", "type", "agent"):
-        found.add_text(name, getattr(piece, name))
+        document.add_text(name, getattr(piece, name))
     for label in piece.labels:
-        found.add_text("label", label)
-    return found
+        document.add_text("label", label)
+    return document

@@ -1,6 +1,6 @@
-"""What memories weigh by themselves, whatever is asked: who somebody is, what matters, what is new.
+"""Which memories come with any message: who somebody is, what matters, what is new.
 
-Owns a few numbers of each memory, in memory, so that the foremost of a million are found in milliseconds. A memory's
+Owns a few numbers of each memory, in RAM, so that the foremost of a million are found in milliseconds. A memory's
 weight now follows from its importance, its age and its use (`Memory.effective`), and is never kept. Refuses to know
 what a memory says. Callers serialise changes; any thread may ask.
 """
@@ -21,7 +21,7 @@ from livememfs.records.memory import FRESH, HALF_LIFE, USE_WEIGHT
 IDENTITY = "identity"
 TAKEN_AT_ONCE = 10_000
 CLOSE = 1_000
-"""Rows that are put into order without a look at which of them matter."""
+"""So few rows are sorted whole, without choosing the best of them first."""
 ROUNDING = 1e-6
 """Of importances that are kept in 32 bits."""
 _COLUMNS = (
@@ -57,13 +57,13 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True)
 class UnaskedMemories:
-    """Which memories come without being asked for (spacebot-memory-v2 2.3).
+    """Which memories come with any message (spacebot-memory-v2 2.3).
 
     :now:     seconds since 1970
-    :least:   what those weigh now that matter
-    :since:   what was created from this second on is new
-    :channel: of what is new, only what was said there; empty: anywhere
-    :most:    of each of the three
+    :least:   a memory that weighs at least so much now matters
+    :since:   a memory created from this second on is new
+    :channel: only new memories of this channel; empty: of any
+    :most:    how many of each of the three
     """
 
     now: int
@@ -122,11 +122,11 @@ class Merits:
     @classmethod
     def again(cls, facts: Mapping[str, Any], array: Callable[[str], NDArray[Any]]) -> Merits:
         """What was kept. Raises KeyError or TypeError for what was not."""
-        found = cls()
-        found._codes = dict(facts["codes"])
-        found._rows = {name: array(name) for name in found._rows}
-        found._used = len(found._rows["number"])
-        return found
+        merits = cls()
+        merits._codes = dict(facts["codes"])
+        merits._rows = {name: array(name) for name in merits._rows}
+        merits._used = len(merits._rows["number"])
+        return merits
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Take out some of them; the others need not be there."""
@@ -140,9 +140,9 @@ class Merits:
 
     def _places(self, numbers: Iterable[int]) -> dict[int, int]:
         wanted = np.fromiter(numbers, np.int64)
-        there = self._rows["number"][: self._used]
-        at = np.searchsorted(there, wanted)
-        return {int(n): int(i) for n, i in zip(wanted, at, strict=True) if i < len(there) and there[i] == n}
+        known = self._rows["number"][: self._used]
+        at = np.searchsorted(known, wanted)
+        return {int(n): int(i) for n, i in zip(wanted, at, strict=True) if i < len(known) and known[i] == n}
 
     def _code(self, word: str) -> int:
         return self._codes.setdefault(word, len(self._codes))
@@ -152,10 +152,10 @@ class Merits:
         used = self._used
         rows = {name: column[:used] for name, column in self._rows.items()}
         codes = [self._codes[space] for space in spaces if space in self._codes]
-        there = rows["record"] > 0
-        there &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
-        identity = np.flatnonzero(there & rows["identity"])
-        matters = there & ~rows["identity"]
+        fitting = rows["record"] > 0
+        fitting &= rows["space"] == codes[0] if len(codes) == 1 else np.isin(rows["space"], codes)
+        identity = np.flatnonzero(fitting & rows["identity"])
+        matters = fitting & ~rows["identity"]
         likely = (rows["updated"] >= wanted.now - _lasts(wanted.least)) & (
             rows["importance"] >= wanted.least - ROUNDING
         )
@@ -164,7 +164,7 @@ class Merits:
         weights = weigh(importance, updated, uses, last, wanted.now)
         important = heavy[weights >= wanted.least - ROUNDING]
         weights = weights[weights >= wanted.least - ROUNDING]
-        new = there & (rows["created"] >= wanted.since)
+        new = fitting & (rows["created"] >= wanted.since)
         if wanted.channel:
             new &= rows["channel"] == self._codes.get(wanted.channel, -1)
         recent = np.flatnonzero(new)
@@ -202,5 +202,5 @@ def _best(record: NDArray[Any], most: int, rows: NDArray[np.intp], *keys: NDArra
         kept = (keys[1] >= np.partition(keys[1], -most)[-most]) | (keys[0] > keys[0].min())
         rows, keys = rows[kept], tuple(key[kept] for key in keys)
     order = np.lexsort([-key for key in reversed(keys)])[:most]
-    found: list[int] = record[rows[order]].tolist()
-    return tuple(found)
+    best: list[int] = record[rows[order]].tolist()
+    return tuple(best)

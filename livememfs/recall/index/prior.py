@@ -1,7 +1,7 @@
 """What any text looks like to a model: the mean of a few that have nothing in common.
 
-Owns the texts. The vectors of these models all point much the same way; what a text says is how it differs from that
-common direction, which a small space is too small to tell. Pure; any thread.
+Owns the texts. The vectors of these models all point in much the same direction; what a text says is how it differs
+from that direction, which cannot be told from the few texts of a small space. Pure; any thread.
 """
 
 from __future__ import annotations

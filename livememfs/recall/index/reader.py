@@ -1,15 +1,15 @@
 """From an object of the bucket to what can be found in it.
 
 Owns the decision which objects are indexed, and how they are cut: notes, memories and summaries stay whole, an
-observation is its narrative and its facts, a bank file is cut at its headings. Refuses to fail on an object: what is no
-text, or has nothing to say, holds no records. Pure; any thread.
+observation is its narrative and its facts, a bank file is cut at its headings. Refuses to fail on an object: one that
+is not text, or is empty, has no records. Pure; any thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -30,7 +30,7 @@ TITLE_CHARACTERS = 80
 LABELS_READ = 64
 """Values of one field of a note's front matter."""
 IMPORTANCE = {"decision": 0.8, "todo": 0.8, "insight": 0.6, "issue": 0.6, "question": 0.5, "progress": 0.4}
-"""What a note weighs by its category; those of memories say it themselves."""
+"""The importance of a note by its category. A memory states its own."""
 OBSERVED = {"decision": 0.8, "bugfix": 0.6, "feature": 0.6, "refactor": 0.5, "change": 0.4, "discovery": 0.5}
 """The same for observations."""
 _BANK_IMPORTANCE, _OTHER_IMPORTANCE, _SUMMARY_IMPORTANCE = 0.7, 0.3, 0.5
@@ -52,11 +52,11 @@ def space_of(key: str) -> str:
     return keys.parse(key).space
 
 
-def records_of(found: StoredObject) -> list[Record]:
-    """What can be found in an object; nothing in one that makes the reader fail, which would stop all others."""
-    info = found.info
+def records_of(stored: StoredObject) -> list[Record]:
+    """What can be found in an object; nothing if the reader fails on it: one object must not stop all others."""
+    info = stored.info
     try:
-        return records_in(info.key, found.data, info.etag, info.modified_ns // 1_000_000_000)
+        return records_in(info.key, stored.data, info.etag, info.modified_ns // 1_000_000_000)
     except Exception:
         log.exception("an object cannot be indexed", key=info.key)
         return []
@@ -65,14 +65,12 @@ def records_of(found: StoredObject) -> list[Record]:
 def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     """What can be found in an object; `modified` is the time of its version in seconds."""
     parsed = keys.parse(key)
-    if parsed.kind == "note":
-        return _note(key, parsed, data, etag)
-    if parsed.kind == "memory":
-        return _memory(key, parsed, data, etag)
-    if parsed.kind == "observation":
-        return _observation(key, parsed, data, etag)
-    if parsed.kind == "session":
-        return _summary(key, parsed, data, etag)
+    if parsed.kind in _READERS:
+        try:
+            record = _READERS[parsed.kind](key, parsed, data, etag)
+        except NotText:
+            return []
+        return [record] if record is not None else []
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -82,15 +80,12 @@ def records_in(key: str, data: bytes, etag: str, modified: int) -> list[Record]:
     return list(_sections(key, parsed, text, etag, modified))
 
 
-def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
-    try:
-        note = Note.parse(data, path=key, name=parsed.name)
-    except NotText:
-        return []
+def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
+    note = Note.parse(data, path=key, name=parsed.name)
     body = note.body.strip()
     if not body:
-        return []
-    record = Record(
+        return None
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -104,22 +99,18 @@ def _note(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Reco
         labels=tuple(_labels(note, body)),
         pieces=(body,),
     )
-    return [record]
 
 
-def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
     collection, _, name = parsed.name.partition("/")
-    try:
-        memory = Memory.parse(data, path=key, collection=collection, name=name)
-    except NotText:
-        return []
+    memory = Memory.parse(data, path=key, collection=collection, name=name)
     body = memory.content.strip()
     if not body or memory.forgotten:
-        return []
+        return None
     labels = [("subject", subject) for subject in memory.subjects[:LABELS_READ]]
     labels += [("concept", memory.category)] if memory.category else []
     labels += [(label, value) for field, label in _LABELS.items() for value in _texts(memory.extra.get(field))]
-    record = Record(
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -136,45 +127,37 @@ def _memory(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Re
         channel=memory.channel_id,
         updated=int(memory.updated_at.timestamp()),
     )
-    return [record]
 
 
-def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
+def _observation(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
     """The narrative and each fact are found by themselves: a short statement has a sharper meaning than a page."""
-    try:
-        one = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
-    except NotText:
-        return []
-    whole = "\n".join(filter(None, (one.title, one.subtitle, one.narrative.strip())))
+    observation = Observation.parse(data, path=key, name=parsed.name.rpartition("/")[2])
+    whole = "\n".join(filter(None, (observation.title, observation.subtitle, observation.narrative.strip())))
     if not whole:
-        return []
-    files = dict.fromkeys((*one.files_modified, *one.files_read, *files_in(whole)))
-    record = Record(
+        return None
+    files = dict.fromkeys((*observation.files_modified, *observation.files_read, *files_in(whole)))
+    return Record(
         ref=key,
         key=key,
         etag=etag,
         kind=keys.OBSERVATIONS,
         space=parsed.space,
-        type=one.type,
-        agent=one.agent,
-        title=_first_line(one.title or whole),
-        created=int(one.created_at.timestamp()),
-        importance=OBSERVED[one.type],
-        labels=(*(("concept", name) for name in one.concepts), *(("file", name) for name in files)),
-        pieces=(whole, *(fact for fact in one.facts if fact.strip())),
+        type=observation.type,
+        agent=observation.agent,
+        title=_first_line(observation.title or whole),
+        created=int(observation.created_at.timestamp()),
+        importance=OBSERVED[observation.type],
+        labels=(*(("concept", name) for name in observation.concepts), *(("file", name) for name in files)),
+        pieces=(whole, *(fact for fact in observation.facts if fact.strip())),
     )
-    return [record]
 
 
-def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[Record]:
-    try:
-        one = Summary.parse(data, path=key)
-    except NotText:
-        return []
-    said = [getattr(one, name) for name in SUMMARY_FIELDS if getattr(one, name)]
-    if not said:
-        return []
-    record = Record(
+def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> Record | None:
+    summary = Summary.parse(data, path=key)
+    texts = [getattr(summary, name) for name in SUMMARY_FIELDS if getattr(summary, name)]
+    if not texts:
+        return None
+    return Record(
         ref=key,
         key=key,
         etag=etag,
@@ -182,13 +165,12 @@ def _summary(key: str, parsed: keys.ParsedKey, data: bytes, etag: str) -> list[R
         space=parsed.space,
         type="summary",
         agent="",
-        title=_first_line(one.request or one.completed or said[0]),
-        created=int(one.created_at.timestamp()),
+        title=_first_line(summary.request or summary.completed or texts[0]),
+        created=int(summary.created_at.timestamp()),
         importance=_SUMMARY_IMPORTANCE,
-        labels=tuple(("file", name) for name in files_in("\n".join(said))),
-        pieces=("\n".join(said),),
+        labels=tuple(("file", name) for name in files_in("\n".join(texts))),
+        pieces=("\n".join(texts),),
     )
-    return [record]
 
 
 def _labels(note: Note, body: str) -> Iterator[tuple[str, str]]:
@@ -241,3 +223,6 @@ def _names(path: str) -> Iterator[str]:
 def _first_line(text: str) -> str:
     line = text.lstrip("#-* \t\r\n").partition("\n")[0].strip()
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
+
+
+_READERS: Final = {"note": _note, "memory": _memory, "observation": _observation, "session": _summary}

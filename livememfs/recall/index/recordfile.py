@@ -19,7 +19,7 @@ from livememfs.errors import NoSpace
 from livememfs.recall.index.exchanged import Damaged
 
 VERSION = 5
-_CHUNK = 500
+_AT_ONCE = 500
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 _SCHEMA = """
@@ -90,9 +90,9 @@ class RecordFile:
 
     @property
     def _db(self) -> sqlite3.Connection:
-        found: _Connection | None = getattr(self._local, "db", None)
-        if found is None:
-            found = sqlite3.connect(
+        connection: _Connection | None = getattr(self._local, "db", None)
+        if connection is None:
+            connection = sqlite3.connect(
                 self._path or ":memory:",
                 isolation_level=None,
                 timeout=10.0,
@@ -100,12 +100,22 @@ class RecordFile:
                 check_same_thread=False,
                 factory=_Connection,
             )
-            found.create_function("fold", 1, str.casefold, deterministic=True)  # SQLite's lower() knows ASCII alone
+            connection.create_function(
+                "fold", 1, str.casefold, deterministic=True
+            )  # SQLite's lower() knows ASCII alone
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "temp_store=MEMORY", "cache_size=-16000"):
-                found.execute(f"PRAGMA {pragma}")
-            self._local.db = found
-            self._open.add(found)
-        return found
+                connection.execute(f"PRAGMA {pragma}")
+            self._local.db = connection
+            self._open.add(connection)
+        return connection
+
+    def _among(self, query: str, items: Sequence[Any], *values: Any) -> Iterator[Any]:
+        """The rows of a query for some items, by portions that one command takes. It has `{}` for the marks of the
+        items, which come after the other values.
+        """
+        for start in range(0, len(items), _AT_ONCE):
+            portion = items[start : start + _AT_ONCE]
+            yield from self._db.execute(query.format(",".join("?" * len(portion))), (*values, *portion)).fetchall()
 
     def close(self) -> None:
         """Close every connection. Nobody may be reading any more."""
@@ -151,9 +161,3 @@ def is_damage(error: BaseException) -> bool:
     """Whether an error says that the file itself is no good, and not that something stands in the way of it."""
     fault = error.__cause__ if isinstance(error, Damaged) else error
     return isinstance(fault, sqlite3.DatabaseError) and getattr(fault, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
-
-
-def chunks(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Portions that one command takes."""
-    for start in range(0, len(items), _CHUNK):
-        yield items[start : start + _CHUNK]

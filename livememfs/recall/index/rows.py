@@ -1,8 +1,8 @@
 """Many rows of small numbers: in memory while they are few, then in a file that the kernel may drop from memory.
 
-Owns that file. It has no name: nobody can cut it short under us (which would end the process), and it is gone with the
-process, however that ends. What lies in it is the kernel's cache and not our memory, once it is let go of. Refuses to
-survive anything. Callers serialise `reserve`; an `array` taken before it stays good to read. Any thread.
+Owns that file. It has no name: no other process can cut it short (which would end this process), and it is gone with
+the process, however that ends. Rows that were let go of are in the kernel's cache and not in our memory. Refuses to
+survive a restart. Callers serialise `reserve`; an `array` taken before it stays good to read. Any thread.
 """
 
 from __future__ import annotations
@@ -70,22 +70,18 @@ class Rows:
         return file
 
     def take(self, wanted: NDArray[np.intp]) -> NDArray[np.int8]:
-        """Some rows. Of those in a file, no more than a part comes into memory at once: the kernel brings much around
-        each with it.
-        """
+        """Some rows. Those in a file come into memory by portions: the kernel reads much around each row with it."""
         if not self.is_mapped:
             return self.array[wanted]
-        found = np.empty((len(wanted), self.width), np.int8)
+        taken = np.empty((len(wanted), self.width), np.int8)
         order = np.argsort(wanted)
         for first in range(0, len(order), TAKEN_AT_ONCE):
             places = order[first : first + TAKEN_AT_ONCE]
-            found[places] = self.array[wanted[places]]
+            taken[places] = self.array[wanted[places]]
             self.let_go()
-        return found
+        return taken
 
     def let_go(self) -> None:
-        """Take what was used out of this process's memory. It stays where it is, in the kernel's cache or on the disk,
-        and is there again when it is looked at.
-        """
+        """Take the rows out of this process's memory. They stay in the kernel's cache or on the disk."""
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)

@@ -1,11 +1,11 @@
-"""A segment: vectors as they stand in the bucket, for whoever mounts it next.
+"""A segment: an object of vectors in the bucket, for the next host that mounts it.
 
     {"format": 1, "model": "...", "dim": 384, "count": 2}\n
     count digests of 16 bytes, ascending
     count vectors of `dim` signed bytes, in the same order
 
-Owns that format and the names. A segment is called by the digest of its bytes: the same vectors are the same object,
-whoever writes them, and one that was cut off or changed is told from its name. Refuses what it cannot have written.
+Owns that format and the names. The name of a segment is the digest of its bytes: the same vectors are the same object
+on every host, and bytes that were cut off or changed do not fit their name. Refuses what `render` cannot have written.
 Pure; any thread.
 """
 

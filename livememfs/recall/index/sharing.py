@@ -1,8 +1,8 @@
-"""The portable part of the index: vectors in the bucket, so that what one machine has embedded no other must.
+"""The portable part of the index: vectors in the bucket, so that each text is embedded by one machine only.
 
 Owns `{space}/_index/{model}/`: reading what others have put there, putting there what was embedded here, and keeping it
-in few objects without what nobody needs any more. All of it is derived: whatever is lost, damaged or written twice here
-costs somebody the computing of a vector again, so hosts need no lease, and a failure is never more than a remark.
+in few objects without vectors that nobody needs any more. All of it is derived: if something is lost, damaged or
+written twice, some vectors are computed again, so hosts need no lease, and a failure is never more than a remark.
 Refuses to compute vectors and to delay an answer. Trio thread only; what blocks runs in worker threads.
 """
 
@@ -32,18 +32,18 @@ from livememfs.store.base import IfAbsent, ObjectInfo, list_all
 log = structlog.get_logger("livememfs.recall")
 
 QUIET_SECONDS = 15.0
-"""For so long new vectors wait for more of them."""
+"""New vectors wait so long for more of them."""
 MANY = 4_096
-"""So many do not wait."""
+"""So many new vectors do not wait."""
 AGAIN_SECONDS = 300.0
-"""After a failure: whoever may not write there will not be allowed to in a second either."""
+"""After a failure: a host without the right to write will not get it within a second."""
 LOOK_SECONDS = 30.0
-"""While much has to be embedded, somebody else may be embedding the same: how often that is looked for."""
+"""How often the bucket is read while much has to be embedded: another host may be embedding the same."""
 READ_AT_ONCE = 8
 MERGED_AT = 8
-"""Segments of a size that become one of the next."""
+"""So many segments of one size are merged to one of the next size."""
 KEPT = timedelta(hours=1)
-"""For so long a vector may be there for a note that this machine has not heard of yet."""
+"""A younger segment is not dropped: it may be for notes that this machine has not heard of yet."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SharingStatistics:
 
     :read, written:   vectors
     :segments:        objects written
-    :merged, removed: objects that became part of another one; that nobody needed
+    :merged, removed: objects that became part of another one; objects that nobody needed
     :unreadable:      objects that are no segments of this model
     """
 
@@ -69,7 +69,7 @@ class SharingStatistics:
 class Sharing:
     """The vectors of one bucket, by one model. `wants` and `embedded` say what there is to do; `run` does it.
 
-    `complete(space)` says whether the index has all of a space: only then is it known what nobody needs.
+    `complete(space)` says whether the index has all of a space: only then it is known which vectors nobody needs.
     """
 
     def __init__(self, replica: Replica, clock: Clock, index: Index, complete: Callable[[str], bool]) -> None:
@@ -91,18 +91,18 @@ class Sharing:
     # --- what there is to do --------------------------------------------------------------------------------------
 
     def wants(self, space: str) -> None:
-        """Have a space's vectors read, and what is only here written."""
+        """Have a space's vectors read, and those written that the bucket lacks."""
         if space not in self._known:
             self._wanted[space] = None
             self._loaded = trio.Event() if self._loaded.is_set() else self._loaded
             self._work.set()
 
     def forget(self) -> None:
-        """The index was made anew: what is in the bucket counts as not read."""
+        """The index was made anew: every space has to be read again."""
         self._known.clear()
 
     def look_again(self) -> None:
-        """Much has to be embedded: see whether others have done it meanwhile. Costs nothing when done just now."""
+        """Much has to be embedded: read what others have embedded meanwhile, unless that was done just now."""
         if trio.current_time() - self._looked >= LOOK_SECONDS:
             self._looked = trio.current_time()
             for space in self._known:
@@ -149,51 +149,62 @@ class Sharing:
             self._failed(space, error)
 
     async def _read_new(self, space: str) -> list[ObjectInfo]:
-        """Read the segments that are not known here; which there are."""
+        """Read the segments that are not known here; returns all that the bucket has."""
         prefix = keys.index_prefix(space, self._index.model)
-        there = {info.key[len(prefix) :]: info for info in (await list_all(self._replica.store, prefix)).objects}
-        there = {name: info for name, info in there.items() if name.endswith(SUFFIX) and "/" not in name}
-        known = await trio.to_thread.run_sync(self._index.segments, space)
-        new = [name for name in there if name not in known and prefix + name not in self._unreadable]
+        infos = {info.key[len(prefix) :]: info for info in (await list_all(self._replica.store, prefix)).objects}
+        infos = {name: info for name, info in infos.items() if name.endswith(SUFFIX) and "/" not in name}
+        known = await trio.to_thread.run_sync(self._segments, space)
+        new = [name for name in infos if name not in known and prefix + name not in self._unreadable]
         await for_each(new, lambda name: self._read(space, prefix, name), at_once=READ_AT_ONCE)
-        if gone := known.keys() - there.keys():
+        if gone := known.keys() - infos.keys():
             await trio.to_thread.run_sync(self._index.forget_segments, space, gone)
         if new and self._index.prior is None:
             await trio.to_thread.run_sync(self._expect)
-        return [info for name, info in there.items() if prefix + name not in self._unreadable]
+        return [info for name, info in infos.items() if prefix + name not in self._unreadable]
 
     async def _read(self, space: str, prefix: str, name: str) -> None:
         try:
-            found = await self._replica.store.get(prefix + name)
+            stored = await self._replica.store.get(prefix + name)
         except ObjectMissing:
             return  # merged with others meanwhile
         try:
-            meanings, eight = await trio.to_thread.run_sync(parse, name, found.data, self._index.model)
+            meanings, eight = await trio.to_thread.run_sync(parse, name, stored.data, self._index.model)
         except BadSegment as error:
             self._unreadable.add(prefix + name)
-            self._replica.unread.note(prefix + name, found.info.etag, str(error))
+            self._replica.unread.note(prefix + name, stored.info.etag, str(error))
             return
         await trio.to_thread.run_sync(self._index.take_segment, space, name, meanings, eight)
         self._counts["read"] += len(meanings)
 
     def _expect(self) -> None:
-        """The mean of any texts follows from their vectors, when somebody has embedded them."""
-        rows = self._index.packed_vectors(PRIOR_MEANINGS)
+        """Compute the mean of any texts, if another host has embedded them."""
+        rows = self._packed(PRIOR_MEANINGS)
         if rows.keys() == PRIOR_MEANINGS:
             eight = np.frombuffer(b"".join(rows.values()), np.int8).reshape(len(rows), -1)
             self._index.expect((eight.mean(axis=0) / ONE).astype(np.float32))
 
     async def _find_unwritten(self, space: str) -> None:
-        """What was computed here before the process ended, and nobody has written since."""
+        """Find vectors that an earlier process computed here and that the bucket lacks."""
 
         def unwritten() -> set[bytes]:
-            known: set[bytes] = set().union(*self._index.segments(space).values())
-            return set(self._index.packed_vectors(self._index.wanted(space) - known))
+            known: set[bytes] = set().union(*self._segments(space).values())
+            return set(self._packed(self._needed(space) - known))
 
-        found = await trio.to_thread.run_sync(unwritten)
-        if found - PRIOR_MEANINGS:
-            self._waiting.setdefault(space, set()).update(found)
+        meanings = await trio.to_thread.run_sync(unwritten)
+        if meanings - PRIOR_MEANINGS:
+            self._waiting.setdefault(space, set()).update(meanings)
             self._fresh.set()
+
+    def _segments(self, space: str) -> dict[str, set[bytes]]:
+        return self._index.table.segments(self._index.model, space)
+
+    def _needed(self, space: str) -> set[bytes]:
+        """The meanings that whoever mounts a space needs: of its pieces, and of any texts."""
+        return self._index.table.meanings_of(space) | PRIOR_MEANINGS
+
+    def _packed(self, meanings: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Vectors of these meanings as they are kept, of those that there are."""
+        return self._index.table.eights(self._index.model, list(meanings))
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -206,7 +217,7 @@ class Sharing:
                 await trio.sleep(AGAIN_SECONDS)
 
     async def flush(self) -> bool:
-        """Write what was computed here; whether the bucket took it."""
+        """Write what was computed here; whether all of it could be written."""
         async with self._flushing:
             self._fresh, self._many = trio.Event(), trio.Event()
             for space in list(self._missed):
@@ -230,12 +241,12 @@ class Sharing:
             return complete
 
     async def _place(self) -> None:
-        """Find out in which spaces those are that were computed since."""
+        """Find out to which spaces the vectors belong that were computed since the last time."""
         unplaced, self._unplaced = self._unplaced, set()
         if not unplaced:
             return
-        for space, meanings in (await trio.to_thread.run_sync(self._index.spaces_of, list(unplaced))).items():
-            if space in self._known:  # of any other, it is found out when it becomes known
+        for space, meanings in (await trio.to_thread.run_sync(self._index.table.spaces_of, list(unplaced))).items():
+            if space in self._known:  # for any other, `_find_unwritten` does it
                 self._waiting.setdefault(space, set()).update(meanings)
 
     async def _write_space(self, space: str) -> None:
@@ -245,11 +256,11 @@ class Sharing:
         except ObjectMissing:
             self._waiting.pop(space)  # a removed space must not come back for the sake of its vectors
             return
-        known = await trio.to_thread.run_sync(self._index.segments, space)
+        known = await trio.to_thread.run_sync(self._segments, space)
         missing = waiting.difference(*known.values())
-        if not any(found >= PRIOR_MEANINGS for found in known.values()):
+        if not any(meanings >= PRIOR_MEANINGS for meanings in known.values()):
             missing |= PRIOR_MEANINGS
-        vectors = await trio.to_thread.run_sync(self._index.packed_vectors, missing)
+        vectors = await trio.to_thread.run_sync(self._packed, missing)
         if vectors.keys() - PRIOR_MEANINGS:
             await self._write(space, vectors)
         waiting -= missing | set().union(*known.values())
@@ -278,14 +289,16 @@ class Sharing:
     # --- few objects ----------------------------------------------------------------------------------------------
 
     async def _tidy(self, space: str) -> None:
-        """Make few segments of many, and drop what nobody needs. What is new stands before what is old goes."""
+        """Make few segments of many, and drop vectors that nobody needs. The new segment is written before the old ones
+        are deleted, so that a crash between loses nothing.
+        """
         if not self._complete(space) or not await trio.to_thread.run_sync(self._is_untidy, space):
             return
-        there = await self._read_new(space)
-        known = await trio.to_thread.run_sync(self._index.segments, space)
-        wanted = await trio.to_thread.run_sync(self._index.wanted, space)
+        infos = await self._read_new(space)
+        known = await trio.to_thread.run_sync(self._segments, space)
+        wanted = await trio.to_thread.run_sync(self._needed, space)
         before = (self._clock.now() - KEPT).timestamp() * 1e9
-        ages = {info.key.rpartition("/")[2]: info.modified_ns for info in there}
+        ages = {info.key.rpartition("/")[2]: info.modified_ns for info in infos}
         old = {name for name in known if 0 < ages.get(name, 0) < before}
         chosen = _to_merge(known) | {name for name in old if len(known[name] & wanted) * 2 < len(known[name])}
         if not chosen:
@@ -294,7 +307,7 @@ class Sharing:
         for name in chosen:
             kept |= known[name] & wanted if name in old else known[name]
         kept = kept.difference(*(known[name] for name in known.keys() - chosen))
-        vectors = await trio.to_thread.run_sync(self._index.packed_vectors, kept)
+        vectors = await trio.to_thread.run_sync(self._packed, kept)
         written = await self._write(space, vectors) if vectors else []
         gone = chosen.difference(written)
         for name in gone:
@@ -303,11 +316,11 @@ class Sharing:
         self._counts["merged" if written else "removed"] += len(gone)
 
     def _is_untidy(self, space: str) -> bool:
-        known = self._index.segments(space)
+        known = self._segments(space)
         if _to_merge(known):
             return True
-        wanted = self._index.wanted(space)
-        return any(len(found & wanted) * 2 < len(found) for found in known.values())
+        wanted = self._needed(space)
+        return any(len(meanings & wanted) * 2 < len(meanings) for meanings in known.values())
 
     def _failed(self, space: str, error: Exception) -> None:
         if not isinstance(error, LiveMemError) and not is_damage(error):  # the next question has it made anew
@@ -318,7 +331,7 @@ class Sharing:
 
     def statistics(self) -> SharingStatistics:
         """Counters, cheap."""
-        waiting = len(self._unplaced) + sum(len(found) for found in self._waiting.values())
+        waiting = len(self._unplaced) + sum(len(meanings) for meanings in self._waiting.values())
         return SharingStatistics(
             **self._counts, unreadable=len(self._unreadable), waiting=waiting, last_error=self._last_error
         )
@@ -327,8 +340,8 @@ class Sharing:
 def _to_merge(known: Mapping[str, set[bytes]]) -> set[str]:
     """Those of which there are so many of a size that they become one, and all that are smaller."""
     sizes: dict[int, list[str]] = {}
-    for name, found in known.items():
-        if len(found) * 2 <= MOST_ROWS:
-            sizes.setdefault(len(oct(len(found))), []).append(name)
+    for name, meanings in known.items():
+        if len(meanings) * 2 <= MOST_ROWS:
+            sizes.setdefault(len(oct(len(meanings))), []).append(name)
     full = [size for size, names in sizes.items() if len(names) >= MERGED_AT]
     return {name for size, names in sizes.items() if full and size <= max(full) for name in names}

@@ -1,7 +1,7 @@
 """Which notes stand beside each other, worked out from their times alone, for many notes at once.
 
-Owns the rules (what is beside a moment, which notes a change touches), over lists in memory: a question to a database
-for each note takes longer than everything else. `Table` has the same ones in SQL, for few notes. Pure; any thread.
+Owns the rules (what is beside a moment, which notes a change touches), over lists in memory: one query for each note
+would take longer than everything else. `RecordTable` has the same rules in SQL, for few notes. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Sittings:
 
 def windows(places: Iterable[Place]) -> tuple[Sequence[str], Sequence[int], Sequence[int]]:
     """Spans of time that hold whatever matters to a change at these places, as columns of space, start and end."""
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     spaces: list[str] = []
     for space, moment in sorted(places):
         low, high = moment - 2 * SITTING_SECONDS, moment + 2 * SITTING_SECONDS
-        if spaces and spaces[-1] == space and low <= found[-1][1]:
-            found[-1][1] = high
+        if spaces and spaces[-1] == space and low <= spans[-1][1]:
+            spans[-1][1] = high
         else:
             spaces.append(space)
-            found.append([low, high])
-    return spaces, [low for low, _ in found], [high for _, high in found]
+            spans.append([low, high])
+    return spaces, [low for low, _ in spans], [high for _, high in spans]

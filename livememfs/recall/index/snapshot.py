@@ -1,7 +1,7 @@
 """What an index has in memory, as it was when it was closed: a large one is open at once, without reading its records.
 
 Owns the form of the file: a line of JSON that says what follows, then arrays, one after the other. Refuses to know what
-they mean, to be read in parts that others may change, and to be mapped: whoever cut it short would end the process.
+they mean, and to map the file: if another process cut it short, reading the map would end this process.
 Blocking; any thread.
 """
 
@@ -46,7 +46,7 @@ def write(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any
 
 
 class Snapshot:
-    """An open file. Raises Damaged for one that is not as `write` makes it, OSError for one that cannot be read."""
+    """An open file. Raises Damaged for a file that `write` did not make, OSError for one that cannot be read."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
@@ -70,12 +70,12 @@ class Snapshot:
     def array(self, name: str) -> NDArray[Any]:
         """One of the arrays."""
         _, dtype, shape = self._known(name)
-        found = np.empty(shape, dtype)
+        values = np.empty(shape, dtype)
         start = 0
         for rows in self.rows(name):
-            found[start : start + len(rows)] = rows
+            values[start : start + len(rows)] = rows
             start += len(rows)
-        return found
+        return values
 
     def rows(self, name: str) -> Iterator[NDArray[Any]]:
         """One of the arrays, by portions of rows."""
@@ -86,10 +86,10 @@ class Snapshot:
             file.seek(start)
             for first in range(0, shape[0], at_once):
                 count = min(at_once, shape[0] - first)
-                found = np.fromfile(file, dtype, count * wide)
-                if len(found) < count * wide:
+                values = np.fromfile(file, dtype, count * wide)
+                if len(values) < count * wide:
                     raise Damaged(f"{self._path.name} is not whole")
-                yield found.reshape(count, *shape[1:])
+                yield values.reshape(count, *shape[1:])
 
     def _known(self, name: str) -> tuple[int, Any, tuple[int, ...]]:
         if name not in self._there:

@@ -19,14 +19,13 @@ from livememfs.recall.index.kept import KeptVectors
 from livememfs.recall.index.merits import Merit
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
 from livememfs.recall.index.record import Record
-from livememfs.recall.index.recordfile import chunks
 from livememfs.recall.index.sittings import AT_ONCE, NEIGHBOURS, SITTING_SECONDS, Sittings, windows
 from livememfs.records.keys import COLLECTIONS, UNTIL
 
 MANY = 16
-"""Notes of one step from which on what stands around them is read at once."""
+"""For so many notes of one step, the notes around them are read by one query for each span of time."""
 CROWDED = 50
-"""Notes around each of them up to which that pays."""
+"""That pays while there are no more notes than this around each of them."""
 OF_RECORDS = (("piece", "record"), ("label", "record"), ("named", "record"), ("link", "record"))
 """The tables whose rows belong to a record, with the column that says to which."""
 _THERE = "SELECT 1 FROM named n WHERE n.space = l.space AND n.name = l.target"
@@ -94,18 +93,18 @@ class RecordTable(KeptVectors):
         )
 
     def _touch_neighbours(self, places: set[tuple[str, str, int]], step: int) -> None:
-        """What stands beside a record that came or went has another context now, and what came has a meaning."""
+        """Notes beside a note that came or went have a new context; new records get their meaning."""
         live = {(space, created) for space, kind, created in places if kind == "live"}
         sittings = self._sittings(live)
         touched: dict[int, Stored] = {}
         if sittings is not None:
-            touched = self._stored({one for place in live for one in sittings.touched(place)})
+            touched = self._stored({number for place in live for number in sittings.touched(place)})
         else:
             for space, created in live:
-                touched.update({one.id: one for one in self.beside(space, "live", created, NEIGHBOURS + 1)})
-                touched.update({one.id: one for one in self._at_once(space, created)})
+                around = (*self.beside(space, "live", created, NEIGHBOURS + 1), *self._at_once(space, created))
+                touched.update({note.id: note for note in around})
         new = self._db.execute("SELECT * FROM record WHERE id IN (SELECT record FROM piece WHERE meaning = x'')")
-        touched.update({one.id: one for one in map(_stored, new.fetchall())})
+        touched.update({stored.id: stored for stored in map(_stored, new.fetchall())})
         self._db.executemany(
             "UPDATE piece SET changed = ?, meaning = ? WHERE record = ? AND part = ?",
             [
@@ -116,24 +115,24 @@ class RecordTable(KeptVectors):
         )
 
     def _with_former(
-        self, found: Mapping[int, Stored], sittings: Sittings | None
+        self, touched: Mapping[int, Stored], sittings: Sittings | None
     ) -> Iterator[tuple[Stored, Record | None]]:
         """Records with the note before each in the same sitting."""
-        former: dict[int, int | None] = {}
-        if sittings is not None:
-            for number, one in found.items():
-                is_live = one.record.kind == "live"
-                former[number] = sittings.before((one.record.space, one.record.created), number) if is_live else None
-        there = self._stored({number for number in former.values() if number is not None})
-        for number, one in found.items():
-            if number in former:
-                before = former[number]
-                yield one, there[before].record if before is not None else None
-            else:
-                yield one, self._before(one)
+        if sittings is None:
+            yield from ((stored, self._before(stored)) for stored in touched.values())
+            return
+        former = {
+            number: sittings.before((stored.record.space, stored.record.created), number)
+            for number, stored in touched.items()
+            if _is_live(stored)
+        }
+        known = self._stored({number for number in former.values() if number is not None})
+        for number, stored in touched.items():
+            before = former.get(number)
+            yield stored, known[before].record if before is not None else None
 
     def _sittings(self, places: Collection[tuple[str, int]]) -> Sittings | None:
-        """What stands around many notes; None where it is better to ask for each."""
+        """The notes around many notes; None where a query for each is better."""
         if len(places) < MANY:
             return None
         rows: list[tuple[str, int, int]] = []
@@ -166,10 +165,6 @@ class RecordTable(KeptVectors):
         ).fetchall()
         return [_stored(row) for row in rows]
 
-    def text(self, stored: Stored, part: int) -> PieceText:
-        """What the vector of a piece is made of."""
-        return text_of(stored.record, part, self._before(stored))
-
     def _before(self, stored: Stored) -> Record | None:
         """The note before a note in the same sitting."""
         record = stored.record
@@ -193,30 +188,24 @@ class RecordTable(KeptVectors):
         ).fetchall()
         return Delta(upto, gone, tuple(self._pieces([(row[0], row[1], _stored(row[2:])) for row in rows])))
 
-    def _pieces(self, found: Sequence[tuple[int, int, Stored]]) -> Iterator[Piece]:
-        live = [one.record for _, _, one in found if one.record.kind == "live"]
-        sittings = self._sittings({(record.space, record.created) for record in live})
-        if sittings is None:
-            yield from (self._piece(*one) for one in found)
-            return
-        beside = {
-            one.id: sittings.beside((one.record.space, one.record.created), NEIGHBOURS)
-            for _, _, one in found
-            if one.record.kind == "live"
-        }
-        there = self._stored({number for numbers in beside.values() for number in numbers})
-        for number, part, one in found:
-            around = [there[other].record for other in beside.get(one.id, ()) if other != one.id]
-            yield piece_of(number, one.record, part, around)
+    def _pieces(self, rows: Sequence[tuple[int, int, Stored]]) -> Iterator[Piece]:
+        """Pieces by number, place and record, each with the notes around it."""
+        live = {stored.id: (stored.record.space, stored.record.created) for _, _, stored in rows if _is_live(stored)}
+        sittings = self._sittings(set(live.values()))
+        if sittings is not None:
+            beside = {record: sittings.beside(place, NEIGHBOURS) for record, place in live.items()}
+            known = self._stored({number for numbers in beside.values() for number in numbers})
+        for number, part, stored in rows:
+            around: list[Stored] = []
+            if stored.id in live and sittings is not None:
+                around = [known[other] for other in beside[stored.id]]
+            elif stored.id in live:
+                around = self.beside(stored.record.space, "live", stored.record.created, NEIGHBOURS)
+            yield piece_of(number, stored.record, part, [note.record for note in around if note.id != stored.id])
 
     def pieces(self, numbers: Sequence[int]) -> list[Piece]:
         """Some pieces, as the text index takes them."""
-        return [self._piece(number, part, stored) for number, (part, stored) in self.of_pieces(numbers).items()]
-
-    def _piece(self, number: int, part: int, stored: Stored) -> Piece:
-        record = stored.record
-        beside = self.beside(record.space, record.kind, record.created, NEIGHBOURS) if record.kind == "live" else []
-        return piece_of(number, record, part, [other.record for other in beside if other.id != stored.id])
+        return list(self._pieces([(number, *of) for number, of in self.of_pieces(numbers).items()]))
 
     def settled(self, step: int) -> None:
         """The text index is at a step: what went before need not be remembered. NoSpace, Damaged."""
@@ -226,29 +215,26 @@ class RecordTable(KeptVectors):
 
     def beside(self, space: str, kind: str, created: int, count: int) -> list[Stored]:
         """The records of one kind around a moment, `count` to each side, in the order of time."""
-        sides = (("<", "DESC"), (">=", "ASC"))
-        found: list[Stored] = []
-        for sign, order in sides:
+        around: list[Stored] = []
+        for sign, order in (("<", "DESC"), (">=", "ASC")):
             rows = self._db.execute(
                 f"SELECT * FROM record WHERE space = ? AND kind = ? AND created {sign} ? AND created BETWEEN ? AND ?"
                 f" ORDER BY created {order}, id {order} LIMIT ?",
                 (space, kind, created, created - SITTING_SECONDS, created + SITTING_SECONDS, count + (sign == ">=")),
             ).fetchall()
-            found += [_stored(row) for row in rows]
-        return sorted(found, key=lambda stored: (stored.record.created, stored.id))
+            around += [_stored(row) for row in rows]
+        return sorted(around, key=lambda stored: (stored.record.created, stored.id))
 
     def texts(self, numbers: Sequence[int]) -> dict[int, PieceText]:
         """What the vectors of some pieces are made of, in their order."""
-        found = self.of_pieces(numbers)
-        meanings: dict[int, bytes] = {}
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            meanings.update(self._db.execute(f"SELECT number, meaning FROM piece WHERE number IN ({marks})", chunk))
+        known = self.of_pieces(numbers)
+        meanings = dict(self._among("SELECT number, meaning FROM piece WHERE number IN ({})", numbers))
         # Under the meaning that the piece has: with another one, it would stay without a vector for ever.
         return {
-            number: replace(self.text(found[number][1], found[number][0]), meaning=meanings[number])
+            number: replace(text_of(stored.record, part, self._before(stored)), meaning=meanings[number])
             for number in numbers
-            if number in found and number in meanings
+            if number in known and number in meanings
+            for part, stored in (known[number],)
         }
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -262,37 +248,24 @@ class RecordTable(KeptVectors):
 
     def of_pieces(self, numbers: Sequence[int]) -> dict[int, tuple[int, Stored]]:
         """The record of each piece, and which of its pieces it is, by number."""
-        found: dict[int, tuple[int, Stored]] = {}
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(
-                "SELECT p.number, p.part, r.* FROM piece p JOIN record r ON r.id = p.record"
-                f" WHERE p.number IN ({marks})",
-                chunk,
-            )
-            found |= {row[0]: (row[1], _stored(row[2:])) for row in rows}
-        return found
+        select = "SELECT p.number, p.part, r.* FROM piece p JOIN record r ON r.id = p.record WHERE p.number IN ({})"
+        return {number: (part, _stored(row)) for number, part, *row in self._among(select, numbers)}
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """Records by their numbers; one that has gone meanwhile is left out."""
-        found: dict[int, Record] = {}
-        for chunk in chunks(ids):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(f"SELECT r.* FROM record r WHERE r.id IN ({marks})", chunk)
-            found |= {stored.id: stored.record for stored in map(_stored, rows)}
-        return found
+        return {number: stored.record for number, stored in self._stored(ids).items()}
 
     def called(self, refs: Sequence[str]) -> dict[str, Stored]:
         """Records by their `ref`; a memory that ends also by what it would be without its end."""
-        found: dict[str, Stored] = {}
+        known: dict[str, Stored] = {}
         for ref in refs:
             low = f"{ref.removesuffix('.md')}{UNTIL}"
             row = self._db.execute(
                 "SELECT * FROM record WHERE ref = ? OR (key > ? AND key < ?) LIMIT 1", (ref, low, f"{low}\U0010ffff")
             ).fetchone()
             if row is not None:
-                found[ref] = _stored(row)
-        return found
+                known[ref] = _stored(row)
+        return known
 
     def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
         """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
@@ -304,7 +277,7 @@ class RecordTable(KeptVectors):
                 (space, name, limit),
             )
             ids.update(row[0] for row in rows)
-        return sorted(self._stored(ids).values(), key=lambda one: (-one.record.created, -one.id))[:limit]
+        return sorted(self._stored(ids).values(), key=lambda named: (-named.record.created, -named.id))[:limit]
 
     def select(self, where: Restriction, limit: int) -> list[Stored]:
         """The records that fit a filter, newest first: the strict search (claude-mem 4.2)."""
@@ -330,29 +303,25 @@ class RecordTable(KeptVectors):
         )
         if numbers is None:
             yield from self._db.execute(select)
-            return
-        for chunk in chunks(numbers):
-            marks = ",".join("?" * len(chunk))
-            yield from self._db.execute(f"{select} WHERE p.number IN ({marks})", chunk).fetchall()
+        else:
+            yield from self._among(f"{select} WHERE p.number IN ({{}})", numbers)
 
     def merits(self, numbers: Sequence[int] | None = None) -> Iterator[Merit]:
         """What memories are weighed by, of all of them or of those among some pieces, by ascending number."""
-        kinds = ",".join("?" * len(COLLECTIONS))
+        kinds = ",".join(f"'{collection}'" for collection in COLLECTIONS)
         select = (
             "SELECT p.number, r.id, r.space, r.type, r.importance, r.created, r.updated, r.channel FROM piece p"
             f" JOIN record r ON r.id = p.record WHERE r.kind IN ({kinds}) AND p.part = 0"
         )
         if numbers is None:
-            yield from map(Merit._make, self._db.execute(f"{select} ORDER BY p.number", COLLECTIONS))
-            return
-        for chunk in chunks(sorted(numbers)):
-            marks = ",".join("?" * len(chunk))
-            rows = self._db.execute(f"{select} AND p.number IN ({marks}) ORDER BY p.number", (*COLLECTIONS, *chunk))
-            yield from map(Merit._make, rows.fetchall())
+            yield from map(Merit._make, self._db.execute(f"{select} ORDER BY p.number"))
+        else:
+            rows = self._among(f"{select} AND p.number IN ({{}}) ORDER BY p.number", sorted(numbers))
+            yield from map(Merit._make, rows)
 
     def pieces_of(self, ids: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """The first pieces of memories by space and id, of those that are there."""
-        found: dict[tuple[str, str], int] = {}
+        numbers: dict[tuple[str, str], int] = {}
         for space, name in ids:
             for collection in COLLECTIONS:
                 low = f"{space}/{collection}/{name}"
@@ -362,8 +331,8 @@ class RecordTable(KeptVectors):
                     (f"{low}.md", f"{low}{UNTIL}", f"{low}{UNTIL}\U0010ffff"),
                 ).fetchone()
                 if row is not None:
-                    found[space, name] = row[0]
-        return found
+                    numbers[space, name] = row[0]
+        return numbers
 
     def piece_numbers(self) -> list[int]:
         """Every piece there is."""
@@ -382,7 +351,7 @@ class RecordTable(KeptVectors):
     def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
         """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         fits, values = _clauses(where)
-        found: list[Linked] = []
+        links: list[Linked] = []
         for ours, theirs, forward in (("link l", "named n", True), ("named n", "link l", False)):
             of, to = f"{ours[-1]}.record", f"{theirs[-1]}.record"
             rows = self._db.execute(  # CROSS: in this order, whatever SQLite thinks of it
@@ -392,35 +361,37 @@ class RecordTable(KeptVectors):
                 f" AND {of} IN (SELECT value FROM json_each(?)) AND {fits} ORDER BY {to} DESC LIMIT ?",
                 (json.dumps([*ids]), *values, limit),
             )
-            found += [Linked(one, other, relation, forward, piece) for one, other, relation, piece in rows]
-        return found
+            links += [Linked(record, other, relation, forward, piece) for record, other, relation, piece in rows]
+        return links
 
-    def check(self, quick: Callable[[str], None]) -> None:
-        """Tell of every inconsistency of the file itself."""
-        for (said,) in self._db.execute("PRAGMA integrity_check(10)"):
-            if said != "ok":
-                quick(said)
+    def check(self, report: Callable[[str], None]) -> None:
+        """Report every inconsistency of the file itself."""
+        for (verdict,) in self._db.execute("PRAGMA integrity_check(10)"):
+            if verdict != "ok":
+                report(verdict)
         for table, column in OF_RECORDS:
             rows = self._db.execute(
                 f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.{column})"
             )
             count = rows.fetchone()[0]
             if count:
-                quick(f"{count} rows of {table} belong to no record")
+                report(f"{count} rows of {table} belong to no record")
+
+
+def _is_live(stored: Stored) -> bool:
+    return stored.record.kind == "live"
 
 
 def _stored(row: Sequence[Any]) -> Stored:
-    number, *given = row
-    *given, labels, pieces, _, links, channel, updated = given
-    told, texts = _listed(labels, pieces)
+    number, *plain, labels, pieces, _, links, channel, updated = row
     linked = tuple((relation, name) for relation, name in json.loads(links)) if links != "[]" else ()
-    values: list[Any] = [*given, told, texts, linked, channel, updated]
+    values: list[Any] = [*plain, *_listed(labels, pieces), linked, channel, updated]
     return Stored(number, Record(*values))
 
 
 @lru_cache(1_024)
 def _listed(labels: str, pieces: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """The lists of a record. One that is taken in is read ten times, as whose neighbour it is."""
+    """The lists of a record. Cached: a new record is read about ten times, as the neighbour of others."""
     return tuple((name, value) for name, value in json.loads(labels)), tuple(json.loads(pieces))
 
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 RESCORED, LEAST_RESCORED = 5, 500
 """How many rows the scan by bits hands on for each that is wanted, and at least."""
 SAMPLED = 64
-"""Of so many rows one is looked at to tell how near the nearest are."""
+"""One of so many rows is sampled to estimate how near the nearest are."""
 EXACT_UP_TO = 3_000
 """Rows that are all scored where a filter leaves no more than these."""
 GROWN = 1.2
@@ -76,8 +76,8 @@ class Vectors:
 
     def numbers(self) -> list[int]:
         """The pieces that have a vector here."""
-        found: list[int] = self._numbers[self._rows()].tolist()
-        return found
+        pieces: list[int] = self._numbers[self._rows()].tolist()
+        return pieces
 
     def __contains__(self, number: int) -> bool:
         return len(self._rows_of([number])) > 0
@@ -87,10 +87,10 @@ class Vectors:
 
     def _rows_of(self, numbers: Sequence[int]) -> NDArray[np.intp]:
         """The rows of some pieces: looked for, since a table of them would take more room than the bits."""
-        there = self._numbers[: self._used]
+        known = self._numbers[: self._used]
         if len(numbers) == 1:
-            return np.flatnonzero(there == numbers[0])
-        return np.flatnonzero(np.isin(there, np.asarray(numbers, np.int64)))
+            return np.flatnonzero(known == numbers[0])
+        return np.flatnonzero(np.isin(known, np.asarray(numbers, np.int64)))
 
     def put(self, numbers: Sequence[int], eight: NDArray[np.int8], *, more: bool = False) -> None:
         """Put in vectors as `packed` made them; a number that is there gets the new one. `more`: none of these is
@@ -131,17 +131,17 @@ class Vectors:
     ) -> Vectors:
         """What was kept; `eight`: the rows, by portions. Raises KeyError, TypeError or ValueError for what was not."""
         used = int(facts["used"])
-        found = cls(int(facts["dim"]), prior, expected=used, folder=folder)
-        found._count, found._used, found._measured = int(facts["count"]), used, int(facts["measured"])
-        found._sum, found._mean = array("sum"), array("mean")
-        found._numbers[:used], found._length[:used] = array("numbers"), array("length")
-        found._bits[:, :used] = array("bits")
+        vectors = cls(int(facts["dim"]), prior, expected=used, folder=folder)
+        vectors._count, vectors._used, vectors._measured = int(facts["count"]), used, int(facts["measured"])
+        vectors._sum, vectors._mean = array("sum"), array("mean")
+        vectors._numbers[:used], vectors._length[:used] = array("numbers"), array("length")
+        vectors._bits[:, :used] = array("bits")
         start = 0
         for rows in eight:
-            found._eight.array[start : start + len(rows)] = rows
-            found._eight.let_go()
+            vectors._eight.array[start : start + len(rows)] = rows
+            vectors._eight.let_go()
             start += len(rows)
-        return found
+        return vectors
 
     def settle(self) -> None:
         """Have everything found that was put in with more to come."""
@@ -199,8 +199,8 @@ class Vectors:
         return rows[near]
 
     def _scan(self, asked: Floats, used: int) -> NDArray[np.uint16]:
-        """How many signs differ, of every row. What was asked last is kept: a message is looked for among memories, and
-        then among notes.
+        """How many signs of every row differ. The last result is kept: the same question is asked about memories, and
+        then about notes.
         """
         code = _bits_of(asked[None, :])[:, 0]
         wanted = code.tobytes(), self._encodings

@@ -62,8 +62,8 @@ def language_of(text: str) -> Language:
 
 def spelt_out(text: str) -> str:
     """The parts of names like `UserRepository` and `utf8`, so that they are found by a part as well as whole."""
-    found = _WORD.findall(text)
-    odd = (word for word in found if not (word.isalpha() and (word.islower() or word.istitle())))  # most are not
+    words = _WORD.findall(text)
+    odd = (word for word in words if not (word.isalpha() and (word.islower() or word.istitle())))  # most are not
     names = (word for word in odd if len(word) <= LONGEST_WORD and _CAMEL.search(word))
     return " ".join(part for name in names for part in _CAMEL.split(name) if len(part) > 1)
 

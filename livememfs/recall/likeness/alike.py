@@ -1,6 +1,6 @@
 """Which memories say what a text says: the candidates by meaning and by words, judged one by one.
 
-Owns the looking; the judgement is `likeness`'s. Without a model only the same words are alike, and that is said.
+Owns the search; `estimate` judges. Without a model only the same words are alike, and a remark says so.
 Refuses to change anything. Trio thread only; what takes time runs in a worker thread.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CANDIDATES = 20
 WAITED = 10.0
-"""Seconds without a new vector after which words have to do."""
+"""Seconds without a new vector, after which the search is by words alone."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ async def alike(recall: Recall, space: str, collection: str, text: str) -> tuple
     vector = await trio.to_thread.run_sync(look.by_words)
     if vector is None:
         vector = await recall.passage(text, notes)
-    found = await trio.to_thread.run_sync(look.compared, vector)
-    return sorted(found, key=lambda one: (-one.likeness, -(one.near or 0.0), one.key)), notes
+    compared = await trio.to_thread.run_sync(look.compared, vector)
+    return sorted(compared, key=lambda memory: (-memory.likeness, -(memory.near or 0.0), memory.key)), notes
 
 
 class _Look:
@@ -65,7 +65,7 @@ class _Look:
         return Restriction(fields=(("space", (self._space,)), ("kind", (self._collection,))))
 
     def by_words(self) -> Floats | None:
-        """The vector of the text where it has been computed for a memory; notes those that share words with it."""
+        """Take the memories that share words with the text; its vector, if a memory with the same text has one."""
         from livememfs.recall.index.exchanged import TextQuery
 
         hits, _ = self._index.text(TextQuery(self._text), self._where(), CANDIDATES)
@@ -87,7 +87,7 @@ class _Look:
         self._ids = list(dict.fromkeys((*self._ids, *(brief.id for _, brief in self._index.briefs(hits).values()))))
 
     def _cosines(self, vector: Floats | None) -> dict[int, float]:
-        """Of the candidates' vectors with this one, all relative to the mean of any texts."""
+        """The cosines of the candidates' vectors with this one, all relative to the mean of any texts."""
         import numpy as np
 
         prior = self._index.prior
@@ -99,5 +99,5 @@ class _Look:
         if vector is None:
             return {}
         mine = centred(vector)
-        theirs = {number: one for number, one in self._index.vectors_of(self._ids).items() if len(one) == len(vector)}
-        return {number: float(mine @ centred(one)) for number, one in theirs.items()}
+        theirs = {number: row for number, row in self._index.vectors_of(self._ids).items() if len(row) == len(vector)}
+        return {number: float(mine @ centred(row)) for number, row in theirs.items()}

@@ -1,8 +1,8 @@
 """How likely two texts state one fact: the same, more precisely, or as it is now.
 
-Owns that judgement, and the words of English and French it goes by. The angle between two vectors tells that two texts
-are about one thing, hardly what they say of it; the words tell whether one repeats the other, changes its value, or
-speaks of somebody else. A wrong yes hides a fact, a wrong no only keeps two: what is unclear is none. Refuses to
+Owns that judgement, and the words of English and French it uses. The angle between two vectors tells that two texts are
+about one thing, but hardly what they say of it; the words tell whether one repeats the other, changes its value, or
+speaks of somebody else. A wrong yes hides a fact, a wrong no only keeps it twice: an unclear case is a no. Refuses to
 compute vectors and to replace anything. Pure; any thread.
 """
 
@@ -86,19 +86,19 @@ class _Text:
         text = text[opening.end() :] if opening is not None and corrects else text
         words, start, self.language = [], 0, 0  # above 0: English
         left = _WORD.finditer(text)
-        for found in islice(left, LOOKED_AT):
-            typed, word = found.group(), fold(found.group())
+        for match in islice(left, LOOKED_AT):
+            typed, word = match.group(), fold(match.group())
             self.language += (word in _ENGLISH) - (word in _FRENCH or (typed != word and typed.islower()))
             capital = typed[0].isupper()
             word = word if word in ("may", "march") and not capital else _SPELT.get(word, word)
             number = word in _DATES or any(c.isdecimal() for c in word)
-            name = capital and bool(self.all) and not _ENDED.search(text[max(0, found.start() - 4) : found.start()])
+            name = capital and bool(self.all) and not _ENDED.search(text[max(0, match.start() - 4) : match.start()])
             if number or word not in _STOP:
                 words.append(_Word(word, len(self.all), start, capital, number, number or name, _begins(word)))
             self.all.append(word)
             start += len(word) + 1
         self.longer, folded = next(left, None) is not None, " ".join(self.all)
-        changes = {word for found in _CHANGE.findall(folded) for word in found.split()}
+        changes = {word for match in _CHANGE.findall(folded) for word in match.split()}
         self.changes = corrects or bool(changes)
         self.words = self.alone = [word for word in words if word.text not in changes]
         self.single = {name: hit.start() for name, form in _SINGLE.items() if (hit := form.search(folded))}
@@ -114,7 +114,7 @@ class _Text:
         return [
             word
             for word in self.words
-            if not any(_alike(word, there) for letters in word.begins for there in begun.get(letters, ()))
+            if not any(_alike(word, other_word) for letters in word.begins for other_word in begun.get(letters, ()))
         ]
 
     def values(self) -> list[_Word]:
@@ -221,10 +221,10 @@ def _replaced(a: _Text, b: _Text) -> bool:
         return False
     if single is not None or not (values and others):
         return single is not None
-    one, other = *values, *others
-    if one.number and other.number:
-        return (one.text in _DATES) is (other.text in _DATES)
-    return not (one.number or other.number) and _changed(a, b) > 0
+    value, other = *values, *others
+    if value.number and other.number:
+        return (value.text in _DATES) is (other.text in _DATES)
+    return not (value.number or other.number) and _changed(a, b) > 0
 
 
 def _other_value(a: _Text, b: _Text) -> float:

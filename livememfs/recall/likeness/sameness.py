@@ -36,25 +36,25 @@ class Sameness:
         for other in others:
             if other.vector is not None:
                 by_length.setdefault(len(other.vector), []).append(other)
-        for length, found in by_length.items():
-            rows = self._centred(np.stack([other.vector for other in found]))
-            self._shown.setdefault(length, _Shown(length)).add(found, rows)
+        for length, candidates in by_length.items():
+            rows = self._centred(np.stack([other.vector for other in candidates]))
+            self._shown.setdefault(length, _Shown(length)).add(candidates, rows)
 
-    def __call__(self, one: Candidate) -> bool:
+    def __call__(self, candidate: Candidate) -> bool:
         """See `Same`."""
-        if self._words(one):
+        if self._words(candidate):
             return True
-        shown = self._shown.get(len(one.vector)) if one.vector is not None else None
+        shown = self._shown.get(len(candidate.vector)) if candidate.vector is not None else None
         if shown is None:
             return False
-        near = shown.rows[: len(shown.texts)] @ self._centred(one.vector[None, :])[0]
+        near = shown.rows[: len(shown.texts)] @ self._centred(candidate.vector[None, :])[0]
         return any(
-            shown.texts[at].id != one.id and self._are_alike(one, shown.texts[at], float(near[at]))
+            shown.texts[at].id != candidate.id and self._are_alike(candidate, shown.texts[at], float(near[at]))
             for at in np.flatnonzero(near > LOOK)
         )
 
-    def _are_alike(self, one: Candidate, other: Candidate, near: float) -> bool:
-        return near > self._alike or likeness(one.text, other.text, near) > self._alike
+    def _are_alike(self, candidate: Candidate, other: Candidate, near: float) -> bool:
+        return near > self._alike or likeness(candidate.text, other.text, near) > self._alike
 
     def _centred(self, vectors: Floats) -> Floats:
         """Relative to what any text looks like, of length 1."""
@@ -72,9 +72,9 @@ class _Shown:
         self.texts: list[Candidate] = []
         self.rows: Floats = np.zeros((ROWS, length), np.float32)
 
-    def add(self, found: Sequence[Candidate], rows: Floats) -> None:
-        start, end = len(self.texts), len(self.texts) + len(found)
+    def add(self, candidates: Sequence[Candidate], rows: Floats) -> None:
+        start, end = len(self.texts), len(self.texts) + len(candidates)
         if end > len(self.rows):
             self.rows = np.concatenate([self.rows[:start], np.zeros((end, self.rows.shape[1]), np.float32)])
         self.rows[start:end] = rows
-        self.texts += found
+        self.texts += candidates

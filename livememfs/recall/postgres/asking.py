@@ -17,20 +17,11 @@ from numpy.typing import NDArray
 from livememfs.recall.index.exchanged import MAX_TERMS, TEXT_WEIGHT, Restriction, TextQuery
 from livememfs.recall.index.words import LANGUAGES, STOP_WORDS, Language, placed, terms
 from livememfs.recall.postgres.connection import Db
-from livememfs.recall.postgres.postings import (
-    BLOCK,
-    K1,
-    LENGTHS,
-    Counts,
-    Postings,
-    Term,
-    counts,
-    postings,
-)
+from livememfs.recall.postgres.postings import BLOCK, K1, LENGTHS, Counts, Postings, Term, counts, postings
 from livememfs.recall.postgres.records import clauses, fitting, space_ids
 
 FILTERED_FIRST = 2_000
-"""Of the best, whether they fit a filter is asked first; only if too few do, which pieces fit at all."""
+"""So many of the best are tested against a filter first; only if too few fit, all pieces that fit are looked up."""
 _SMALL = STOP_WORDS["en"] | STOP_WORDS["fr"]
 _WILD = re.compile(r"([%_\\])")
 _SPECIAL = re.compile(r"([!-/:-@\[-`{-~])")
@@ -50,10 +41,10 @@ class _Question:
     without: list[dict[Language, list[tuple[int, str]]]] = field(default_factory=list)
 
     def terms(self) -> set[Term]:
-        found = {(language, word) for language, words in self.words.items() for word in words}
+        terms = {(language, word) for language, words in self.words.items() for word in words}
         for phrase in (*self.phrases, *self.without):
-            found |= {(language, word) for language, words in phrase.items() for _, word in words}
-        return found
+            terms |= {(language, word) for language, words in phrase.items() for _, word in words}
+        return terms
 
 
 def search(db: Db, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
@@ -67,39 +58,35 @@ def search(db: Db, asked: TextQuery, where: Restriction, limit: int) -> tuple[li
     spaces = list(space_ids(db, named[0]).values()) if named else None
     if not (any(question.words.values()) or question.phrases) or spaces == []:
         return [], ceiling
-    found = _matching(db, question, figures, postings(db, ids, spaces))
-    rest = replace(where, fields=tuple(one for one in where.fields if one[0] != "space" or one[1] is not named[0]))
-    return _best(db, found, where, rest, limit), ceiling
+    matching = _matching(db, question, figures, postings(db, ids, spaces))
+    rest = replace(where, fields=tuple(pair for pair in where.fields if pair[0] != "space" or pair[1] is not named[0]))
+    return _best(db, matching, where, rest, limit), ceiling
 
 
 def _read(asked: TextQuery) -> _Question:
-    found = _Question(
-        {
-            language: list(dict.fromkeys(one for one in terms(asked.words, language) if one not in _SMALL))[:MAX_TERMS]
-            for language in LANGUAGES
-        }
-    )
-    for texts, into in ((asked.phrases, found.phrases), (asked.without, found.without)):
+    words = {language: [term for term in terms(asked.words, language) if term not in _SMALL] for language in LANGUAGES}
+    question = _Question({language: list(dict.fromkeys(listed))[:MAX_TERMS] for language, listed in words.items()})
+    for texts, into in ((asked.phrases, question.phrases), (asked.without, question.without)):
         for text in texts:
-            phrase = {language: words for language in LANGUAGES if (words := placed(text, language)[:MAX_TERMS])}
+            phrase = {language: terms_at for language in LANGUAGES if (terms_at := placed(text, language)[:MAX_TERMS])}
             if phrase:
                 into.append(phrase)
-    return found
+    return question
 
 
 def _matching(db: Db, question: _Question, figures: Counts, lists: dict[Term, Postings]) -> Scored:
-    """All that may be found, whatever the filters say."""
+    """All pieces that match the words and phrases, before the filters."""
     found: Scored | None = None
     wanted = [(language, word) for language, words in question.words.items() for word in words]
     if wanted:
         found = _summed(_scored(term, figures, lists) for term in wanted if term in lists)
     for phrase in question.phrases:
-        one = _phrase(db, phrase, figures, lists, found)
+        scored = _phrase(db, phrase, figures, lists, found)
         if found is None:
-            found = one
+            found = scored
         else:
-            both, first, second = np.intersect1d(found[0], one[0], assume_unique=True, return_indices=True)
-            found = both, found[1][first] + one[1][second]
+            both, first, second = np.intersect1d(found[0], scored[0], assume_unique=True, return_indices=True)
+            found = both, found[1][first] + scored[1][second]
     found = found or NOTHING
     for phrase in question.without:
         unwanted = _phrase(db, phrase, figures, lists, found)[0]
@@ -109,8 +96,8 @@ def _matching(db: Db, question: _Question, figures: Counts, lists: dict[Term, Po
 
 
 def _scored(term: Term, figures: Counts, lists: dict[Term, Postings]) -> Scored:
-    one = lists[term]
-    return one.numbers, figures.scores(figures.rarity(term), term[0], one.tf, one.norms)
+    posting = lists[term]
+    return posting.numbers, figures.scores(figures.rarity(term), term[0], posting.tf, posting.norms)
 
 
 def _summed(parts: Iterable[Scored]) -> Scored:
@@ -121,14 +108,14 @@ def _summed(parts: Iterable[Scored]) -> Scored:
     numbers, scores = (np.concatenate(column) for column in zip(*listed, strict=True))
     if not len(numbers):
         return NOTHING
-    # Rows for those blocks alone that have something: numbers are never given twice, so the others may be many.
+    # Rows only for blocks that have a piece: numbers are never used twice, so many blocks may be empty.
     block, at = np.divmod(numbers, BLOCK)
     used = np.zeros(int(block.max()) + 1, np.bool_)
     used[block] = True
     row = (np.cumsum(used) - 1)[block] * BLOCK + at
-    there = np.flatnonzero(np.bincount(row))
-    total = np.bincount(row, scores)[there]
-    pieces: Numbers = np.flatnonzero(used)[there // BLOCK].astype(np.int64) * BLOCK + there % BLOCK
+    rows = np.flatnonzero(np.bincount(row))
+    total = np.bincount(row, scores)[rows]
+    pieces: Numbers = np.flatnonzero(used)[rows // BLOCK].astype(np.int64) * BLOCK + rows % BLOCK
     return pieces, total.astype(np.float64)
 
 
@@ -143,29 +130,24 @@ def _phrase(
     among: Scored | None,
 ) -> Scored:
     """The pieces that have a phrase in their language. A piece has one language, so no piece comes twice."""
-    found = []
+    parts = []
     for language, words in phrase.items():
-        ones = [(language, word) for _, word in words]
-        if any(one not in lists for one in ones):
+        keys = [(language, word) for _, word in words]
+        if any(key not in lists for key in keys):
             continue
         if len(words) == 1:
-            found.append(_scored(ones[0], figures, lists))
+            parts.append(_scored(keys[0], figures, lists))
             continue
-        candidates = among[0] if among is not None else lists[ones[0]].numbers
-        for one in set(ones):
-            candidates = np.intersect1d(candidates, lists[one].numbers)
-        weight = sum(figures.rarity(one) for one in ones)
-        found.append(_in_a_row(db, language, words, candidates, figures, weight))
-    return _summed(found)
+        candidates = among[0] if among is not None else lists[keys[0]].numbers
+        for key in set(keys):
+            candidates = np.intersect1d(candidates, lists[key].numbers)
+        weight = sum(figures.rarity(key) for key in keys)
+        parts.append(_in_a_row(db, language, words, candidates, figures, weight))
+    return _summed(parts)
 
 
 def _in_a_row(
-    db: Db,
-    language: Language,
-    words: Sequence[tuple[int, str]],
-    candidates: Numbers,
-    figures: Counts,
-    weight: float,
+    db: Db, language: Language, words: Sequence[tuple[int, str]], candidates: Numbers, figures: Counts, weight: float
 ) -> Scored:
     pattern, like = _pattern(words), _like(words)
     rows = db.execute(
@@ -183,7 +165,7 @@ def _in_a_row(
 
 
 def _pattern(words: Sequence[tuple[int, str]]) -> str:
-    """What to look for in the terms of a text, of which those between may be any. Matches may touch each other."""
+    """A phrase as a regular expression over the terms of a text; a gap is any term. Matches may touch each other."""
     first, parts = words[0][0], list[str]()
     for place, word in words:
         parts += ["[^ ]+"] * (place - first - len(parts))
@@ -192,7 +174,7 @@ def _pattern(words: Sequence[tuple[int, str]]) -> str:
 
 
 def _like(words: Sequence[tuple[int, str]]) -> str:
-    """What a text that has the phrase has in any case, and that is looked for much faster."""
+    """A LIKE pattern that every text with the phrase matches, and that the database tests much faster."""
     parts = [_WILD.sub(r"\\\1", words[0][1])]
     for (last, _), (place, word) in pairwise(words):
         parts.append((" " if place == last + 1 else " % ") + _WILD.sub(r"\\\1", word))
@@ -202,33 +184,32 @@ def _like(words: Sequence[tuple[int, str]]) -> str:
 # --- filters ------------------------------------------------------------------------------------------------------
 
 
-def _best(db: Db, found: Scored, where: Restriction, rest: Restriction, limit: int) -> list[tuple[int, float]]:
+def _best(db: Db, matching: Scored, where: Restriction, rest: Restriction, limit: int) -> list[tuple[int, float]]:
     """The best of those that fit; `rest`: what of the filter the spaces do not say."""
     if rest.numbers is not None:
-        found = _only(found, np.asarray(rest.numbers, np.int64))
+        matching = _only(matching, np.asarray(rest.numbers, np.int64))
         rest = replace(rest, numbers=None)
     if rest == Restriction():
-        return _pairs(_top(found, limit))
-    first = _top(found, max(FILTERED_FIRST, 2 * limit))
-    said, values = clauses(rest, "p")
+        return _pairs(_top(matching, limit))
+    first = _top(matching, max(FILTERED_FIRST, 2 * limit))
+    condition, values = clauses(rest, "p")
     rows = db.execute(
-        f"SELECT p.number FROM piece p WHERE p.number = ANY(%s) AND {said}",
-        (first[0].tolist(), *values),
+        f"SELECT p.number FROM piece p WHERE p.number = ANY(%s) AND {condition}", (first[0].tolist(), *values)
     )
     fit = _only(first, np.array([row[0] for row in rows], np.int64))
-    if len(fit[0]) < limit and len(first[0]) < len(found[0]):
-        fit = _only(found, np.array(fitting(db, where), np.int64))
+    if len(fit[0]) < limit and len(first[0]) < len(matching[0]):
+        fit = _only(matching, np.array(fitting(db, where), np.int64))
     return _pairs(_top(fit, limit))
 
 
-def _only(found: Scored, numbers: Numbers) -> Scored:
-    kept = np.isin(found[0], numbers)
-    return found[0][kept], found[1][kept]
+def _only(scored: Scored, numbers: Numbers) -> Scored:
+    kept = np.isin(scored[0], numbers)
+    return scored[0][kept], scored[1][kept]
 
 
-def _top(found: Scored, limit: int) -> Scored:
+def _top(scored: Scored, limit: int) -> Scored:
     """The best, best first; of equals the oldest."""
-    numbers, scores = found
+    numbers, scores = scored
     if len(numbers) > limit:
         kept = np.argpartition(-scores, limit - 1)[:limit]
         numbers, scores = numbers[kept], scores[kept]
@@ -236,5 +217,5 @@ def _top(found: Scored, limit: int) -> Scored:
     return numbers[order], scores[order]
 
 
-def _pairs(found: Scored) -> list[tuple[int, float]]:
-    return list(zip(found[0].tolist(), found[1].tolist(), strict=True))
+def _pairs(scored: Scored) -> list[tuple[int, float]]:
+    return list(zip(scored[0].tolist(), scored[1].tolist(), strict=True))

@@ -1,9 +1,9 @@
 """Connections to the database of an index: who has one, what is tried again, and what a failure is called.
 
-Owns every connection and every transaction. A connection that broke while nobody used it is replaced without a word,
-since a server may be restarted at any time; everything that is done through `run` can be done twice for that reason.
-Refuses to let an exception of the driver out: Unavailable, NoSpace, TimedOut, Damaged, none of them with a password.
-Any thread; a connection belongs to one at a time.
+Owns every connection and every transaction. A connection that broke while it was idle is replaced without a message,
+since a server may be restarted at any time; for that reason all work that `run` does must be safe to do twice. Raises
+no exception of the driver but Unavailable, NoSpace, TimedOut or Damaged, none of them with a password. Any thread; a
+connection belongs to one thread at a time.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 120
 """No statement takes longer."""
 LOCK_SECONDS = 20
-"""For so long a change waits for another mount that writes."""
+"""Seconds that a change waits for another mount that writes."""
 LOST_SECONDS = 120
-"""After so long, the server ends the transaction of a mount that has gone without a word, and its lock with it."""
+"""Seconds after which the server ends the transaction of a silent mount, and so frees its lock."""
 KEPT_OPEN = 4
 TRIES = 4
 SCHEMES = ("postgresql", "postgres")
@@ -60,7 +60,7 @@ class DatabaseConnections:
         self._prepared = False
 
     def open(self) -> None:
-        """Connect and prepare now, so that whoever opens an index hears what is wrong with it."""
+        """Connect and prepare now, so that opening an index raises what is wrong with it."""
         self.run(lambda db: db.pgconn.status)
 
     def run(self, work: Callable[[Db], T], *, writes: bool = False) -> T:
@@ -73,7 +73,7 @@ class DatabaseConnections:
                 if not self._prepared and self._prepare is not None:
                     self._prepare(db)
                     self._prepared = True
-                found = self._exclusive(db, work) if writes else work(db)
+                result = self._exclusive(db, work) if writes else work(db)
             except psycopg.Error as error:
                 lost = db.closed or db.broken
                 self._give(db)
@@ -84,7 +84,7 @@ class DatabaseConnections:
                 self._give(db)
                 raise
             self._give(db)
-            return found
+            return result
         raise AssertionError
 
     def _exclusive(self, db: Db, work: Callable[[Db], T]) -> T:
@@ -93,9 +93,9 @@ class DatabaseConnections:
             return work(db)
 
     def _may_help(self, error: psycopg.Error, *, lost: bool, used: bool) -> bool:
-        """Whether doing it again may end otherwise."""
+        """Whether another attempt may succeed."""
         if lost and used:
-            self.close()  # what else is idle is from before as well
+            self.close()  # the other idle connections are as old, and broken too
             return True
         if isinstance(error, _GONE):
             self._prepared = False
@@ -133,7 +133,7 @@ class DatabaseConnections:
         return db
 
     def _set_up(self, db: Db) -> None:
-        """What the rest relies on: whose tables are meant, no statement without an end."""
+        """Set the schema whose tables are meant, and limits so that no statement waits for ever."""
         db.execute(
             "SELECT set_config('search_path', quote_ident(%s) || ', ' || coalesce((SELECT quote_ident(n.nspname)"
             " FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'), 'public'),"
@@ -143,23 +143,23 @@ class DatabaseConnections:
         )
 
     def close(self) -> None:
-        """Close what nobody uses."""
+        """Close the idle connections."""
         with self._guard:
             idle, self._idle = self._idle, []
         for db in idle:
             db.close()
 
     def _translated(self, error: psycopg.Error) -> LiveMemError:
-        said = next(iter(str(error).splitlines()), type(error).__name__)
+        text = next(iter(str(error).splitlines()), type(error).__name__)
         for secret in self._secrets:
-            said = said.replace(secret, "***")
+            text = text.replace(secret, "***")
         if isinstance(error, errors.DiskFull):
-            return NoSpace(f"the index at {self.where}: {said}")
+            return NoSpace(f"the index at {self.where}: {text}")
         if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable | errors.ConnectionTimeout):
             return TimedOut(f"the index at {self.where}")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | errors.InsufficientPrivilege):
-            return Unavailable(said, where=self.where)
-        return Damaged(f"the index at {self.where} refuses: {said}")
+            return Unavailable(text, where=self.where)
+        return Damaged(f"the index at {self.where} refuses: {text}")
 
 
 def lock(db: Db, name: str) -> None:
@@ -169,7 +169,7 @@ def lock(db: Db, name: str) -> None:
 
 
 def place_of(url: str) -> str:
-    """The database that a URL means, without who asks and by which password. SettingsError: it is not one."""
+    """The database that a URL means, without user and password. SettingsError: it is not such a URL."""
     try:
         parts = conninfo_to_dict(url) if urlsplit(url).scheme in SCHEMES else {}
     except (psycopg.Error, ValueError):
@@ -185,4 +185,4 @@ def _secrets(url: str) -> list[str]:
     """Parts of a URL that nobody may read."""
     password = str(conninfo_to_dict(url).get("password") or "")
     written = urlsplit(url).password or ""
-    return [one for one in {url, password, written, unquote(written)} if one]
+    return [text for text in {url, password, written, unquote(written)} if text]

@@ -1,9 +1,9 @@
 """The index of a team: records, text and meaning in a PostgreSQL database that many mounts share.
 
-Owns the order in which a change goes through its parts, all of it in one transaction, so that nobody ever sees half of
-one, and a mount that dies leaves nothing behind. Whoever writes has a lock on the index of the bucket; whoever asks
-waits for nobody. What another mount has already put in is not put in again. Refuses to read a bucket (`feeder` does)
-and to rank (`search` does). Blocking: for worker threads, as many at once as like.
+Owns the order in which a change goes through its parts, all of it in one transaction, so that no mount ever sees half
+of a change, and a mount that dies leaves nothing behind. A writer has a lock on the index of the bucket; a reader waits
+for nobody. What another mount has already put in is not put in again. Refuses to read a bucket (`feeder` does) and to
+rank (`search` does). Blocking: for any number of worker threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import structlog
 
 from livememfs.errors import LiveMemError, TimedOut
-from livememfs.recall.index.engine import IndexStatistics, Read
+from livememfs.recall.index.engine import Engine, IndexStatistics, Read
 from livememfs.recall.index.exchanged import Linked, Restriction, Stored, TextQuery
 from livememfs.recall.index.merits import Foremost, UnaskedMemories, Use
 from livememfs.recall.index.pieces import PieceText, piece_of, text_of
@@ -29,17 +29,17 @@ from livememfs.recall.postgres.postings import PostedPiece
 log = structlog.get_logger("livememfs.recall")
 
 SILENT_SECONDS = 10.0
-"""For so long a database that did not answer is not asked for figures again."""
+"""Seconds for which a database that did not answer is not asked for figures again."""
 
 
-class Postgres:
+class Postgres(Engine):
     """The index of one bucket in a database.
 
     :url:    postgresql://user:password@host/database
     :model:  names the vectors that count; those of others are kept aside
     :bucket: what the bucket is called: the same on every machine that is to share the index
 
-    Opening raises SettingsError, Unavailable.
+    Opening raises SettingsError, Unavailable. For the methods see `Engine`.
     """
 
     def __init__(self, url: str, model: str, bucket: str) -> None:
@@ -69,7 +69,6 @@ class Postgres:
     # --- feeding --------------------------------------------------------------------------------------------------
 
     def objects(self, prefix: str = "") -> dict[str, str]:
-        """Etags of what is indexed below a prefix, by key."""
         return self._connections.run(lambda db: records.objects(db, prefix))
 
     def apply(self, gone: Iterable[str], read: Iterable[Read]) -> None:
@@ -80,8 +79,6 @@ class Postgres:
         self._connections.run(lambda db: _apply(db, went, came), writes=True)
 
     def unembedded(self, limit: int) -> list[PieceText]:
-        """Texts that have no vector yet, newest first."""
-
         def work(db: Db) -> list[PieceText]:
             model = meaning.model_of(db, self.model)
             return records.unembedded(db, model.id, limit) if model is not None else []
@@ -102,7 +99,7 @@ class Postgres:
             self._make_graphs()
 
     def _make_graphs(self) -> None:
-        """Have large spaces searched faster. Everything is found without: a failure is told once, and no more."""
+        """Have large spaces searched faster. The search works without graphs: a failure is logged once, and no more."""
         try:
             self._connections.run(lambda db: meaning.make_graphs(db, meaning.register(db, self.model)), writes=True)
         except LiveMemError as error:
@@ -111,7 +108,6 @@ class Postgres:
 
     @property
     def prior(self) -> Floats | None:
-        """The mean of any texts by this model, None when it has to be computed."""
         model = self._connections.run(lambda db: meaning.model_of(db, self.model))
         return model.prior if model is not None else None
 
@@ -124,47 +120,36 @@ class Postgres:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def text(self, asked: TextQuery, where: Restriction, limit: int) -> tuple[list[tuple[int, float]], float]:
-        """Pieces that have the words, best first, and what one would score that had them all."""
         return self._connections.run(lambda db: asking.search(db, asked, where, limit))
 
     def near(self, question: Floats, where: Restriction, limit: int) -> list[tuple[int, float]]:
-        """Pieces near a question by meaning, with their cosines, best first."""
         return self._connections.run(lambda db: meaning.near(db, self.model, question, where, limit))
 
     def strict(self, where: Restriction, limit: int) -> list[Stored]:
-        """The records that fit a filter, newest first."""
         return self._connections.run(lambda db: records.strict(db, where, limit))
 
     def fitting(self, where: Restriction, *, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
-        """The pieces of all records that fit a filter; `files`: parts of names, one of which they must have."""
         return self._connections.run(lambda db: records.fitting(db, where, files, not_files))
 
     def briefs(self, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
-        """What ranking needs of the record of each piece, and which of its pieces it is."""
         return self._connections.run(lambda db: records.briefs(db, numbers))
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
-        """Records by their numbers; one that has gone meanwhile is left out."""
         return self._connections.run(lambda db: records.bodies(db, ids))
 
     def called(self, refs: Sequence[str]) -> dict[str, Stored]:
-        """Records by their `ref`; a memory that ends also by what it would be without its end."""
         return self._connections.run(lambda db: records.called(db, refs))
 
     def naming(self, space: str, files: Sequence[str], limit: int) -> list[Stored]:
-        """The records of a space that name one of these files just so, newest first; of very many, the last ones."""
         return self._connections.run(lambda db: records.naming(db, space, files, limit))
 
     def spelt(self, field: str, spaces: Sequence[str]) -> list[str]:
-        """Every value that `type` or `agent` has had in these spaces, as it is written."""
         return self._connections.run(lambda db: records.spelt(db, field, spaces))
 
     def linked(self, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
-        """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
         return self._connections.run(lambda db: records.linked(db, ids, where, limit))
 
     def foremost(self, spaces: Sequence[str], wanted: UnaskedMemories) -> Foremost:
-        """The memories that come without being asked for, by the numbers of their records."""
         return self._connections.run(lambda db: records.foremost(db, spaces, wanted, self._uses))
 
     def used(self, uses: Mapping[tuple[str, str], Use]) -> None:
@@ -172,19 +157,15 @@ class Postgres:
         self._uses = {**self._uses, **uses}
 
     def vectors_of(self, ids: Sequence[int]) -> dict[int, Floats]:
-        """The vectors of the first pieces of records, of length 1, by the records' numbers; of those that have one."""
         return self._connections.run(lambda db: meaning.vectors_of(db, self.model, ids))
 
     # --- looking after it -----------------------------------------------------------------------------------------
 
     def verify(self) -> list[str]:
-        """What is wrong with the index as it stands, in words; empty when nothing is."""
         return self._connections.run(_verify)
 
     def statistics(self) -> IndexStatistics:
-        """Counts, by a few queries; the last ones while the database does not answer, since what shows them shows more
-        than these.
-        """
+        """Counts, by a few queries; the last ones while the database does not answer."""
 
         def work(db: Db) -> IndexStatistics:
             tables = {"objects": "object", "records": "record", "pieces": "piece", "vectors": "kept", "links": "link"}
@@ -210,13 +191,13 @@ def _count(db: Db, query: str) -> int:
 
 def _apply(db: Db, gone: list[str], read: list[Read]) -> None:
     came = records.unread(db, read, gone)
-    lost, places = records.forget(db, sorted({*gone, *(records.clean(one[0]) for one in came)}))
+    lost, places = records.forget(db, sorted({*gone, *(records.clean(key) for key, *_ in came)}))
     old = postings.documents(db, lost)
     for table in ("piece", "said"):
         db.execute(f"DELETE FROM {table} WHERE number = ANY(%s)", (lost,))
     meaning.remove(db, lost)
     new = records.add(db, came)
-    places |= {place for one in new.values() if (place := _place(one)) is not None}
+    places |= {place for record in new.values() if (place := _place(record)) is not None}
     changed, meant = _touch(db, places, new, old)
     if old or changed:
         postings.replace(db, old, changed)
@@ -245,8 +226,8 @@ def _touch(
     meanings: dict[int, bytes] = {}
     for number, record, part, space, digest, meant in rows:
         place = _place(known[record])
-        beside = [one for one in sittings.beside(place, NEIGHBOURS) if one != record] if place is not None else []
-        piece = piece_of(number, known[record], part, [known[one] for one in beside])
+        beside = [other for other in sittings.beside(place, NEIGHBOURS) if other != record] if place is not None else []
+        piece = piece_of(number, known[record], part, [known[other] for other in beside])
         if (now := postings.known_by(piece)) != digest:
             documents[number] = now, postings.document(piece, space)
         before = sittings.before(place, record) if place is not None else None
@@ -255,7 +236,7 @@ def _touch(
             meanings[number] = text.meaning
     old += postings.documents(db, list(documents))
     _write_pieces(db, documents, meanings)
-    return [one for _, one in documents.values()], list(meanings)
+    return [posted for _, posted in documents.values()], list(meanings)
 
 
 def _sittings(db: Db, places: set[Place]) -> Sittings:
@@ -282,7 +263,10 @@ def _known(db: Db, touched: set[int], new: dict[int, Record], sittings: Sittings
 
 
 def _write_pieces(db: Db, documents: dict[int, tuple[bytes, PostedPiece]], meanings: dict[int, bytes]) -> None:
-    rows = [(number, digest, one.language, one.length, len(one.counts)) for number, (digest, one) in documents.items()]
+    rows = [
+        (number, digest, posted.language, posted.length, len(posted.counts))
+        for number, (digest, posted) in documents.items()
+    ]
     db.execute(
         "UPDATE piece p SET document = u.document, language = u.language, length = u.length, terms = u.terms"
         " FROM unnest(%s::bigint[], %b::bytea[], %s::text[], %s::int[], %s::int[])"
@@ -292,7 +276,7 @@ def _write_pieces(db: Db, documents: dict[int, tuple[bytes, PostedPiece]], meani
     db.execute(
         "INSERT INTO said SELECT * FROM unnest(%s::bigint[], %s::text[], %s::text[])"
         " ON CONFLICT (number) DO UPDATE SET words = EXCLUDED.words, beside = EXCLUDED.beside",
-        records.columns([(number, one.words, one.beside) for number, (_, one) in documents.items()], 3),
+        records.columns([(number, posted.words, posted.beside) for number, (_, posted) in documents.items()], 3),
     )
     db.execute(
         "UPDATE piece p SET meaning = u.meaning FROM unnest(%s::bigint[], %b::bytea[]) u(number, meaning)"
@@ -302,7 +286,7 @@ def _write_pieces(db: Db, documents: dict[int, tuple[bytes, PostedPiece]], meani
 
 
 def _verify(db: Db) -> list[str]:
-    found: list[str] = []
+    faults: list[str] = []
     with db.transaction():
         db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         for table in ("piece", "label", "named", "link"):
@@ -310,10 +294,10 @@ def _verify(db: Db) -> list[str]:
                 db, f"SELECT count(*) FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.id = t.record)"
             )
             if count:
-                found.append(f"{count} rows of {table} belong to no record")
+                faults.append(f"{count} rows of {table} belong to no record")
         count = _count(
             db, "SELECT count(*) FROM record r WHERE NOT EXISTS (SELECT 1 FROM object o WHERE o.key = r.key)"
         )
         if count:
-            found.append(f"{count} records belong to no object")
-        return [*found, *postings.check(db), *meaning.check(db)]
+            faults.append(f"{count} records belong to no object")
+        return [*faults, *postings.check(db), *meaning.check(db)]

@@ -65,13 +65,13 @@ def _model(row: Sequence[Any]) -> StoredModel:
 
 def register(db: Db, name: str) -> StoredModel:
     """The model of a name; a new one lacks a vector for every piece."""
-    if (found := model_of(db, name)) is not None:
-        return found
+    if (model := model_of(db, name)) is not None:
+        return model
     db.execute("INSERT INTO model (name) VALUES (%s)", (name,))
     db.execute("INSERT INTO waiting SELECT m.id, p.number FROM model m, piece p WHERE m.name = %s", (name,))
-    found = model_of(db, name)
-    assert found is not None
-    return found
+    model = model_of(db, name)
+    assert model is not None
+    return model
 
 
 def expect(db: Db, model: StoredModel, prior: Floats) -> None:
@@ -114,8 +114,8 @@ def take(db: Db, model: StoredModel, meanings: Sequence[bytes], vectors: Floats)
         " ON CONFLICT DO NOTHING",
         (model.id, *columns(rows, 2)),
     )
-    found = db.execute("SELECT number FROM piece WHERE meaning = ANY(%b)", (list(meanings),)).fetchall()
-    numbers = [row[0] for row in found]
+    placed = db.execute("SELECT number FROM piece WHERE meaning = ANY(%b)", (list(meanings),)).fetchall()
+    numbers = [row[0] for row in placed]
     place(db, numbers)
     return numbers
 
@@ -140,8 +140,8 @@ def _place(db: Db, model: StoredModel, numbers: Sequence[int]) -> None:
         " WHERE p.number = ANY(%s) AND vector_dims(v.at) = %s",
         (model.id, list(numbers), model.dim),
     )
-    there = [row[0] for row in rows]
-    _remove(db, there, model.id)
+    ready = [row[0] for row in rows]
+    _remove(db, ready, model.id)
     db.execute(
         "WITH come AS (INSERT INTO near SELECT %s, p.number, p.space, (v.at::vector - %s::vector)::halfvec"
         " FROM piece p JOIN kept v ON v.model = %s AND v.meaning = p.meaning WHERE p.number = ANY(%s)"
@@ -149,7 +149,7 @@ def _place(db: Db, model: StoredModel, numbers: Sequence[int]) -> None:
         " INSERT INTO mean SELECT model, space, count(*), sum(at::vector) FROM come GROUP BY 1, 2"
         " ON CONFLICT (model, space) DO UPDATE SET count = mean.count + EXCLUDED.count,"
         " total = mean.total + EXCLUDED.total",
-        (model.id, literal(origin), model.id, there),
+        (model.id, literal(origin), model.id, ready),
     )
 
 
@@ -203,12 +203,12 @@ def near(db: Db, name: str, question: Floats, where: Restriction, limit: int) ->
         return []
     wanted = next((values for field, values in where.fields if field == "space"), None)
     spaces = _spaces(db, model, question, wanted)
-    rest = replace(where, fields=tuple(one for one in where.fields if one[0] != "space"))
+    rest = replace(where, fields=tuple(pair for pair in where.fields if pair[0] != "space"))
     large = [space for space in spaces if space.indexed and not _few(db, space, rest)]
-    found = _scanned(db, model, [space for space in spaces if space not in large], rest, limit)
+    hits = _scanned(db, model, [space for space in spaces if space not in large], rest, limit)
     for space in large:
-        found += _searched(db, model, space, rest, limit)
-    return sorted(found, key=lambda hit: (-hit[1], hit[0]))[:limit]
+        hits += _searched(db, model, space, rest, limit)
+    return sorted(hits, key=lambda hit: (-hit[1], hit[0]))[:limit]
 
 
 def _spaces(db: Db, model: StoredModel, question: Floats, wanted: Sequence[str] | None) -> list[_Space]:
@@ -218,7 +218,7 @@ def _spaces(db: Db, model: StoredModel, question: Floats, wanted: Sequence[str] 
         (model.id, *2 * ([clean(name) for name in wanted] if wanted is not None else None,)),
     ).fetchall()
     origin = model.origin if model.origin is not None else np.zeros(len(question), np.float32)
-    found: list[_Space] = []
+    spaces: list[_Space] = []
     for space, count, total, indexed in rows:
         whole, weight = np.fromstring(total[1:-1], np.float32, sep=","), float(count)
         if model.prior is not None and len(model.prior) == len(question):
@@ -227,8 +227,8 @@ def _spaces(db: Db, model: StoredModel, question: Floats, wanted: Sequence[str] 
         asked = question - origin - mean
         length = float(np.linalg.norm(asked))
         if length:
-            found.append(_Space(space, count, indexed, np.asarray(asked / length, np.float32), mean))
-    return found
+            spaces.append(_Space(space, count, indexed, np.asarray(asked / length, np.float32), mean))
+    return spaces
 
 
 _COSINE = "(-(n.at <#> {asked}) - {dot}) / greatest(n.at <-> {mean}, 1e-6)"
@@ -238,19 +238,19 @@ def _filter(where: Restriction) -> tuple[str, list[Any]]:
     """A filter about `p`; nothing when all fits."""
     if where == Restriction():
         return "", []
-    said, values = clauses(replace(where, numbers=None), "p")
+    condition, values = clauses(replace(where, numbers=None), "p")
     if where.numbers is not None:  # these pieces, not others of their records
-        said, values = f"{said} AND p.number = ANY(%s)", [*values, list(where.numbers)]
-    return said, values
+        condition, values = f"{condition} AND p.number = ANY(%s)", [*values, list(where.numbers)]
+    return condition, values
 
 
 def _few(db: Db, space: _Space, where: Restriction) -> bool:
     """Whether a filter leaves so few pieces of a space that the vectors of all can be scored."""
-    said, values = _filter(where)
-    if not said:
+    condition, values = _filter(where)
+    if not condition:
         return False
     row = db.execute(
-        f"SELECT count(*) FROM (SELECT 1 FROM piece p WHERE p.space = %s AND {said} LIMIT %s) few",
+        f"SELECT count(*) FROM (SELECT 1 FROM piece p WHERE p.space = %s AND {condition} LIMIT %s) few",
         (space.id, *values, INDEXED_FROM),
     ).fetchone()
     return row is not None and row[0] < INDEXED_FROM
@@ -261,10 +261,10 @@ def _scanned(
 ) -> list[tuple[int, float]]:
     if not spaces:
         return []
-    said, values = _filter(where)
-    join = f" JOIN piece p ON p.number = n.number AND {said}" if said else ""
+    condition, values = _filter(where)
+    join = f" JOIN piece p ON p.number = n.number AND {condition}" if condition else ""
     cosine = _COSINE.format(asked="x.asked", dot="x.dot", mean="x.mean")
-    rows = [(one.id, literal(one.asked), float(one.asked @ one.mean), literal(one.mean)) for one in spaces]
+    rows = [(space.id, literal(space.asked), float(space.asked @ space.mean), literal(space.mean)) for space in spaces]
     return db.execute(
         f"SELECT n.number, {cosine} AS cosine FROM unnest(%s::int[], %s::halfvec[], %s::float8[], %s::halfvec[])"
         " x(space, asked, dot, mean)"
@@ -275,11 +275,11 @@ def _scanned(
 
 def _searched(db: Db, model: StoredModel, space: _Space, where: Restriction, limit: int) -> list[tuple[int, float]]:
     """By the graph, for as many as may be the best, and exactly among those."""
-    said, values = _filter(where)
+    condition, values = _filter(where)
     asked = literal(space.asked)
     cosine = _COSINE.format(asked="%s::halfvec", dot="%s", mean="%s::halfvec")
     # Asked of one vector after the other, so that the graph is read no further than it has to be.
-    fits = f" AND (SELECT {said} FROM piece p WHERE p.number = n.number)" if said else ""
+    fits = f" AND (SELECT {condition} FROM piece p WHERE p.number = n.number)" if condition else ""
     # Numbers, not parameters: a graph of a part of the table is only used for what is known to be in that part.
     graph = (
         f"SELECT n.number, n.at FROM near n WHERE n.model = {model.id} AND n.space = {space.id}{fits}"
@@ -304,8 +304,8 @@ def vectors_of(db: Db, name: str, ids: Sequence[int]) -> dict[int, Floats]:
         " JOIN kept v ON v.model = m.id AND v.meaning = p.meaning WHERE p.part = 0 AND p.record = ANY(%s)",
         (name, list(ids)),
     )
-    found = {record: np.asarray(at, np.float32) for record, at in rows}
-    return {record: vector / max(float(np.linalg.norm(vector)), 1e-6) for record, vector in found.items()}
+    vectors = {record: np.asarray(at, np.float32) for record, at in rows}
+    return {record: vector / max(float(np.linalg.norm(vector)), 1e-6) for record, vector in vectors.items()}
 
 
 # --- looking after it ---------------------------------------------------------------------------------------------
@@ -313,8 +313,8 @@ def vectors_of(db: Db, name: str, ids: Sequence[int]) -> dict[int, Floats]:
 
 def check(db: Db) -> list[str]:
     """What is wrong with the vectors, in words."""
-    found: list[str] = []
-    for query, said in (
+    faults: list[str] = []
+    for query, fault in (
         ("SELECT count(*) FROM near n WHERE NOT EXISTS (SELECT 1 FROM piece p WHERE p.number = n.number)",
          "{} vectors belong to no piece"),
         ("SELECT count(*) FROM (SELECT model, space, count(*) AS n FROM near GROUP BY 1, 2) n FULL JOIN mean m"
@@ -327,8 +327,8 @@ def check(db: Db) -> list[str]:
     ):  # fmt: skip
         row = db.execute(query).fetchone()
         if row is not None and row[0]:
-            found.append(said.format(row[0]))
-    return found
+            faults.append(fault.format(row[0]))
+    return faults
 
 
 def literal(vector: Floats) -> str:

@@ -35,11 +35,11 @@ Key = tuple[int, int, int]
 
 def _lengths() -> NDArray[np.int64]:
     """The lengths that a byte can stand for: exact up to 40, then with four bits; as tantivy rounds them."""
-    exact, found = 24, list[int]()
+    exact, lengths = 24, list[int]()
     for code in range(256):
         bits, shift = (code - exact) & 7, ((code - exact) >> 3) - 1
-        found.append(code if code < exact else exact + (bits if shift < 0 else (bits | 8) << shift))
-    return np.array(found, np.int64)
+        lengths.append(code if code < exact else exact + (bits if shift < 0 else (bits | 8) << shift))
+    return np.array(lengths, np.int64)
 
 
 LENGTHS = _lengths()
@@ -74,7 +74,7 @@ class PostedPiece:
 
 def document(piece: Piece, space: int) -> PostedPiece:
     """A piece as it is indexed."""
-    text, context = (one.encode(errors="ignore").decode() for one in (piece.text, piece.context))
+    text, context = (part.encode(errors="ignore").decode() for part in (piece.text, piece.context))
     words = _sequence(text, piece.language)
     beside = _sequence(f"{spelt_out(text)}\n{context}", piece.language)
     return read(piece.number, space, piece.language, words, beside)
@@ -99,11 +99,11 @@ GAP = "_"
 
 def _sequence(text: str, language: Language) -> str:
     """The terms of a text in their order, each between blanks."""
-    found: list[str] = []
+    sequence: list[str] = []
     for place, term in placed(text, language):
-        found += [GAP] * (place - len(found))
-        found.append(term)
-    return f" {' '.join(found)} " if found else ""
+        sequence += [GAP] * (place - len(sequence))
+        sequence.append(term)
+    return f" {' '.join(sequence)} " if sequence else ""
 
 
 # --- writing ------------------------------------------------------------------------------------------------------
@@ -121,19 +121,19 @@ def documents(db: Db, numbers: Sequence[int]) -> list[PostedPiece]:
 
 def replace(db: Db, old: Sequence[PostedPiece], new: Sequence[PostedPiece]) -> None:
     """Take out documents and put others in."""
-    ids = _ids(db, {term for one in (*old, *new) for term in one.terms})
+    ids = _ids(db, {term for piece in (*old, *new) for term in piece.terms})
     removed: dict[Key, list[int]] = defaultdict(list)
     added: dict[Key, list[tuple[int, int, int]]] = defaultdict(list)
     change: Counter[int] = Counter()
-    for one in old:
-        for term in one.terms:
-            removed[ids[term], one.space, one.number // BLOCK].append(one.number % BLOCK)
+    for piece in old:
+        for term in piece.terms:
+            removed[ids[term], piece.space, piece.number // BLOCK].append(piece.number % BLOCK)
             change[ids[term]] -= 1
-    for one in new:
-        norm = one.norm
-        for word, count in one.counts.items():
-            number = ids[one.language, word]
-            added[number, one.space, one.number // BLOCK].append((one.number % BLOCK, min(count, MOST), norm))
+    for piece in new:
+        norm = piece.norm
+        for word, count in piece.counts.items():
+            number = ids[piece.language, word]
+            added[number, piece.space, piece.number // BLOCK].append((piece.number % BLOCK, min(count, MOST), norm))
             change[number] += 1
     _write_blocks(db, removed, added)
     _count(db, change, old, new)
@@ -165,10 +165,10 @@ def _write_blocks(
         " JOIN unnest(%s::int[], %s::int[], %s::int[]) u(term, space, block) USING (term, space, block)",
         columns(keys, 3),
     )
-    there: dict[Key, bytes] = {(term, space, block): bytes(held) for term, space, block, held in rows}
+    known: dict[Key, bytes] = {(term, space, block): bytes(held) for term, space, block, held in rows}
     written: list[tuple[int, int, int, bytes]] = []
     for key in keys:
-        held = there.get(key, b"")
+        held = known.get(key, b"")
         if key in removed and held:
             block = np.frombuffer(held, HELD)
             held = block[~np.isin(block["at"], removed[key])].tobytes()
@@ -178,12 +178,12 @@ def _write_blocks(
     db.execute(
         "INSERT INTO posting SELECT * FROM unnest(%s::int[], %s::int[], %s::int[], %b::bytea[])"
         " ON CONFLICT (term, space, block) DO UPDATE SET held = EXCLUDED.held",
-        columns([one for one in written if one[3]], 4),
+        columns([row for row in written if row[3]], 4),
     )
     db.execute(
         "DELETE FROM posting p USING unnest(%s::int[], %s::int[], %s::int[]) u(term, space, block)"
         " WHERE p.term = u.term AND p.space = u.space AND p.block = u.block",
-        columns([one for one in written if not one[3]], 3),
+        columns([row for row in written if not row[3]], 3),
     )
 
 
@@ -195,11 +195,11 @@ def _count(db: Db, change: Mapping[int, int], old: Sequence[PostedPiece], new: S
     )
     db.execute("DELETE FROM term WHERE id = ANY(%s) AND found = 0", (list(change),))
     totals: dict[str, list[int]] = {}
-    for sign, ones in ((-1, old), (1, new)):
-        for one in ones:
-            total = totals.setdefault(one.language, [0, 0])
+    for sign, pieces in ((-1, old), (1, new)):
+        for piece in pieces:
+            total = totals.setdefault(piece.language, [0, 0])
             total[0] += sign
-            total[1] += sign * one.length
+            total[1] += sign * piece.length
     db.execute(
         "INSERT INTO total SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) ON CONFLICT (language)"
         " DO UPDATE SET pieces = total.pieces + EXCLUDED.pieces, tokens = total.tokens + EXCLUDED.tokens",
@@ -227,8 +227,8 @@ class Counts:
         """BM25 of pieces that have something of this weight so often."""
         mean = max(self.tokens.get(language, 0) / max(self.pieces, 1), 1e-9)
         drag = K1 * (1 - B + B * LENGTHS / mean)
-        found: NDArray[np.float64] = weight * (K1 + 1) * tf / (tf + drag[norms])
-        return found
+        scores: NDArray[np.float64] = weight * (K1 + 1) * tf / (tf + drag[norms])
+        return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +249,11 @@ def counts(db: Db, terms: Iterable[Term]) -> tuple[Counts, dict[Term, int]]:
         columns(sorted(terms), 2),
     ).fetchall()
     totals = [(language, pieces, tokens) for word, language, pieces, tokens in rows if not word]
-    there = {(language, word): (number, found) for word, language, number, found in rows if word}
+    figures = {(language, word): (number, count) for word, language, number, count in rows if word}
     pieces = sum(count for _, count, _ in totals)
     return (
-        Counts(pieces, {row[0]: row[2] for row in totals}, {term: one[1] for term, one in there.items()}),
-        {term: one[0] for term, one in there.items()},
+        Counts(pieces, {row[0]: row[2] for row in totals}, {term: known[1] for term, known in figures.items()}),
+        {term: known[0] for term, known in figures.items()},
     )
 
 
@@ -280,17 +280,17 @@ def _joined(blocks: Sequence[tuple[int, bytes]]) -> Postings:
 
 def check(db: Db) -> list[str]:
     """What is wrong with the text index, in words."""
-    found: list[str] = []
+    faults: list[str] = []
     pieces = np.array(db.execute("SELECT number, terms FROM piece ORDER BY number").fetchall(), np.int64).reshape(-1, 2)
     rows = db.cursor(binary=True).execute("SELECT block, held FROM posting").fetchall()
-    there, often = np.unique(_joined(rows).numbers, return_counts=True)
-    extra = len(np.setdiff1d(there, pieces[:, 0]))
+    indexed, often = np.unique(_joined(rows).numbers, return_counts=True)
+    extra = len(np.setdiff1d(indexed, pieces[:, 0]))
     if extra:
-        found.append(f"{extra} pieces of the text index belong to no record")
-    counted = dict(zip(there.tolist(), often.tolist(), strict=True))
+        faults.append(f"{extra} pieces of the text index belong to no record")
+    counted = dict(zip(indexed.tolist(), often.tolist(), strict=True))
     partial = sum(counted.get(number, 0) != kinds for number, kinds in pieces.tolist())
     if partial:
-        found.append(f"{partial} pieces are not in the text index, or not whole")
+        faults.append(f"{partial} pieces are not in the text index, or not whole")
     lacking = _number(
         db,
         "SELECT count(*) FROM piece p FULL JOIN said s USING (number)"
@@ -298,7 +298,7 @@ def check(db: Db) -> list[str]:
         True,
     )
     if lacking:
-        found.append(f"{lacking} pieces lack their words, or words their piece")
+        faults.append(f"{lacking} pieces lack their words, or words their piece")
     wrong = _number(
         db,
         "SELECT count(*) FROM term t LEFT JOIN (SELECT term, sum(length(held)) / %s AS n FROM posting GROUP BY term) p"
@@ -306,7 +306,7 @@ def check(db: Db) -> list[str]:
         HELD.itemsize,
     )
     if wrong:
-        found.append(f"{wrong} terms are counted wrongly")
+        faults.append(f"{wrong} terms are counted wrongly")
     if _number(
         db,
         "SELECT count(*) FROM (SELECT language, count(*) AS n, sum(length) AS m FROM piece GROUP BY language) p"
@@ -314,8 +314,8 @@ def check(db: Db) -> list[str]:
         " <> (coalesce(t.pieces, 0), coalesce(t.tokens, 0)) AND %s",
         True,
     ):
-        found.append("the text index counts other texts than there are")
-    return found
+        faults.append("the text index counts other texts than there are")
+    return faults
 
 
 def _number(db: Db, query: str, value: Any) -> int:

@@ -45,8 +45,8 @@ def body_of(record: Record) -> str:
 def record_of(body: str) -> Record:
     """The record that `body_of` wrote down."""
     *given, labels, pieces, links, channel, updated = json.loads(body)
-    told, linked = (tuple((name, value) for name, value in pairs) for pairs in (labels, links))
-    values: list[Any] = [*given, told, tuple(pieces), linked, channel, updated]
+    labelled, linked = (tuple((name, value) for name, value in pairs) for pairs in (labels, links))
+    values: list[Any] = [*given, labelled, tuple(pieces), linked, channel, updated]
     return Record(*values)
 
 
@@ -60,10 +60,10 @@ def columns(rows: Sequence[tuple[Any, ...]], count: int) -> list[list[Any]]:
 
 def unread(db: Db, read: Iterable[Read], gone: Sequence[str]) -> list[Read]:
     """Of the objects that were read, those that are not there in that version already; the last of each key."""
-    wanted = {clean(one[0]): one for one in read}
+    wanted = {clean(item[0]): item for item in read}
     rows = db.execute("SELECT key, etag FROM object WHERE key = ANY(%s)", (list(wanted),)).fetchall()
-    there = {key: etag for key, etag in rows if key not in gone}
-    return [one for key, one in wanted.items() if there.get(key) != clean(one[1])]
+    known = {key: etag for key, etag in rows if key not in gone}
+    return [item for key, item in wanted.items() if known.get(key) != clean(item[1])]
 
 
 def forget(db: Db, keys: Sequence[str]) -> tuple[list[int], set[Place]]:
@@ -84,7 +84,7 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
     ids = _numbers(db, "record", "id", len(records))
     db.execute(
         "INSERT INTO object SELECT * FROM unnest(%s::text[], %s::text[])",
-        ([clean(one[0]) for one in read], [clean(one[1]) for one in read]),
+        ([clean(key) for key, *_ in read], [clean(etag) for _, etag, *_ in read]),
     )
     with db.cursor().copy(
         "COPY record (id, name, ref, key, kind, space, type, agent, created, asks, importance, updated, channel, body)"
@@ -96,7 +96,7 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
         for number, record in zip(ids, records, strict=True):
             for field, value in record.labels:
                 copy.write_row((number, clean(f"{field}:{value.casefold()}")))
-    _add_links(db, {number: one for number, one in zip(ids, records, strict=True) if one.memory_id})
+    _add_links(db, {number: record for number, record in zip(ids, records, strict=True) if record.memory_id})
     _add_pieces(db, dict(zip(ids, records, strict=True)))
     _note_spelling(db, records)
     return dict(zip(ids, records, strict=True))
@@ -105,12 +105,12 @@ def add(db: Db, read: Sequence[Read]) -> dict[int, Record]:
 def _add_links(db: Db, memories: Mapping[int, Record]) -> None:
     if not memories:
         return
-    named = [(number, _called(one.space, one.memory_id)) for number, one in memories.items()]
+    named = [(number, _called(memory.space, memory.memory_id)) for number, memory in memories.items()]
     db.execute("INSERT INTO named SELECT * FROM unnest(%s::bigint[], %b::bytea[])", columns(named, 2))
     links = [
-        (number, clean(relation), _called(one.space, target))
-        for number, one in memories.items()
-        for relation, target in one.links
+        (number, clean(relation), _called(memory.space, target))
+        for number, memory in memories.items()
+        for relation, target in memory.links
     ]
     db.execute("INSERT INTO link SELECT * FROM unnest(%s::bigint[], %s::text[], %b::bytea[])", columns(links, 3))
 
@@ -234,24 +234,24 @@ def briefs(db: Db, numbers: Sequence[int]) -> dict[int, tuple[int, Brief]]:
 
 def strict(db: Db, where: Restriction, limit: int) -> list[Stored]:
     """The records that fit a filter, newest first."""
-    said, values = clauses(where, "r")
+    fits, values = clauses(where, "r")
     rows = db.execute(
-        f"SELECT r.id, r.body FROM record r WHERE {said} ORDER BY r.created DESC, r.id DESC LIMIT %s", (*values, limit)
+        f"SELECT r.id, r.body FROM record r WHERE {fits} ORDER BY r.created DESC, r.id DESC LIMIT %s", (*values, limit)
     )
     return [Stored(number, record_of(body)) for number, body in rows]
 
 
 def fitting(db: Db, where: Restriction, files: Sequence[str] = (), not_files: Sequence[str] = ()) -> list[int]:
     """The pieces of all records that fit a filter."""
-    said, values = clauses(where, "p", files, not_files)
-    rows = db.execute(f"SELECT p.number FROM piece p WHERE {said} ORDER BY p.number", values)
+    condition, values = clauses(where, "p", files, not_files)
+    rows = db.execute(f"SELECT p.number FROM piece p WHERE {condition} ORDER BY p.number", values)
     return [row[0] for row in rows]
 
 
 def linked(db: Db, ids: Sequence[int], where: Restriction, limit: int) -> list[Linked]:
     """What records are linked to, either way, as far as it is there and fits a filter; the newest, each way."""
     fits, values = clauses(where, "r")
-    found: list[Linked] = []
+    links: list[Linked] = []
     for ours, theirs, forward in (("l.record", "n.record", True), ("n.record", "l.record", False)):
         rows = db.execute(
             f"SELECT {ours}, {theirs}, l.relation, p.number FROM link l JOIN named n ON n.name = l.target"
@@ -259,8 +259,8 @@ def linked(db: Db, ids: Sequence[int], where: Restriction, limit: int) -> list[L
             f" WHERE {ours} = ANY(%s) AND {fits} ORDER BY {theirs} DESC LIMIT %s",
             (list(ids), *values, limit),
         )
-        found += [Linked(of, to, relation, forward, piece) for of, to, relation, piece in rows]
-    return found
+        links += [Linked(of, to, relation, forward, piece) for of, to, relation, piece in rows]
+    return links
 
 
 def foremost(db: Db, spaces: Sequence[str], wanted: UnaskedMemories, uses: Mapping[tuple[str, str], Use]) -> Foremost:
@@ -299,13 +299,13 @@ def _used(
         " split_part(substr(key, 1, length(key) - 3), %s, 1) = ANY(%s)",
         (list(spaces), IDENTITY, UNTIL, [clean(key) for key in keys]),
     ).fetchall()
-    found: dict[int, tuple[float, int]] = {}
+    weighed: dict[int, tuple[float, int]] = {}
     for number, key, importance, updated in rows:
         use = keys[key.removesuffix(".md").partition(UNTIL)[0]]
         weight = weigh(np.array(importance), np.array(updated), np.array(use.times), np.array(use.last), wanted.now)
         if weight >= wanted.least - ROUNDING:
-            found[number] = float(weight), updated
-    return found
+            weighed[number] = float(weight), updated
+    return weighed
 
 
 def spelt(db: Db, field: str, spaces: Sequence[str]) -> list[str]:

@@ -118,8 +118,8 @@ def prepare(db: Db, bucket: str) -> None:
             if not _there(db, schema):
                 _check_server(db)
                 _create(db, schema, bucket)
-    found = db.execute("SELECT value FROM state WHERE name = 'version'").fetchone()
-    version = found[0] if found else "?"
+    row = db.execute("SELECT value FROM state WHERE name = 'version'").fetchone()
+    version = row[0] if row else "?"
     if version != VERSION:
         raise SettingsError(
             f"the index of {bucket} in this database is of version {version}, and this livememfs knows {VERSION}: use "
@@ -157,8 +157,8 @@ def _check_server(db: Db) -> None:
 
 def _create(db: Db, schema: str, bucket: str) -> None:
     db.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-    said = f"livememfs: the search index of {bucket}".replace("\0", "").encode(errors="replace").decode()
-    db.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(schema), sql.Literal(said)))
+    comment = f"livememfs: the search index of {bucket}".replace("\0", "").encode(errors="replace").decode()
+    db.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(schema), sql.Literal(comment)))
     # The extension may have come only now, and what it brings may be in any schema.
     db.execute(
         "SELECT set_config('search_path', quote_ident(%s) || ', ' || quote_ident(n.nspname), false)"

@@ -36,7 +36,7 @@ _EVERYWHERE = frozenset((
     "__init__", "__main__", "config", "conftest", "index", "main", "mod", "package", "readme", "setup", "test", "types",
     "utils",
 ))  # fmt: skip
-"""Names without their end that many folders have: alone, they name no file."""
+"""Names, without their suffix, that many folders have: alone, they do not tell which file is meant."""
 
 
 def tell_about(
@@ -48,13 +48,17 @@ def tell_about(
     if known in session.told:
         return ""
     exact, loose, bare = _names(path, project)
-    found = [
-        one
-        for one in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
-        if one.record.kind in _KINDS and not gone(one.record.key) and not keys.has_ended(one.record.key, now)
+    named = [
+        stored
+        for stored in index.naming(space, [*exact, *loose, *bare], LOOKED_AT)
+        if stored.record.kind in _KINDS and not gone(stored.record.key) and not keys.has_ended(stored.record.key, now)
     ]
-    found = [one for one in found if _files(one.record) & {*exact, *loose} or one.record.kind != keys.OBSERVATIONS]
-    candidates = _candidates(index, _in_order(found, exact), PurePosixPath(path).name) if found else ()
+    named = [
+        stored
+        for stored in named
+        if _files(stored.record) & {*exact, *loose} or stored.record.kind != keys.OBSERVATIONS
+    ]
+    candidates = _candidates(index, _in_order(named, exact), PurePosixPath(path).name) if named else ()
     told = tell(session, candidates, same(index, LIMITS.alike), LIMITS, turns=0)
     session.told[known] = session.turn
     return told.block
@@ -69,7 +73,7 @@ def inside(path: str, project: str) -> str:
 
 
 def _names(path: str, project: str) -> tuple[set[str], list[str], list[str]]:
-    """What a file is called: just so; by its end, of two parts at least; by its name alone, if that tells it."""
+    """The names of a file: exact ones; its last parts, two at least; its bare name, if that tells which file it is."""
     relative = inside(path, project)
     parts = [part for part in path.split("/") if part not in ("", ".")][-MOST_PARTS:]
     loose = ["/".join(parts[start:]) for start in range(len(parts) - 1)]
@@ -82,23 +86,23 @@ def _files(record: Record) -> set[str]:
     return {value for label, value in record.labels if label == "file"}
 
 
-def _in_order(found: Iterable[Stored], exact: set[str]) -> Iterator[Stored]:
-    """What is decided or to be minded, and what was changed last, in turns; first what names the file just so."""
-    order = sorted(found, key=lambda one: (not _files(one.record) & exact, -one.record.created))
-    changes = [one for one in order if one.record.type in _CHANGES and not _is_trap(one.record)]
-    yield from in_turns([one for one in order if one not in changes], changes)
+def _in_order(named: Iterable[Stored], exact: set[str]) -> Iterator[Stored]:
+    """Decisions and traps, and the last changes, in turns; first records that name the file exactly."""
+    order = sorted(named, key=lambda stored: (not _files(stored.record) & exact, -stored.record.created))
+    changes = [stored for stored in order if stored.record.type in _CHANGES and not _is_trap(stored.record)]
+    yield from in_turns([stored for stored in order if stored not in changes], changes)
 
 
 def _is_trap(record: Record) -> bool:
     return any(label == "concept" and value in _TRAPS for label, value in record.labels)
 
 
-def _candidates(index: Engine, found: Iterable[Stored], name: str) -> Iterator[Candidate]:
-    chosen = list(found)
-    vectors = index.vectors_of([one.id for one in chosen])
-    for one in chosen:
-        made = candidate(one.record, "file", vectors.get(one.id), name)
-        text = made.text if one.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
+def _candidates(index: Engine, named: Iterable[Stored], name: str) -> Iterator[Candidate]:
+    chosen = list(named)
+    vectors = index.vectors_of([stored.id for stored in chosen])
+    for stored in chosen:
+        made = candidate(stored.record, "file", vectors.get(stored.id), name)
+        text = made.text if stored.record.kind == keys.OBSERVATIONS else excerpt(made.text, name, SHOWN)
         text = " ".join(text.split())
         text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1].rstrip()}…"
         yield Candidate(made.id, "file", text, made.about, made.vector)

@@ -1,8 +1,8 @@
 """What can be read at once, where the index has not read it yet: the newest of a space, scored by words alone.
 
 Owns which objects those are, that reading them ends in time, and a score that needs nothing but the texts: the share of
-a message's words that a text has, rare words counting for more. Refuses to be thorough, which is the index's task: of a
-large space it looks at the newest. Reading is for the trio thread; the rest is pure.
+a message's words that a text has, where rare words count for more. Refuses to be thorough, which is the index's task:
+of a large space it reads the newest. Reading is for the trio thread; the rest is pure.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MOST = 200
 AT_ONCE = 16
 """Objects read side by side, of each folder."""
 WITHIN = timedelta(days=1), timedelta(days=30)
-"""How far back names are asked for at first, and then, where those were few: a folder may have a million."""
+"""How far back names are listed at first; then, if there were few, further back. A folder may have a million."""
 PAGE = 1_000
 _FOLDERS = (keys.LIVE, *keys.COLLECTIONS, keys.BANK)
 _SAME_FROM = 5
-"""Letters of a word from which on it is one word with others that begin so: decided, decides."""
+"""Words that share so many first letters count as one word: decided, decides."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ async def read_newest(replica: Replica, space: str, wanted: Sequence[str] | None
             for folder in _FOLDERS:
                 nursery.start_soon(read, f"{space}/{folder}/")
         into.whole = not any(left)
-    except Exception as failure:  # what the index has must do then
+    except Exception as failure:  # the answer is then made of what the index has
         error = the_one(failure) if isinstance(failure, ExceptionGroup) else failure
         if isinstance(error, LiveMemError):
             log.info("what is new cannot be read", space=space, reason=str(error))
@@ -84,9 +84,9 @@ async def _read_folder(
     stages = (None,) if is_bank or at_once is not None else (*WITHIN, None)
     seen: set[str] = set()
     for back in stages:
-        found, more = (at_once, False) if at_once is not None else await _listed(replica, prefix, now, back)
-        there = {key for key in found if key.startswith(prefix) and is_indexed(key)}
-        new = sorted(there - seen, key=_name, reverse=True)
+        listed, more = (at_once, False) if at_once is not None else await _listed(replica, prefix, now, back)
+        indexed = {key for key in listed if key.startswith(prefix) and is_indexed(key)}
+        new = sorted(indexed - seen, key=_name, reverse=True)
         chosen = new[: MOST - len(seen)]
         seen.update(chosen)
         for start in range(0, len(chosen), AT_ONCE):
@@ -100,7 +100,7 @@ async def _read_folder(
 
 
 def _records(objects: Iterable[StoredObject]) -> list[Record]:
-    return [record for one in objects for record in records_of(one)]
+    return [record for stored in objects for record in records_of(stored)]
 
 
 def _name(key: str) -> str:
@@ -108,8 +108,8 @@ def _name(key: str) -> str:
 
 
 async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta | None) -> tuple[list[str], bool]:
-    """The keys of one folder, back to some time, and whether there are more. Names begin with their time, but for those
-    of the bank.
+    """The keys of one folder, back to some time, and whether there are more. Names begin with their time, except in the
+    bank.
     """
     accepted = [op.key for op in replica.journal.ops.all() if op.kind != "delete"]
     after = f"{prefix}{now - back:%Y%m%dT%H%M%S}" if back is not None else ""
@@ -122,15 +122,15 @@ async def _listed(replica: Replica, prefix: str, now: datetime, back: timedelta 
 
 def fitting(message: str, records: Sequence[Record]) -> list[tuple[Record, float]]:
     """The records that have words of a message, best first, with scores from 0 to 1."""
-    asked = set(_stems(message))
-    having = [asked.intersection(_stems(f"{one.title}\n{one.text}")) for one in records]
+    stems = set(_stems(message))
+    having = [stems.intersection(_stems(f"{record.title}\n{record.text}")) for record in records]
     counts = Counter(chain.from_iterable(having))
-    weights = {stem: math.log(1 + (len(records) + 1) / (counts[stem] + 1)) for stem in asked}
+    weights = {stem: math.log(1 + (len(records) + 1) / (counts[stem] + 1)) for stem in stems}
     whole = sum(weights.values())
     scored = [
-        (one, sum(map(weights.__getitem__, has)) / whole) for one, has in zip(records, having, strict=True) if has
+        (record, sum(map(weights.__getitem__, has)) / whole) for record, has in zip(records, having, strict=True) if has
     ]
-    return sorted(scored, key=lambda one: (-one[1], -one[0].created, one[0].ref))
+    return sorted(scored, key=lambda pair: (-pair[1], -pair[0].created, pair[0].ref))
 
 
 def excerpt(text: str, message: str, size: int) -> str:
@@ -138,8 +138,8 @@ def excerpt(text: str, message: str, size: int) -> str:
     lines = [bare for line in text.splitlines() if (bare := bare_line(line))]
     if sum(map(len, lines)) <= size:
         return "\n".join(lines)
-    asked = set(_stems(message))
-    order = sorted(range(len(lines)), key=lambda at: (-len(asked.intersection(_stems(lines[at]))), at))
+    stems = set(_stems(message))
+    order = sorted(range(len(lines)), key=lambda at: (-len(stems.intersection(_stems(lines[at]))), at))
     chosen: set[int] = set()
     for at in order:
         if size >= len(lines[at]) or not chosen:

@@ -1,7 +1,7 @@
 """What may be told to a message, or about a file, and in which order: candidates out of the index.
 
 Owns the paths to them (what comes whatever is asked, what fits the message, what names the file), from the index and
-from what it lacks still, and how each kind of record is shown. Refuses to decide what was told already, which is
+from what it still lacks, and how each kind of record is shown. Refuses to decide what was told already, which is
 `inject`'s. Blocking: for a worker thread, one turn each.
 """
 
@@ -17,29 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from livememfs.recall.index.record import Record, digest
 from livememfs.recall.turn.athand import excerpt, fitting
-from livememfs.recall.turn.inject import (
-    SHOWN_CHARACTERS,
-    Candidate,
-    Limits,
-    SameWords,
-    Section,
-    Told,
-    ToldSession,
-    tell,
-)
+from livememfs.recall.turn.inject import SHOWN_CHARACTERS, Candidate, Limits, SameWords, Section, ToldSession, tell
 from livememfs.records import keys
 
 if TYPE_CHECKING:
     from livememfs.recall.index.engine import Engine
     from livememfs.recall.index.vectors import Floats
-    from livememfs.recall.turn.inject import Same
+    from livememfs.recall.turn.inject import Same, Told
     from livememfs.records.turn import Turn
 
     Numbered = list[tuple[int, Record]]
 
 WORTH = 0.35
-"""The share of the best score that something needs to be told: nobody chose to search, and what does not belong there
-costs tokens and attention.
+"""Only what has this share of the best score is told: nobody chose to search, and what does not fit costs tokens and
+attention.
 """
 IDENTITY = "identity"
 ONE_FACT = 300
@@ -89,35 +80,35 @@ class Choosing:
         self.question: Floats | None = None
         self._pinned: Numbered = []
         self._now, self._settings, self._spent, self._asks, self._gone = now, settings, spent, asks, gone
-        self._lacking = [one for one in lacking if not keys.has_ended(one.key, now)]
-        self._newer = {one.key for one in lacking}
+        self._lacking = [record for record in lacking if not keys.has_ended(record.key, now)]
+        self._newer = {record.key for record in lacking}
 
     def begin(self, session: ToldSession) -> None:
-        """Look up what needs no question: what the session was told by others, and what comes whatever is asked."""
+        """Look up what does not need the question: what others told the session, and what comes with any message."""
         with timed(self._spent, "indexed"):
             remember(self._index, session, self._settings.limits.buffer)
             self._pinned = self._always()
 
     def tell(self, session: ToldSession) -> tuple[Told, tuple[str, ...]]:
-        """Choose, take note in the session, and write the block; with the paths of what is told."""
+        """Choose, record it in the session, and write the block; also the paths of what is told."""
         with timed(self._spent, "search"):
             fits = self._fitting()
         with timed(self._spent, "dedup"):
             limits = self._settings.limits
             told = tell(session, self._in_order(fits), same(self._index, limits.alike), limits)
         with timed(self._spent, "formatting"):
-            _ = told.block  # and it is kept
+            _ = told.block  # computed here, so that its time counts, and kept
         records = [record for _, record in (*self._pinned, *(one for found in fits.values() for one in found))]
         paths = {id_of(record): record.key for record in records}
         return told, tuple(paths[one.id] for one in told.emitted)
 
     def _in_order(self, fits: dict[Section, Numbered]) -> list[Candidate]:
-        """Who somebody is, and then of everything in turns."""
+        """First who somebody is, then one of each kind in turns."""
         numbers = [number for found in (self._pinned, *fits.values()) for number, _ in found if number]
         vectors = self._index.vectors_of(numbers) if self._index is not None else {}
 
-        def candidates(found: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
-            return [candidate(record, section, vectors.get(number), self.turn.message) for number, record in found]
+        def candidates(numbered: Iterable[tuple[int, Record]], section: Section) -> list[Candidate]:
+            return [candidate(record, section, vectors.get(number), self.turn.message) for number, record in numbered]
 
         identity = [one for one in self._pinned if one[1].type == IDENTITY]
         others = [one for one in self._pinned if one[1].type != IDENTITY]
@@ -126,14 +117,16 @@ class Choosing:
         return [*candidates(identity, "pinned"), *in_turns(*turns)]
 
     def _always(self) -> Numbered:
-        """What comes whatever is asked."""
+        """What comes with any message."""
         settings, since = self._settings, int(self._now.timestamp() - self._settings.recent_hours * 3_600)
         channel = self.turn.channel if settings.channel_only else ""
-        memories = [one for one in self._lacking if one.kind in keys.COLLECTIONS]
-        important = [one for one in memories if one.type == IDENTITY or one.importance >= settings.important]
-        recent = [one for one in memories if one.created >= since and channel in ("", one.channel)]
-        newest = sorted(recent, key=lambda one: -one.created)[: settings.pinned]
-        direct = {one.ref: (0, one) for one in (*important[: settings.pinned], *newest)}
+        memories = [record for record in self._lacking if record.kind in keys.COLLECTIONS]
+        important = [
+            record for record in memories if record.type == IDENTITY or record.importance >= settings.important
+        ]
+        recent = [record for record in memories if record.created >= since and channel in ("", record.channel)]
+        newest = sorted(recent, key=lambda record: -record.created)[: settings.pinned]
+        direct = {record.ref: (0, record) for record in (*important[: settings.pinned], *newest)}
         return [*direct.values(), *self._foremost(since, channel)]
 
     def _foremost(self, since: int, channel: str) -> Numbered:
@@ -148,13 +141,13 @@ class Choosing:
             channel=channel,
             most=self._settings.pinned,
         )
-        found = self._index.foremost((self._space,), wanted)
-        records = self._index.records(list(dict.fromkeys((*found.identity, *found.important, *found.recent))))
-        order = dict.fromkeys((*found.identity, *in_turns(found.important, found.recent)))
+        foremost = self._index.foremost((self._space,), wanted)
+        records = self._index.records(list(dict.fromkeys((*foremost.identity, *foremost.important, *foremost.recent))))
+        order = dict.fromkeys((*foremost.identity, *in_turns(foremost.important, foremost.recent)))
         return [(number, records[number]) for number in order if number in records and self._is_there(records[number])]
 
     def _fitting(self) -> dict[Section, Numbered]:
-        """What fits the message, best first; of all that is far behind the best nothing."""
+        """What fits the message, best first, without what scores far below the best."""
         if not self._asks:
             return {section: [] for section, _ in _SECTIONS}
         most: dict[Section, int] = {section: getattr(self._settings, section) for section, _ in _SECTIONS}
@@ -172,21 +165,21 @@ class Choosing:
             return []
         from livememfs.recall.search.ranking import fitting_best
 
-        found: list[tuple[int, Record, float]] = []
+        hits: list[tuple[int, Record, float]] = []
         memories = dict.fromkeys(keys.COLLECTIONS, most["relevant"])
         for kinds in (memories, {keys.BANK: most["bank"], keys.LIVE: most["live"]}):
             if any(kinds.values()):
-                asked = self.turn.message, self.question, (self._space,)
-                found += fitting_best(self._index, *asked, kinds)
-        return found
+                question = self.turn.message, self.question, (self._space,)
+                hits += fitting_best(self._index, *question, kinds)
+        return hits
 
     def _is_there(self, record: Record) -> bool:
-        """Whether this is what the bucket has, as far as is known."""
+        """Whether the bucket still has this version, as far as is known."""
         return not (keys.has_ended(record.key, self._now) or self._gone(record.key) or record.key in self._newer)
 
 
 def same(index: Engine | None, alike: float) -> Same:
-    """What tells whether two candidates say the same: by vectors where there are any."""
+    """How to tell whether two candidates say the same: by vectors where there are any."""
     if index is None:
         return SameWords()
     from livememfs.recall.likeness.sameness import Sameness
@@ -195,14 +188,14 @@ def same(index: Engine | None, alike: float) -> Same:
 
 
 def remember(index: Engine | None, session: ToldSession, most: int) -> None:
-    """Have a session know the texts of what another mount told it, or this one before it was started anew."""
+    """Give a session the texts of what it was told by another mount, or by this one before a restart."""
     ids = session.untold()[-most:] if index is not None and most else []
     if index is None or not ids:
         return
     refs = {_ref_of(name): name for name in ids}
-    found = [(name, one) for ref, one in index.called(list(refs)).items() if id_of(one.record) == (name := refs[ref])]
-    vectors = index.vectors_of([one.id for _, one in found])
-    others = [candidate(one.record, _section(one.record), vectors.get(one.id), "") for _, one in found]
+    hits = [hit for ref, hit in index.called(list(refs)).items() if id_of(hit.record) == refs[ref]]
+    vectors = index.vectors_of([hit.id for hit in hits])
+    others = [candidate(hit.record, _section(hit.record), vectors.get(hit.id), "") for hit in hits]
     session.last.extendleft(reversed(others))
     while len(session.last) > most:
         session.last.popleft()
@@ -219,14 +212,14 @@ def candidate(record: Record, section: Section, vector: Floats | None, message: 
         about = f"{file}, {heading}" if heading else file
         text = excerpt(text.removeprefix(f"{record.title}\n"), message, SHOWN_CHARACTERS)
         if "\n" in text or len(text) > ONE_FACT:
-            vector = None  # what says the same and more is not the same: lines are compared
+            vector = None  # a long section may say the same and more: its lines are compared instead
     elif record.kind == keys.OBSERVATIONS:
         about = f"{record.type}, {made}"
     return Candidate(id_of(record), section, text, about, vector)
 
 
 def id_of(record: Record) -> str:
-    """What a session remembers a record by: the same for all versions of a memory, however long each lasts; another
+    """The id by which a session remembers a record: the same for all versions of a memory, whenever each ends; a new
     one for a section of the bank that has changed.
     """
     if record.kind == keys.BANK:
@@ -243,9 +236,9 @@ def _ref_of(name: str) -> str:
 
 
 def in_turns(*lists: Iterable[Any]) -> Iterator[Any]:
-    """One of each, then the next of each: no list takes all the room."""
+    """The first of each list, then the second of each, and so on: no list takes all the room."""
     for row in zip_longest(*lists):
-        yield from (one for one in row if one is not None)
+        yield from (item for item in row if item is not None)
 
 
 @contextmanager

@@ -1,10 +1,8 @@
 """`context.md`: what to put before a model that knows nothing yet, and what was observed around an observation.
 
-What is captured and not observed yet is `pending`'s.
-
-Owns the choice of what is told, in which order and under which budget, and that nothing of it changes while the space
-does not. Refuses to wait for what is not here where something older is: an agent that begins waits for this. Trio
-thread only.
+Owns the choice of what is told, its order and its budget; a page does not change while its space does not. What is
+captured and not observed yet comes from `pending`. Refuses to wait long for the bucket where an older page is here: an
+agent that begins waits for this. Trio thread only.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ PENDING_SHARE = 0.3
 SHOWN_CHARACTERS = 400
 SUMMARIES_TRIED = 4
 PATIENCE, AGAIN_SECONDS = 5.0, 10.0
-"""How long the bucket may take; and for how long it is not asked again when it took longer, or failed."""
+"""Seconds that the bucket may take; seconds without asking it again when it took longer, or failed."""
 _SUMMED_UP = (("request", "Asked"), ("learned", "Learned"), ("completed", "Done"), ("next_steps", "Next"))
 
 
@@ -95,8 +93,8 @@ class ContextPages:
         self._counts = {"asked": 0, "made": 0, "failed": 0}
 
     async def page(self, space: str, patience: float = PATIENCE) -> str:
-        """`context.md` of a space. Where the bucket cannot be asked, or takes longer than `patience` seconds, it tells
-        of the bucket what the last one did. Raises nothing of the store's.
+        """`context.md` of a space. Where the bucket cannot be asked, or takes longer than `patience` seconds, the page
+        says of the bucket what the last page said. Raises nothing of the store's.
         """
         self._counts["asked"] += 1
         async with self._making.setdefault(space, trio.Lock()):
@@ -122,7 +120,7 @@ class ContextPages:
             return await self._told(space, known)
         self._counts["made"] += 1
         observations = await self._newest(space)
-        sessions = tuple(dict.fromkeys(one.session for one in observations if one.session))[:SUMMARIES_TRIED]
+        sessions = tuple(dict.fromkeys(each.session for each in observations if each.session))[:SUMMARIES_TRIED]
         stamp = await self._stamp(space, sessions)  # before it is read: what changes meanwhile is seen the next time
         who, wishes = await self._chosen(space, "identity"), await self._chosen(space, "")
         identity, goals = await self._texts(who), await self._texts(wishes)
@@ -144,15 +142,15 @@ class ContextPages:
     async def _stamp(self, space: str, sessions: Sequence[str]) -> object:
         """Something that is equal only while nothing that a page is made from has changed."""
         top = await self._replica.names.listing(f"{space}/")
-        found: list[object] = []
+        parts: list[object] = []
         for folder in (keys.OBSERVATIONS, *keys.COLLECTIONS):
             if folder in top.folders:
-                found.append((folder, (await self._replica.names.listing(f"{space}/{folder}/")).serial))
+                parts.append((folder, (await self._replica.names.listing(f"{space}/{folder}/")).serial))
         for session in sessions:
             level = await self._replica.names.listing(keys.session_prefix(space, keys.session_slug(session)))
             info = level.objects.get(keys.SUMMARY)
-            found.append((session, info.etag if info is not None else ""))
-        return tuple(found)
+            parts.append((session, info.etag if info is not None else ""))
+        return tuple(parts)
 
     # --- what there is ------------------------------------------------------------------------------------------
 
@@ -179,11 +177,11 @@ class ContextPages:
         etags = {name: level.objects[name].etag for name in names if name in level.objects}
         missing = [name for name, etag in etags.items() if self._parsed.get(prefix + name, ("",))[0] != etag]
         for start in range(0, len(missing), READ_AT_ONCE):
-            # Kept by portions: who had to give up on a slow store goes on from there.
+            # Kept by portions: after a timeout of a slow store, the next call goes on from there.
             portion = [prefix + name for name in missing[start : start + READ_AT_ONCE]]
-            for key, found in (await self._replica.read_many(portion)).items():
+            for key, stored in (await self._replica.read_many(portion)).items():
                 with suppress(NotText):
-                    parsed = Observation.parse(found.data, path=key, name=key.removeprefix(prefix))
+                    parsed = Observation.parse(stored.data, path=key, name=key.removeprefix(prefix))
                     self._parsed[key] = etags[key.removeprefix(prefix)], parsed
         while len(self._parsed) > 4 * OBSERVATIONS_READ:
             self._parsed.pop(next(iter(self._parsed)))
@@ -194,42 +192,42 @@ class ContextPages:
         for session in sessions:
             key = keys.session_key(space, keys.session_slug(session), keys.SUMMARY)
             with suppress(ObjectMissing, NotText):
-                found = Summary.parse((await self._replica.read(key)).data, path=key)
-                lines = [
-                    f"- {word}: {_in_a_line(getattr(found, name))}" for name, word in _SUMMED_UP if getattr(found, name)
-                ]
+                last = Summary.parse((await self._replica.read(key)).data, path=key)
+                lines = [f"- {word}: {_in_a_line(text)}" for name, word in _SUMMED_UP if (text := getattr(last, name))]
                 if lines:
-                    return "\n".join([f"## Last session ({found.created_at:%Y-%m-%d})", *lines])
+                    return "\n".join([f"## Last session ({last.created_at:%Y-%m-%d})", *lines])
         return ""
 
     async def _chosen(self, space: str, kind: str) -> list[str]:
         """Keys of memories: of who somebody is, or of what they want."""
         folders = (keys.MEMORIES, keys.SELF) if kind else (keys.GOALS,)
         top, now = await self._replica.names.listing(f"{space}/"), self._clock.now()
-        found = [key for folder in folders if folder in top.folders for key in await self._named(space, folder, kind)]
-        lasting = (key for key in found if not keys.has_ended(key, now))
+        named = [key for folder in folders if folder in top.folders for key in await self._named(space, folder, kind)]
+        lasting = (key for key in named if not keys.has_ended(key, now))
         return sorted(lasting, key=lambda key: key.rpartition("/")[2])[-PINNED:]
 
     async def _named(self, space: str, folder: str, kind: str) -> list[str]:
-        """Keys of a folder's memories, of one kind where it has several; of a hundred thousand few say who it is."""
+        """Keys of a folder's memories, of one kind where it has several. Kept: few of a hundred thousand are of it."""
         prefix = f"{space}/{folder}/"
         level = await self._replica.names.listing(prefix)
         serial, named = self._kinds.get(prefix, (None, []))
         if serial != level.serial:
-            one = f"_{kind}_" if folder == keys.MEMORIES else ""
-            parsed = ((name, keys.MemoryName.parse(name)) for name in level.objects if one in name)
-            named = [prefix + name for name, said in parsed if said is not None and (not one or said.type == kind)]
+            marker = f"_{kind}_" if folder == keys.MEMORIES else ""
+            parsed = ((name, keys.MemoryName.parse(name)) for name in level.objects if marker in name)
+            named = [
+                prefix + name for name, memory in parsed if memory is not None and (not marker or memory.type == kind)
+            ]
             self._kinds[prefix] = level.serial, named
         return named
 
-    async def _texts(self, found: Sequence[str]) -> list[str]:
-        read = await self._replica.read_many(found)
+    async def _texts(self, named: Sequence[str]) -> list[str]:
+        objects = await self._replica.read_many(named)
         texts = []
-        for key in found:
-            if key in read:
+        for key in named:
+            if key in objects:
                 collection, _, name = keys.parse(key).name.partition("/")
                 with suppress(NotText):
-                    memory = Memory.parse(read[key].data, path=key, collection=collection, name=name)
+                    memory = Memory.parse(objects[key].data, path=key, collection=collection, name=name)
                     if not memory.forgotten and memory.content.strip():
                         texts.append(_short(memory.content))
         return texts
@@ -264,10 +262,10 @@ class ContextPages:
         at = next((index for index, name in enumerate(names) if _is_called(name, observation)), None)
         if at is None:
             return None
-        found = await self._read(space, names[max(at - AROUND, 0) : at + AROUND + 1])
+        near = await self._read(space, names[max(at - AROUND, 0) : at + AROUND + 1])
         uid = keys.ending(names[at])
-        middle = next((one for one in found if one.id == uid), None)
-        lines = [f"# Around #{uid}", "", legend(found), timeline(found, mark=uid, newest_first=False), ""]
+        middle = next((each for each in near if each.id == uid), None)
+        lines = [f"# Around #{uid}", "", legend(near), timeline(near, mark=uid, newest_first=False), ""]
         if middle is not None and middle.subtitle:
             lines += [f"#{uid}: {_short(middle.subtitle)}", ""]
         lines.append(f"Read one: `observations/ID.md` of this space; #{uid} is `observations/{names[at]}`.")
@@ -278,8 +276,8 @@ class ContextPages:
         newest = await self._newest(space)
 
         def page() -> str:
-            found = fitting(newest, budget)
-            return basic(f"{legend(found)}\n{timeline(found)}\n") if found else ""
+            shown = fitting(newest, budget)
+            return basic(f"{legend(shown)}\n{timeline(shown)}\n") if shown else ""
 
         return await in_thread(page)
 
@@ -317,11 +315,11 @@ def _short(text: str) -> str:
 
 def _within(lines: Sequence[str], budget: int) -> list[str]:
     """As many of the last lines as about so many tokens hold, in their order; of the very last at least a part."""
-    found: list[str] = []
-    for one in reversed(lines):
-        one = one if found else cut_to(one, budget, end="\u2026")
-        budget -= tokens(one + "\n")
-        if found and budget < 0:
+    kept: list[str] = []
+    for line in reversed(lines):
+        line = line if kept else cut_to(line, budget, end="\u2026")
+        budget -= tokens(line + "\n")
+        if kept and budget < 0:
             break
-        found.append(one)
-    return found[::-1]
+        kept.append(line)
+    return kept[::-1]

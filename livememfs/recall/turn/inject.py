@@ -32,7 +32,7 @@ TITLES: dict[Section, str] = {
 SHOWN_CHARACTERS = 600
 """Of one memory or note in a block; the rest can be read in its file."""
 MOST_FILES = 1_000
-"""Files of one session of which is known that they were told about."""
+"""Files of one session that are remembered as told about."""
 MOST_TURNS = 1 << 40
 _FILE = "file:"
 _ELSEWHERE = "\u2026"
@@ -44,7 +44,7 @@ class Limits:
 
     :most:    candidates told in one turn
     :alike:   above this, two of them say the same
-    :buffer:  how many of those told last are compared with
+    :buffer:  a candidate is compared with so many of those told last
     :window:  turns after which something may be told again, as it has left the model's view
     :budget:  estimated tokens of a block
     """
@@ -63,7 +63,7 @@ class Candidate:
     :id:      the same for the same record, whatever its version
     :text:    what is said of it
     :about:   what stands before the text: its type, who wrote it and when
-    :vector:  for whoever compares; None when there is none, and then only the same words are the same
+    :vector:  of the text; None when there is none, and then only the same words count as the same
     """
 
     id: str
@@ -78,7 +78,7 @@ class ToldSession:
     """What one conversation was told: ids by the turn, and what was told last.
 
     :forgotten: how often all of it was forgotten: what was told before is told again
-    :looked_up: ids of which the texts were asked for, as somebody else told them
+    :looked_up: ids that others told and whose texts were looked up
     """
 
     turn: int = 0
@@ -97,12 +97,12 @@ class ToldSession:
         """What an object says. Raises Unreadable."""
         value = read_object(data)
         turn, forgotten, told = take(value, "turn", int), take(value, "forgotten", int, 0), take(value, "told", dict)
-        if not all(isinstance(one, int) and 0 <= one <= MOST_TURNS for one in (turn, forgotten, *told.values())):
+        if not all(isinstance(at, int) and 0 <= at <= MOST_TURNS for at in (turn, forgotten, *told.values())):
             raise Unreadable("a turn is no number, or no possible one")
         return cls(turn, {name: min(at, turn) for name, at in told.items()}, forgotten=forgotten)
 
     def join(self, other: ToldSession) -> None:
-        """Take in what another mount knows of this session: what either told was told, unless forgotten since."""
+        """Take in what another mount knows of this session: what either of them told, unless it was forgotten since."""
         self.turn = max(self.turn, other.turn)
         if other.forgotten < self.forgotten:
             return
@@ -111,17 +111,17 @@ class ToldSession:
         self.told |= {name: max(at, self.told.get(name, at)) for name, at in other.told.items()}
 
     def forget(self, times: int) -> None:
-        """Have been told nothing; `times`: how often that was so by now."""
+        """Forget everything that was told; `times`: how often that has happened by now."""
         self.forgotten = times
         self.told.clear()
         self.last.clear()
         self.looked_up.clear()
 
     def untold(self) -> list[str]:
-        """Ids of what was told by others, whose texts nobody has asked for yet; from now on they were."""
-        found = [name for name in self.told if name not in self.looked_up and not name.startswith(_FILE)]
-        self.looked_up.update(found)
-        return found
+        """Ids that others told and whose texts were not looked up yet; they count as looked up from now on."""
+        names = [name for name in self.told if name not in self.looked_up and not name.startswith(_FILE)]
+        self.looked_up.update(names)
+        return names
 
 
 def about_file(path: str) -> str:
@@ -133,7 +133,7 @@ def about_file(path: str) -> str:
 class Told:
     """One turn: what is told, and why the rest is not.
 
-    :left_out: how many were told within the window, say what another says, or did not fit
+    :left_out: how many were told within the window, say the same as another, or did not fit the budget
     """
 
     emitted: tuple[Candidate, ...]
@@ -146,19 +146,19 @@ class Told:
 
 
 class Same(Protocol):
-    """Whether a candidate says what another one says, of those that it was shown; a fresh one for each turn."""
+    """Whether a candidate says the same as one that was shown before. Each turn begins with a fresh one."""
 
     def show(self, others: Sequence[Candidate]) -> None:
-        """These are told, or were."""
+        """Take note of candidates that are told, or were."""
         ...
 
-    def __call__(self, one: Candidate) -> bool:
+    def __call__(self, candidate: Candidate) -> bool:
         """Whether one of those shown says the same; one with the same id does not count."""
         ...
 
 
 class SameWords:
-    """What can be told without vectors."""
+    """See `Same`. Without vectors: only the same words are the same."""
 
     def __init__(self) -> None:
         self._ids: dict[str, set[str]] = {}
@@ -168,9 +168,9 @@ class SameWords:
         for other in others:
             self._ids.setdefault(_plain(other.text), set()).add(other.id)
 
-    def __call__(self, one: Candidate) -> bool:
+    def __call__(self, candidate: Candidate) -> bool:
         """See `Same`."""
-        return bool(self._ids.get(_plain(one.text), set()) - {one.id})
+        return bool(self._ids.get(_plain(candidate.text), set()) - {candidate.id})
 
 
 def tell(
@@ -181,9 +181,11 @@ def tell(
     *,
     turns: int = 1,
 ) -> Told:
-    """Choose among candidates, the most important first, and take note of what is told; so many turns further."""
+    """Choose among candidates, of which the most important come first, and record what is told. `turns`: how many turns
+    the session moves on.
+    """
     limits, says_the_same = limits or Limits(), says_the_same or SameWords()
-    says_the_same.show([line for one in session.last for line in _said(one)])
+    says_the_same.show([line for candidate in session.last for line in _said(candidate)])
     session.turn += turns
     left_out = {"told": 0, "alike": 0, "budget": 0}
     emitted: list[Candidate] = []
@@ -191,44 +193,45 @@ def tell(
     for given in _each_once(candidates):
         if _is_in_view(session, given, limits):
             left_out["told"] += 1
-        elif (one := _new_in(given, says_the_same)) is None:
+        elif (candidate := _new_in(given, says_the_same)) is None:
             left_out["alike"] += 1
         else:
-            cost = tokens(_line(one)) + (0 if _has(emitted, one.section) else tokens(TITLES[one.section]))
+            title = 0 if _has(emitted, candidate.section) else tokens(TITLES[candidate.section])
+            cost = tokens(_line(candidate)) + title
             if len(emitted) >= limits.most or spent + cost > limits.budget:
                 left_out["budget"] += 1
                 continue
-            emitted.append(one)
-            says_the_same.show(_said(one))
+            emitted.append(candidate)
+            says_the_same.show(_said(candidate))
             spent += cost
     _record(session, emitted, limits)
     return Told(tuple(emitted), left_out)
 
 
 def _each_once(candidates: Iterable[Candidate]) -> list[Candidate]:
-    found: dict[str, Candidate] = {}
-    for one in candidates:
-        found.setdefault(one.id, one)
-    return list(found.values())
+    unique: dict[str, Candidate] = {}
+    for candidate in candidates:
+        unique.setdefault(candidate.id, candidate)
+    return list(unique.values())
 
 
-def _said(one: Candidate) -> list[Candidate]:
-    """What others may say as well: a candidate, or each line of an excerpt."""
-    if one.section != "bank" or "\n" not in one.text:
-        return [one]
-    return [replace(one, text=line) for line in one.text.split("\n")]
+def _said(candidate: Candidate) -> list[Candidate]:
+    """The parts that are compared with others: the candidate, or each line of an excerpt of the bank."""
+    if candidate.section != "bank" or "\n" not in candidate.text:
+        return [candidate]
+    return [replace(candidate, text=line) for line in candidate.text.split("\n")]
 
 
-def _new_in(one: Candidate, says_the_same: Same) -> Candidate | None:
-    """What a candidate says that nobody else said: of an excerpt, the lines that are new."""
-    said = _said(one)
-    new = [line.text for line in said if not says_the_same(line)]
-    return one if len(new) == len(said) else replace(one, text="\n".join(new)) if new else None
+def _new_in(candidate: Candidate, says_the_same: Same) -> Candidate | None:
+    """The candidate if it says something new, of an excerpt only the new lines; None if it says nothing new."""
+    lines = _said(candidate)
+    new = [line.text for line in lines if not says_the_same(line)]
+    return candidate if len(new) == len(lines) else replace(candidate, text="\n".join(new)) if new else None
 
 
-def _is_in_view(session: ToldSession, one: Candidate, limits: Limits) -> bool:
-    told = session.told.get(one.id)
-    return told is not None and session.turn - told < limits.window
+def _is_in_view(session: ToldSession, candidate: Candidate, limits: Limits) -> bool:
+    turn = session.told.get(candidate.id)
+    return turn is not None and session.turn - turn < limits.window
 
 
 @lru_cache(4_096)
@@ -237,12 +240,12 @@ def _plain(text: str) -> str:
 
 
 def _record(session: ToldSession, emitted: Sequence[Candidate], limits: Limits) -> None:
-    for one in emitted:
-        session.told[one.id] = session.turn
-    session.looked_up.update(one.id for one in emitted)
-    again = {one.id for one in emitted}
-    kept = [one for one in session.last if one.id not in again]
-    in_view = [one for one in kept if session.turn - session.told.get(one.id, 0) < limits.window]
+    for candidate in emitted:
+        session.told[candidate.id] = session.turn
+    session.looked_up.update(candidate.id for candidate in emitted)
+    again = {candidate.id for candidate in emitted}
+    kept = [candidate for candidate in session.last if candidate.id not in again]
+    in_view = [candidate for candidate in kept if session.turn - session.told.get(candidate.id, 0) < limits.window]
     session.last = deque([*in_view, *emitted], maxlen=limits.buffer)
     files = [name for name in session.told if name.startswith(_FILE)][-MOST_FILES:]
     in_window = {name: turn for name, turn in session.told.items() if session.turn - turn < limits.window}
@@ -257,18 +260,18 @@ def block(emitted: Sequence[Candidate]) -> str:
     """The text for the model; the same candidates give the same bytes."""
     lines: list[str] = []
     for section, title in TITLES.items():
-        mine = [_line(one) for one in emitted if one.section == section]
+        mine = [_line(candidate) for candidate in emitted if candidate.section == section]
         if mine:
             lines += [title, *mine]
     return fenced("\n".join(lines))
 
 
 def _has(emitted: Sequence[Candidate], section: Section) -> bool:
-    return any(one.section == section for one in emitted)
+    return any(candidate.section == section for candidate in emitted)
 
 
-def _line(one: Candidate) -> str:
-    text = " ".join(one.text.split())
+def _line(candidate: Candidate) -> str:
+    text = " ".join(candidate.text.split())
     if len(text) > SHOWN_CHARACTERS:
         text = text[: SHOWN_CHARACTERS - 1].rstrip() + _ELSEWHERE
-    return basic(f"- {one.about}: {text}" if one.about else f"- {text}")
+    return basic(f"- {candidate.about}: {text}" if candidate.about else f"- {text}")

@@ -1,8 +1,8 @@
 """What was captured of the last sessions of a space and is not observed yet: told as it is, so that a session that
 begins a second after another knows what that was about. No model is asked.
 
-Owns the choice and the words. What is not here in a moment is left out: an agent that begins waits for this. Of this
-machine alone; what other hosts have captured is told when it is in the bucket. Trio thread only.
+Owns the choice and the words. What cannot be read in a moment is left out, since an agent that begins waits for this.
+Only captures of this machine; those of other hosts are told when they are in the bucket. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TITLE = "## Last sessions, not yet summarised (as recorded)"
 SESSIONS, EVENTS = 3, 200
 """Sessions that are told, and the last events of each that are looked at."""
 KEPT_SECONDS = 7 * 86_400
-"""What is older waits for a model that nobody has asked for long; it is no news."""
+"""What is older is no news: no model could be asked for long."""
 PROMPTS, COMMANDS, FILES = 3, 6, 12
 WORDS, PROMPT, SHORT = 600, 300, 120
 """Characters of the agent's last words; of a prompt; of a command, of why it failed, and of a name."""
@@ -48,26 +48,26 @@ class Pending:
 
     async def lines(self, space: str, budget: int) -> list[str]:
         """The lines of a page, of about `budget` tokens; none when nothing waits."""
-        found: list[str] = []
+        shown: list[str] = []
         for session, _, _ in self.stamp(space):
             about = await self._about(space, session)
             for line in about:
                 budget -= tokens(line + "\n")
-                if found and budget < 0:
-                    return [TITLE, *found]
-                found.append(line)
-        return [TITLE, *found] if found else []
+                if shown and budget < 0:
+                    return [TITLE, *shown]
+                shown.append(line)
+        return [TITLE, *shown] if shown else []
 
     async def _about(self, space: str, session: str) -> list[str]:
         events = list(_events(self._replica.inbox.lines(space, session, EVENTS)))
         prompts = await self._recorded(space, session)
-        prompts += [one.text for one in events if one.kind == "prompt"]
-        words = [one for one in events if one.kind == "said"]
-        words = [one for one in words if not one.subagent] or words
-        # What a session is about is said at its beginning; what comes after may be three times "go on".
+        prompts += [event.text for event in events if event.kind == "prompt"]
+        words = [event for event in events if event.kind == "said"]
+        words = [event for event in words if not event.subagent] or words
+        # The first prompt says what a session is about; the last ones may all be "go on".
         asked = prompts if len(prompts) <= PROMPTS else [prompts[0], *prompts[1 - PROMPTS :]]
-        told = [f'- Asked: "{_short(one, PROMPT)}"' for one in asked]
-        told += [f'- Last words: "{_short(one.text, WORDS)}"' for one in words[-1:]]
+        told = [f'- Asked: "{_short(prompt, PROMPT)}"' for prompt in asked]
+        told += [f'- Last words: "{_short(event.text, WORDS)}"' for event in words[-1:]]
         told += _done(events)
         if not told:
             return []
@@ -76,7 +76,7 @@ class Pending:
         return [f"Session {_short(session, 64)}{about}:", *told]
 
     async def _recorded(self, space: str, session: str) -> list[str]:
-        """What was asked, as far as it is recorded."""
+        """The prompts of a session that are in the bucket."""
         key = keys.session_key(space, keys.session_slug(session), keys.PROMPTS)
         with trio.move_on_after(PATIENCE), suppress(LiveMemError):
             return last_prompts((await self._replica.read(key)).data, EVENTS)
@@ -93,19 +93,21 @@ def _done(events: Sequence[Event]) -> list[str]:
     """The files that were changed, and the commands that ran, with what failed."""
     changed: list[str] = []
     ran: list[str] = []
-    for one in events:
-        files = one.files()[1]
-        what = one.command() or (f"{one.tool} {', '.join(files)}" if one.failed and one.tool.lower() in EDITS else "")
+    for event in events:
+        files = event.files()[1]
+        what = event.command() or (
+            f"{event.tool} {', '.join(files)}" if event.failed and event.tool.lower() in EDITS else ""
+        )
         if what:
-            failed = f" (failed: {_short(one.error(), SHORT)})" if one.failed else ""
+            failed = f" (failed: {_short(event.error(), SHORT)})" if event.failed else ""
             ran.append(f"`{_short(what, SHORT)}`{failed}")
-        elif not one.failed:
+        elif not event.failed:
             changed += files
     names = list(dict.fromkeys(changed))
     more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
-    told = [f"- Changed: {', '.join(_short(name, SHORT) for name in names[-FILES:])}{more}"] if names else []
+    lines = [f"- Changed: {', '.join(_short(name, SHORT) for name in names[-FILES:])}{more}"] if names else []
     ran = list(dict.fromkeys(ran))
-    return told + ([f"- Ran: {'; '.join(ran[-COMMANDS:])}"] if ran else [])
+    return lines + ([f"- Ran: {'; '.join(ran[-COMMANDS:])}"] if ran else [])
 
 
 def _short(text: str, most: int) -> str:

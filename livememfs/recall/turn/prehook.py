@@ -1,8 +1,8 @@
 """What to know before answering: a message in, the right lines out, in milliseconds and with no model that generates.
 
-Owns a turn of a session (spacebot-memory-v2 2.2, companion-memory "live"): what is waited for, for how long, and what
-is looked at meanwhile. Which candidates there are is `choosing`'s, what a session was told `inject`'s, and over mounts
-`told`'s. Refuses to look anything up by what is private, and to fail: whatever goes wrong, the answer is empty or
+Owns a turn of a session (spacebot-memory-v2 2.2, companion-memory "live"): what it waits for, for how long, and what it
+reads meanwhile. `choosing` finds the candidates, `inject` knows what a session was told, `told` shares that among
+mounts. Refuses to look anything up by what is private, and to fail: if something goes wrong, the answer is empty or
 smaller, and says why. Trio thread only; what takes time runs in one worker thread.
 """
 
@@ -33,30 +33,30 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.recall")
 
 PATIENCE = 0.6
-"""Seconds that a message waits for an index that is being opened, or made: then what can be read at once has to do."""
+"""Seconds that a message waits for an index that is being opened or made; then it gets what can be read at once."""
 FILE_PATIENCE, FILE_FRESH = 0.05, 30.0
-"""Seconds that somebody who is about to read a file waits while something else is told to the session; and for which
-what the bucket says of the session counts then.
+"""Seconds that the reading of a file waits while something else is told to its session; seconds for which what the
+bucket says of the session counts as fresh then.
 """
 LATEST = 0.85
-"""Seconds after which it does not wait for that either."""
+"""Seconds that a message waits for the first object that can be read at once."""
 SYSTEM = "system"
 LOOKED_AT = 8_000
-"""Characters of a message that is longer: half from where it begins, half from where it ends. Around a page that was
-pasted stands what is asked of it.
+"""Characters used of a longer message, half from its beginning and half from its end: the question about a pasted page
+stands before or after it.
 """
 CHATTER = frozenset((
     "accord", "allez", "bonjour", "bonsoir", "bye", "continue", "cool", "coucou", "daccord", "great", "hello",
     "hey", "hi", "lol", "merci", "nice", "no", "non", "nope", "ok", "okay", "oui", "parfait", "please", "salut",
     "stp", "super", "svp", "thank", "thanks", "thx", "vas", "yep", "yes",
 ))  # fmt: skip
-"""Words that ask for nothing: a message of these alone gets what comes whatever is asked."""
+"""Words that ask for nothing: a message of these alone gets only what comes with any message."""
 
 
 @dataclass(frozen=True)
 class TurnAnswer:
-    """One turn. `told` is None for a message that is none of a user's; `spent` are milliseconds by part; `private` are
-    the kinds of what the message had and nothing was looked up by.
+    """One turn. `told` is None for a message that is not a user's; `spent` are milliseconds by part; `private` are the
+    kinds of private texts in the message, which nothing was looked up by.
     """
 
     turn: int
@@ -79,8 +79,8 @@ class TurnAnswer:
             "context": self.block,
             "turn": self.turn,
             "memories": [
-                {"id": one.id, "path": path, "section": one.section, "text": one.text}
-                for one, path in zip(emitted, self.paths, strict=True)
+                {"id": candidate.id, "path": path, "section": candidate.section, "text": candidate.text}
+                for candidate, path in zip(emitted, self.paths, strict=True)
             ],
             "left_out": self.told.left_out if self.told is not None else {},
             "notes": list(self.notes),
@@ -89,7 +89,7 @@ class TurnAnswer:
 
 
 class Prehook:
-    """The sessions of one bucket. `used(space, ids)` hears what was told, which is a use of each."""
+    """The sessions of one bucket. `used(space, ids)` is called with the memories that were told, a use of each."""
 
     def __init__(
         self,
@@ -123,19 +123,19 @@ class Prehook:
         if answer.told is not None and answer.told.emitted:
             self._told.changed(kept)
             self._counts["told"] += len(answer.told.emitted)
-            memories = [one.id for one in answer.told.emitted if one.section in ("pinned", "relevant")]
+            memories = [each.id for each in answer.told.emitted if each.section in ("pinned", "relevant")]
             self._used(space, memories)
         return answer
 
     async def forget(self, space: str, session: str) -> None:
-        """Have a session be told everything again, by every mount: its model has lost what it was told (compaction), or
-        begins anew (clear). Raises nothing; doing it twice is doing it once.
+        """Have every mount tell a session everything again: its model has lost what it was told (compaction), or begins
+        anew (clear). Raises nothing; to do it twice is the same as once.
         """
         await self._told.forget(space, privacy.redact(session).text)
 
     async def file(self, space: str, session: str, path: str, project: str = "") -> str:
-        """What is known about just this file, to say before it is read or edited: once a session, and only what can be
-        said at once. Empty when that is nothing. Raises nothing.
+        """What is known about just this file, to tell before it is read or edited: once a session, and only what can be
+        had without waiting. Empty when that is nothing. Raises nothing.
         """
         index = self._recall.at_once
         if index is None or not self.settings.files or not path:
@@ -171,16 +171,16 @@ class Prehook:
                 index, lacking = await self._looked(space, notes)
             now, gone, asks = self._clock.now(), self._recall.has_gone, _asks(turn.message)
             work = Choosing(index, space, turn, now, self.settings, spent, asks=asks, gone=gone, lacking=lacking)
-            async with trio.open_nursery() as nursery:  # side by side: what the question means takes no less time
+            async with trio.open_nursery() as nursery:  # side by side: to embed the question takes as long
                 if asks and index is not None:
                     nursery.start_soon(self._embed, work, notes, spent)
                 await self._told.caught_up(kept)
                 await trio.to_thread.run_sync(work.begin, session)
             told, paths = await trio.to_thread.run_sync(work.tell, session)
-            if kept.reason:  # an answer is worth more than the memory of it
+            if kept.reason:  # the answer is given all the same
                 notes.append(f"other mounts, and this one after a restart, may tell this again: {kept.reason}")
             return TurnAnswer(session.turn, told, paths, tuple(notes), spent)
-        except Exception as error:  # an agent must not wait or fail because its memory does
+        except Exception as error:  # a failure here must not make an agent fail
             log.exception("a message got no memories")
             self._counts["failed"] += 1
             while isinstance(error, ExceptionGroup):
@@ -192,7 +192,7 @@ class Prehook:
             work.question = await self._recall.question(work.turn.message, notes)
 
     async def _looked(self, space: str, notes: list[str]) -> tuple[Engine | None, list[Record]]:
-        """The index, None when it cannot be had in time, and what was read of that which it lacks."""
+        """The index (None when it cannot be had in time), and the records read at once that it lacks."""
         if self._recall.lacking(space) == []:
             index, missing = await self._recall.ready((space,), PATIENCE)
             notes += missing
@@ -213,11 +213,11 @@ class Prehook:
             return index, []
         if index is None or not read.whole:
             notes += [*missing, f"of what it lacks, the newest {read.objects:,} objects were looked at, by words alone"]
-        return index, [one for one in read.records if lacking is None or one.key in lacking]
+        return index, [record for record in read.records if lacking is None or record.key in lacking]
 
     def statistics(self) -> dict[str, int]:
-        """Turns, memories told, messages that were none of a user's or empty, failures, files that something was told
-        about; and of what sessions were told, objects read and written, and writes that failed, since the start.
+        """Counters since the start: turns, memories told, messages skipped (not a user's, or empty), failures, files
+        told about; objects of sessions read and written, and writes that failed.
         """
         return {**self._counts, **self._told.statistics()}
 

@@ -19,11 +19,13 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 NO_FILE = "(no file)"
 
 
-def line(one: Observation, *, marked: bool = False) -> str:
+def line(observation: Observation, *, marked: bool = False) -> str:
     """One observation: id, time in UTC, icon, title, and what it costs to read all of it."""
-    at = one.created_at.astimezone(UTC)
-    title = " ".join(one.title.split()).replace("|", "/") or one.type
-    return basic(f"{'> ' if marked else ''}#{one.id} {at:%H:%M} {ICONS[one.type]} {title} ~{one.tokens}")
+    at = observation.created_at.astimezone(UTC)
+    title = " ".join(observation.title.split()).replace("|", "/") or observation.type
+    return basic(
+        f"{'> ' if marked else ''}#{observation.id} {at:%H:%M} {ICONS[observation.type]} {title} ~{observation.tokens}"
+    )
 
 
 def day_title(day: date) -> str:
@@ -31,53 +33,53 @@ def day_title(day: date) -> str:
     return f"### {_MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
-def file_of(one: Observation) -> str:
+def file_of(observation: Observation) -> str:
     """The file that an observation stands under: the first that was changed, else the first that was read."""
-    name = next(iter((*one.files_modified, *one.files_read)), "")
+    name = next(iter((*observation.files_modified, *observation.files_read)), "")
     return basic(" ".join(name.split())) or NO_FILE
 
 
 def timeline(observations: Iterable[Observation], *, mark: str = "", newest_first: bool = True) -> str:
     """The lines under their days and files. `mark`: the id of one that stands out."""
-    ordered = sorted(observations, key=lambda one: (_day(one), one.created_at, one.id))
-    days = [(day, list(found)) for day, found in groupby(ordered, key=_day)]
+    ordered = sorted(observations, key=lambda observation: (_day(observation), observation.created_at, observation.id))
+    days = [(day, list(observed)) for day, observed in groupby(ordered, key=_day)]
     parts: list[str] = []
-    for day, found in reversed(days) if newest_first else days:
+    for day, observed in reversed(days) if newest_first else days:
         parts.append(day_title(day))
         files: dict[str, list[Observation]] = {}
-        for one in found:
-            files.setdefault(file_of(one), []).append(one)
+        for observation in observed:
+            files.setdefault(file_of(observation), []).append(observation)
         for name, beside in files.items():
             parts.append(f"**{name}**")
-            parts += [line(one, marked=one.id == mark) for one in beside]
+            parts += [line(observation, marked=observation.id == mark) for observation in beside]
     return "\n".join(parts)
 
 
 def fitting(observations: Sequence[Observation], budget: int) -> list[Observation]:
     """As many of the newest as a timeline of about `budget` tokens holds. `observations` stand newest first."""
-    found: list[Observation] = []
+    shown: list[Observation] = []
     days: set[date] = set()
     files: set[tuple[date, str]] = set()
     spent = 0
-    for one in observations:
-        day, name = _day(one), file_of(one)
-        cost = tokens(line(one) + "\n") + tokens(day_title(day) + "\n") * (day not in days)
+    for observation in observations:
+        day, name = _day(observation), file_of(observation)
+        cost = tokens(line(observation) + "\n") + tokens(day_title(day) + "\n") * (day not in days)
         cost += tokens(f"**{name}**\n") * ((day, name) not in files)
         if spent + cost > budget:
             break
         spent += cost
-        found.append(one)
+        shown.append(observation)
         days.add(day)
         files.add((day, name))
-    return found
+    return shown
 
 
 def legend(observations: Iterable[Observation]) -> str:
     """What the icons mean, of those that are used."""
-    used = {one.type for one in observations}
+    used = {observation.type for observation in observations}
     return ", ".join(f"{icon} {name}" for name, icon in ICONS.items() if name in used)
 
 
-def _day(one: Observation) -> date:
-    moment: datetime = one.created_at.astimezone(UTC)
+def _day(observation: Observation) -> date:
+    moment: datetime = observation.created_at.astimezone(UTC)
     return moment.date()

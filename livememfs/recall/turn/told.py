@@ -1,8 +1,8 @@
 """What each session was told, on every mount of a bucket: one small object a session, which all of them read and write.
 
-Owns `{space}/sessions/{session}/told.json`: when it is read, when it is written, and how two that told the same session
-become one (`inject.Session.join`). An answer waits for the bucket for a moment at most, and never to write. Refuses to
-matter: a session whose object is lost, or cannot be read or written, may hear something again. Trio thread only.
+Owns `{space}/sessions/{session}/told.json`: when it is read and written, and when two versions of one session are
+joined (`inject.ToldSession.join`). An answer waits for a read for a moment at most, and never for a write. Refuses to
+fail: a session whose object is lost, or cannot be read or written, may be told something again. Trio thread only.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from livememfs.store.base import IfAbsent, IfMatch
 log = structlog.get_logger("livememfs.recall")
 
 FIRST, AGAIN = 0.3, 0.1
-"""Seconds from the question to the bucket for which an answer waits: for a session that is new here, and for others."""
+"""Seconds that an answer waits for the bucket, from the request on: for a session that is new here, and for others."""
 FRESH = 2.0
-"""For so many seconds what was read counts; a session in use is asked for that often at most."""
+"""What was read counts as fresh for so many seconds; a session in use is read no more often."""
 PAUSE, RETRY = 5.0, 60.0
 """Seconds between two writes of one session, and after one that failed."""
 FLUSHED_WITHIN = 5.0
 OPEN_SESSIONS = 256
 ATTEMPTS = 5
-"""To write what somebody else writes at the same moment."""
+"""Attempts to write when others write the same object at the same moment."""
 
 
 @dataclass(eq=False)
 class Kept:
     """One session here.
 
-    :lock:     whoever uses or changes `session` holds it
-    :found:    what the bucket has, that `session` does not know yet, and its version
+    :lock:     held by every task that uses or changes `session`
+    :found:    what was read from the bucket and is not in `session` yet, and its version
     :changed:  `session` has what the bucket lacks
-    :reason:   why it could not be written last
+    :reason:   why the last write failed
     """
 
     space: str
@@ -57,11 +57,11 @@ class Kept:
     reason: str = ""
 
     def take(self) -> None:
-        """Have `session` know what was read. With the lock."""
+        """Join what was read into `session`. The caller holds the lock."""
         if self.found is None:
             return
         (theirs, self.etag), self.found = self.found, None
-        if not self.loaded and self.session.forgotten:  # before it was known how often it had been
+        if not self.loaded and self.session.forgotten:  # here, before the count of the bucket was known
             self.session.forgotten += theirs.forgotten
         self.loaded = True
         self.session.join(theirs)
@@ -88,7 +88,7 @@ class ToldSessions:
                 self._nursery = None
 
     def of(self, space: str, session: str, fresh: float = FRESH) -> Kept:
-        """A session. It is asked for in the bucket, unless that was done less than `fresh` seconds ago."""
+        """A session. It is read from the bucket, unless that was begun less than `fresh` seconds ago."""
         kept = self._sessions.pop((space, session), None)
         if kept is None:
             kept = Kept(space, keys.session_key(space, keys.session_slug(session), keys.TOLD))
@@ -106,7 +106,7 @@ class ToldSessions:
         return kept
 
     async def caught_up(self, kept: Kept, patience: float | None = None) -> None:
-        """Know what the bucket says of a session, if it says so soon enough. With the lock."""
+        """Join what the bucket says of a session, if it answers soon enough. The caller holds the lock."""
         if kept.reading is not None:
             seconds = patience if patience is not None else AGAIN if kept.loaded else FIRST
             with trio.move_on_at(kept.asked + seconds):
@@ -114,13 +114,13 @@ class ToldSessions:
         kept.take()
 
     def changed(self, kept: Kept) -> None:
-        """Have the bucket know soon what a session was told."""
+        """Have what a session was told written to the bucket soon."""
         was, kept.changed = kept.changed, True
         if self._nursery is not None and not was:
             self._nursery.start_soon(self._write_later, kept)
 
     async def forget(self, space: str, session: str) -> None:
-        """Have a session be told everything again, by every mount: it lost what it knew."""
+        """Have every mount tell a session everything again: it lost what it knew."""
         kept = self.of(space, session)
         async with kept.lock:
             await self.caught_up(kept)
@@ -131,7 +131,7 @@ class ToldSessions:
     async def flush(self) -> None:
         """Write what waits, before the end; not for long."""
         with trio.move_on_after(FLUSHED_WITHIN):
-            for kept in [one for one in self._sessions.values() if one.changed]:
+            for kept in [kept for kept in self._sessions.values() if kept.changed]:
                 await self._write(kept)
 
     # --- the bucket ---------------------------------------------------------------------------------------------
@@ -150,10 +150,10 @@ class ToldSessions:
         replica = self._replica
         self._counts["told_read"] += 1
         try:
-            found = await replica.store.get(kept.key)
+            stored = await replica.store.get(kept.key)
         except ObjectMissing:
             return ToldSession(), ""
-        return await replica.unread.read(found, ToldSession.parse) or ToldSession(), found.info.etag
+        return await replica.unread.read(stored, ToldSession.parse) or ToldSession(), stored.info.etag
 
     async def _write_later(self, kept: Kept) -> None:
         while kept.changed:
@@ -173,7 +173,7 @@ class ToldSessions:
                 kept.changed, kept.reason, kept.due = True, str(error), trio.current_time() + RETRY
 
     async def _put(self, kept: Kept) -> bool:
-        """Put what is known now; False where somebody else did so since it was read, which is read again."""
+        """Put what is known now; False where another mount wrote it meanwhile: then that is read, to be joined."""
         async with kept.lock:
             kept.take()
             data, kept.changed = kept.session.render(), False
@@ -191,7 +191,7 @@ class ToldSessions:
         return True
 
     async def _is_there(self, space: str) -> bool:
-        """Whether a space is: one that was removed must not come back for the sake of this."""
+        """Whether a space exists: a removed one must not come back because of this object."""
         try:
             await self._replica.names.stat(keys.meta_key(space))
         except ObjectMissing:

@@ -301,7 +301,7 @@ def test_no_text_is_too_strange(model: OnnxModel, text: str) -> None:
 def test_onnxruntime_tells_its_makers_nothing(tmp_path: Path) -> None:
     """It keeps an id of the machine where it does, before it calls anybody."""
     environment = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
-    work = "from livememfs.recall.embed.model import Model; Model().vector('hello')"
+    work = "from livememfs.recall.embed.model import OnnxModel; OnnxModel().vector('hello')"
     subprocess.run([sys.executable, "-c", work], env=environment, check=True, timeout=60)
 
     assert list(tmp_path.iterdir()) == []

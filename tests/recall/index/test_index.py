@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from livememfs.errors import CacheInUse, NoSpace
-from livememfs.recall.index import local as index_module
+from livememfs.recall.index import loaded as loaded
 from livememfs.recall.index import snapshot
 from livememfs.recall.index.engine import Read
 from livememfs.recall.index.exchanged import Restriction, TextQuery
@@ -82,7 +82,7 @@ def near(index: Index, words: str, where: Restriction = ALL) -> list[str]:
 @pytest.fixture(autouse=True, params=["from the records", "from a snapshot"])
 def opened_from(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every test here both ways: an index that was closed in order is opened from a snapshot where it is large."""
-    monkeypatch.setattr(index_module, "KEPT_FROM", 1 if request.param == "from a snapshot" else 1 << 60)
+    monkeypatch.setattr(loaded, "KEPT_FROM", 1 if request.param == "from a snapshot" else 1 << 60)
     return str(request.param)
 
 
@@ -191,13 +191,13 @@ def test_a_crash_between_records_and_text_is_healed_by_doing_the_step_again(
     assert index.verify() == []
     assert found(index, "queue") == ["four", "three", "two"]
     assert found(index, "alpha") == []
-    assert (index.rebuilt, index.redone) == ([], redone)
+    assert (index.repairs.rebuilt, index.repairs.redone) == ([], redone)
     embed(index)
     assert near(index, "queue fourth")[0] == "four"
     index.close()
 
     index = reopened(copy)
-    assert (index.rebuilt, index.redone, index.verify()) == ([], 0, [])
+    assert (index.repairs.rebuilt, index.repairs.redone, index.verify()) == ([], 0, [])
     index.close()
 
 
@@ -205,12 +205,12 @@ def test_a_crash_within_the_records_leaves_what_was_there(filled: Path, monkeypa
     copy = dying(filled, monkeypatch, RecordTable, "_touch_neighbours", after=True)
     index = reopened(copy)
     assert_whole(index)
-    assert (index.rebuilt, index.redone) == ([], 0)
+    assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
     index.close()
 
 
 def test_a_crash_between_two_commits_of_many_is_healed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("livememfs.recall.index.local.FED_AT_ONCE", 1)
+    monkeypatch.setattr("livememfs.recall.index.fulltext.FED_AT_ONCE", 1)
     folder = tmp_path / "index"
     index = reopened(folder)
     index.apply((), THREE)
@@ -219,7 +219,7 @@ def test_a_crash_between_two_commits_of_many_is_healed(tmp_path: Path, monkeypat
     monkeypatch.undo()
 
     index = reopened(copy)
-    assert (index.verify(), found(index, "queue"), index.redone) == ([], ["four", "three", "two"], 1)
+    assert (index.verify(), found(index, "queue"), index.repairs.redone) == ([], ["four", "three", "two"], 1)
     index.close()
 
 
@@ -337,14 +337,14 @@ def test_a_text_index_that_is_damaged_missing_or_anothers_is_made_anew(
 ) -> None:
     harm(filled)
     index = reopened(filled)
-    assert index.rebuilt == ["text"]
+    assert index.repairs.rebuilt == ["text"]
     assert_whole(index)
     assert found(index, "foreign") == []
     assert index.unembedded(10) == []
     index.close()
 
     index = reopened(filled)
-    assert (index.rebuilt, index.redone) == ([], 0)
+    assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
     assert_whole(index)
     index.close()
 
@@ -353,7 +353,7 @@ def test_a_text_index_of_before_gets_what_it_lacks_and_loses_what_went(filled: P
     _text_of_before(filled)
     for healed in (1, 0):
         index = reopened(filled)
-        assert index.redone + len(index.rebuilt) == healed
+        assert index.repairs.redone + len(index.repairs.rebuilt) == healed
         assert_whole(index)
         assert found(index, "fifth") == ["five"]
         index.close()
@@ -384,7 +384,7 @@ def test_records_that_cannot_be_read_are_made_anew_and_so_is_the_text(
     """What was in them is read from the bucket again; nothing that is left over is found until then."""
     harm(filled)
     index = reopened(filled)
-    assert index.rebuilt == ["records"]
+    assert index.repairs.rebuilt == ["records"]
     assert (found(index, "queue"), near(index, "queue"), index.objects()) == ([], [], {})
     assert index.verify() == []
 
@@ -404,7 +404,7 @@ def _beyond_the_first_page(folder: Path) -> None:
 def test_records_whose_damage_lies_further_on_are_made_anew_as_well(filled: Path) -> None:
     _beyond_the_first_page(filled)
     index = reopened(filled)
-    assert (index.rebuilt, index.objects(), index.verify()) == (["records"], {}, [])
+    assert (index.repairs.rebuilt, index.objects(), index.verify()) == (["records"], {}, [])
     index.apply((), THREE)
     assert_whole(index)
     index.close()
@@ -419,7 +419,7 @@ def test_an_open_index_that_is_made_anew_is_empty_and_takes_everything_in_again(
     assert embed(index) == 4
     index.close()
     index = reopened(filled)
-    assert (index.rebuilt, index.redone) == ([], 0)
+    assert (index.repairs.rebuilt, index.repairs.redone) == ([], 0)
     assert_whole(index)
     index.close()
 
@@ -543,7 +543,7 @@ def test_an_index_that_was_opened_again_answers_as_before_and_goes_on(tmp_path: 
     index.close()
     for _ in range(2):
         index = reopened(tmp_path)
-        assert bool(index._kept_at) == (opened_from == "from a snapshot")
+        assert bool(index.loaded.kept_at) == (opened_from == "from a snapshot")
         assert all_answers(index) == before
         index.close()
 
@@ -601,8 +601,8 @@ def test_a_snapshot_that_is_damaged_or_missing_is_made_anew_from_the_records(
     index.close()
     harm(tmp_path / "memory")
     index = reopened(tmp_path)
-    assert index._kept_at == ""
-    assert index.rebuilt == ([] if harm is Path.unlink else ["snapshot"])
+    assert index.loaded.kept_at == ""
+    assert index.repairs.rebuilt == ([] if harm is Path.unlink else ["snapshot"])
     assert all_answers(index) == before
     index.close()
 
@@ -621,18 +621,18 @@ def test_a_snapshot_of_other_records_is_not_taken_for_one_of_these(tmp_path: Pat
     for snapshot_of in (kept, (second / "memory").read_bytes()):
         earlier.write_bytes(snapshot_of)
         index = reopened(first)
-        assert index._kept_at == ""
+        assert index.loaded.kept_at == ""
         assert found(index, "queue") == ["late", "new", "one", "three"]
         assert index.verify() == []
         index.table.close()  # as when the process is killed: nothing is kept
-        index._lexical.close()
+        index.fulltext.lexical.close()
         os.close(index._lock)
     other = Index(first, "another model")
-    assert (other._kept_at, other.statistics().embedded) == ("", 0)
+    assert (other.loaded.kept_at, other.statistics().embedded) == ("", 0)
     other.close()
     (first / "records.db").write_bytes(records)
     index = reopened(first)
-    assert index._kept_at == ""
+    assert index.loaded.kept_at == ""
     assert index.verify() == []
     index.close()
 
@@ -649,7 +649,7 @@ def test_what_is_kept_on_a_full_disk_is_nothing(tmp_path: Path, monkeypatch: pyt
         index.close()
     assert not list(tmp_path.glob("memory*"))
     index = reopened(tmp_path)
-    assert (index.rebuilt, index.verify()) == ([], [])
+    assert (index.repairs.rebuilt, index.verify()) == ([], [])
     index.close()
 
 
@@ -673,7 +673,7 @@ def test_what_is_left_out_of_what_was_found_is_what_the_filter_would_not_have_fo
                 TextQuery("journal", without=("upload",)),
                 TextQuery("bucket", ("retry upload",)),
             ):
-                wanted = index._lexical.search(asked, where, limit)
+                wanted = index.fulltext.lexical.search(asked, where, limit)
                 hits, _ = index.text(asked, where, limit)
                 assert [score for _, score in hits] == pytest.approx([score for _, score in wanted])
                 assert {n for n, score in hits if score > hits[-1][1]} == {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from livememfs.recall.index import local as module
+from livememfs.recall.index import loaded as module
 from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.local import Index
 
@@ -25,13 +25,13 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from livememfs.recall.index import local as module
+from livememfs.recall.index import loaded as module
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.reader import records_in
 
 module.KEPT_FROM = 1
 index = Index(Path(sys.argv[1]), "m")
-assert not index.rebuilt, index.rebuilt
+assert not index.repairs.rebuilt, index.repairs.rebuilt
 generator = np.random.default_rng(1)
 number = int(sys.argv[2])
 print("ready", flush=True)
@@ -97,8 +97,8 @@ def test_an_index_that_was_killed_is_whole_and_was_not_made_anew(
         done |= set(batches)
         index = Index(folder, "m")
         assert index.verify() == []
-        assert index.rebuilt == []
-        redone += index.redone
+        assert index.repairs.rebuilt == []
+        redone += index.repairs.redone
         for batch in batches[-3:]:
             assert found(index, batch) == (batch % 20 != 0)
             assert found(index, batch + 9)

@@ -155,7 +155,7 @@ def test_whoever_asks_waits_for_nobody_who_writes_and_who_writes_not_for_ever(
     assert found(late, "queue") == ["four", "one", "three", "two"]
 
 
-SHARED = [str(Path(__file__).parents[1] / folder) for folder in ("", "index", "search")]
+SHARED = [str(Path(__file__).parents[1] / folder) for folder in ("", "index", "search", "../../scripts")]
 """Where a process of its own finds what several tests share."""
 
 DYING = """
