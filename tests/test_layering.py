@@ -37,6 +37,7 @@ FOR_ALL = {"errors", "clock", "concurrency", "private", "shown"}
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
 MAX_FILES = 25
+MAX_METHODS = 30
 ONLY_IN = {
     "pyfuse3": ("livememfs/fuse/",),
     "boto3": ("livememfs/store/s3_address.py",),
@@ -330,3 +331,15 @@ def test_no_folder_holds_more_than_can_be_looked_over() -> None:
     counted = Counter(path.parent for path in MODULES if path.name != "__init__.py")
 
     assert {name_of(folder): number for folder, number in counted.items() if number > MAX_FILES} == {}
+
+
+def test_no_class_does_too_many_things() -> None:
+    """Those of `FuseOperations` are the kernel's requests: pyfuse3 asks for one class that has them all."""
+    bad = []
+    for path in MODULES:
+        for node in nodes(path):
+            if isinstance(node, ast.ClassDef) and node.name != "FuseOperations":
+                methods = [inner for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
+                bad += [f"{name_of(path)}: {node.name} {len(methods)}"] if len(methods) > MAX_METHODS else []
+
+    assert bad == []
