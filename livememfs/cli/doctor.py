@@ -1,7 +1,7 @@
-"""`livememfs doctor`: what works, what does not, the one thing to do next, and where each setting came from.
+"""`livememfs doctor`: check everything, name the next thing to do, and show where each setting came from.
 
-Owns the report and the order of the checks: first what others stand on, last what nobody can change on this machine.
-Secrets are shown as set or not set, never themselves, and a URL without its login. Main thread only.
+Owns the report and the order of the checks: first those that others depend on, last what cannot be changed on this
+machine. A secret is shown only as "(set)", a URL without its login. Main thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STYLES = {"ok": "", "warn": "yellow", "fail": "red"}
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting in force and who set it."""
+    """One setting in force and its source."""
 
     variable: str
     value: str
@@ -34,15 +34,15 @@ class Setting:
 
 @command
 def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Check machine, store, models, agents and settings, and say the one thing to do next.
+    """Check machine, store, models, agents and settings, and name the next thing to do.
 
-    Exits 1 when something has to change.
+    Exits 1 when a check fails.
     """
     settings: Settings | None = None
     try:
         settings = choice.load()
     except SettingsError as error:
-        found = [Check("settings", "fail", str(error))]  # which says what to do
+        found = [Check("settings", "fail", str(error))]  # the error itself says what to do
     else:
         quiet_log(settings)
         found = [Check("settings", "ok", "understood")]
@@ -62,7 +62,7 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
 
 
 async def _others(settings: Settings | None) -> list[Check]:
-    """Everything that has to be asked for; without settings only what is on this machine."""
+    """The checks that must wait for an answer; without settings only those of this machine."""
     mounted, *agents = await around.checks(Path.cwd())
     if settings is None:
         return [mounted, *agents]
@@ -71,7 +71,7 @@ async def _others(settings: Settings | None) -> list[Check]:
 
 
 def _what_now() -> str:
-    """What comes next when all is well."""
+    """The next step when every check is ok."""
     return "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
 
 
@@ -84,7 +84,7 @@ def _show(found: list[Check], sources: list[Setting]) -> None:
 
 
 def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
-    """Every setting that is not at its default, with its value (secrets masked) and where it came from."""
+    """Every setting that was set, with its value (secrets masked) and its source."""
     variables = config.setting_names()
     overrides = choice.overrides()
     environ = config.environment()
@@ -99,11 +99,11 @@ def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
 
 
 def _source(name: str, variable: str, overrides: dict[str, object], environ: dict[str, str]) -> str:
-    """Who has the last word about a setting; the order is that of `Settings.load`."""
+    """The source that decides a setting; the order is that of `Settings.load`."""
     if name in overrides:
         return "command line"
     if environ.get(variable):
         return f"environment, {variable}"
     standard = [other for other, setting in config.STANDARD.items() if setting == name and environ.get(other)]
-    # A file goes before the names of other tools, and a file that names this setting has the last word here.
+    # A configuration file wins over the variables of other tools; which of the two it was is not known here.
     return f"environment, {standard[0]}, or the configuration file" if standard else "configuration file"

@@ -1,8 +1,8 @@
-"""The agents that memory was put before: each hook and each server is run as the agent runs it.
+"""Checks of the installed agents: each hook and each MCP server is run as the agent runs it.
 
-Owns what is made of that, one line for the hooks of an agent and one for its server. A hook is asked a question of ours
-that leaves nothing in a space, and a server only what it can do. All are run at once, in threads, with limits of their
-own. Refuses to start a server that is not exactly as `install` writes it. Trio thread only.
+Owns the verdicts: one check for the hooks of an agent and one for its server. A hook gets a probe that leaves nothing
+in a space; a server is only asked for its list of tools. All run at once, in threads, each with a time limit. Refuses
+to start a server whose command is not exactly as `install` writes it. Trio thread only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from livememfs.records import keys
 from livememfs.tree.exchange import PROBE
 
 SERVER_SECONDS = 20.0
-"""Starting an interpreter on a busy machine takes long; an agent waits longer."""
+"""Starting an interpreter on a busy machine is slow; agents wait even longer."""
 _ASKED = (
     {
         "method": "initialize",
@@ -56,17 +56,17 @@ class InstalledAgent:
 
     @property
     def where(self) -> str:
-        """For people."""
+        """Tool and project, for people."""
         return f"{self.tool} in {'all projects' if self.home else self.folder}"
 
     @property
     def undo(self) -> str:
-        """How it is taken out again."""
+        """The command that removes it."""
         return f"livememfs uninstall {self.tool}" + (" --user" if self.home else f" --project {self.folder}")
 
 
 async def checks(project: Path, answering: list[str]) -> list[Check]:
-    """The agents of this project and of all that are on record; `answering`: the mounts that do."""
+    """The agents of this project and all recorded ones. `answering`: the mounts whose daemon answers."""
     found: dict[int, list[Check]] = {}
 
     async def look(number: int, one: InstalledAgent) -> None:
@@ -89,7 +89,7 @@ def _all(project: Path) -> Iterable[InstalledAgent]:
 async def _agent(one: InstalledAgent, standing: InstallState, answering: list[str]) -> list[Check]:
     found: list[Check] = []
     if standing.unread:
-        found.append(Check("hooks", "fail", f"{one.where}: {standing.unread}", "take out comments and trailing commas"))
+        found.append(Check("hooks", "fail", f"{one.where}: {standing.unread}", "remove comments and trailing commas"))
     if standing.hooks:
         found.append(await _hooks(one, standing, answering))
     if standing.server:
@@ -121,7 +121,7 @@ async def _hooks(one: InstalledAgent, standing: InstallState, answering: list[st
 
 
 def _run(hook: HookCommand) -> float:
-    """How many seconds a hook took; less than none when it did not answer."""
+    """The seconds a hook took; negative if it did not answer."""
     began = time.monotonic()
     try:
         done = subprocess.run(
@@ -133,8 +133,8 @@ def _run(hook: HookCommand) -> float:
 
 
 async def _space(one: InstalledAgent, space: Path, answering: list[str]) -> Check | None:
-    """What keeps the hooks of an agent from a space; None when nothing does."""
-    mount, undo = space.parent, f"take the hooks out: {one.undo}"
+    """The problem between the hooks of an agent and its space; None without one."""
+    mount, undo = space.parent, f"remove the hooks: {one.undo}"
     if str(mount) not in answering and str(mount) in mounts.kernel_mounts():
         advice = f"livememfs umount --lazy {mount}, and mount again"
         return Check("hooks", "warn", f"{one.where} writes to {space}, and the mount does not answer", advice)
@@ -152,7 +152,7 @@ async def _space(one: InstalledAgent, space: Path, answering: list[str]) -> Chec
 
 
 def _server(one: InstalledAgent, argv: list[str]) -> Check:
-    """Whether an MCP server says which tools it has."""
+    """Whether an MCP server lists its tools."""
     asked = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
     advice = f"livememfs install {one.tool}{' --user' if one.home else ''} --mcp, or {one.undo}"
     try:
@@ -164,13 +164,13 @@ def _server(one: InstalledAgent, argv: list[str]) -> Check:
         return Check("MCP server", "fail", f"{one.where}: {reason}", advice)
     tools = _tools(done.stdout)
     if tools is None:
-        reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        reason = (done.stderr.strip().splitlines() or ["it prints nothing"])[-1]
         return Check("MCP server", "fail", f"{one.where}: {reason}", advice)
     return Check("MCP server", "ok", f"{one.where}: {tools} tools")
 
 
 def _tools(said: str) -> int | None:
-    """How many tools a server has said that it has."""
+    """The number of tools in a server's output; None without a list."""
     for line in said.splitlines():
         try:
             message: Any = json.loads(line)

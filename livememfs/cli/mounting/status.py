@@ -1,7 +1,7 @@
-"""`livememfs status`: which mounts there are and how they are doing.
+"""`livememfs status`: the mounts of this machine and their states.
 
-Owns the state of a mount as one word. Reads `.livememfs/status.json` of each that serves, and waits for none
-long. Main thread only.
+Owns the word for the state of a mount. Reads `.livememfs/status.json` of every mount that serves, and never waits long.
+Main thread only.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from livememfs.tree.context import STATE
 State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
 
 WHAT_TO_DO: dict[State, str] = {
-    "not answering": "its daemon does not answer; see its log, and `livememfs umount --lazy` if it stays so",
-    "daemon died": "its daemon is gone; `livememfs umount` clears it away, then mount again",
-    "saving": "it is unmounted, and still writes to the store or is still in use",
-    "ended badly": "see its log; `livememfs umount` forgets it",
+    "not answering": "its daemon does not answer; see its log, and if that lasts use `livememfs umount --lazy`",
+    "daemon died": "its daemon is gone; `livememfs umount` removes it, then mount again",
+    "saving": "it is unmounted, but still uploads or is still in use",
+    "ended badly": "see its log; `livememfs umount` removes it from this list",
 }
 
 
 @dataclass(frozen=True)
 class MountStatus:
-    """One mount. `details` is the mount's own `status.json`, None when it cannot be had."""
+    """One mount. `details` is the mount's own `status.json`, None when it cannot be read."""
 
     mountpoint: str
     state: State
@@ -61,9 +61,9 @@ def status(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what is mounted and how it is doing.
+    """Show the mounts and their states.
 
-    Exits 1 when something is not as it should be.
+    Exits 1 when a mount has a problem.
     """
     quiet_log(choice.load())
     found = look()
@@ -81,7 +81,7 @@ def status(
 
 
 def look() -> list[MountStatus]:
-    """Every mount that the kernel or a record knows of, by mount point."""
+    """Every mount in the kernel's list or in a record, by mount point."""
     known = {record.mountpoint: record for record in mounts.records()}
     in_kernel = set(mounts.kernel_mounts())
     return [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
