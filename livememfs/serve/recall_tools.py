@@ -1,8 +1,7 @@
-"""The tools that find and remember: what was observed (claude-mem 5.3), and memories (companion-memory).
+"""The tools to search and remember: observations (claude-mem 5.3), and memories (companion-memory).
 
-Owns what each answers. A search never fails for a reason of the index's own: its `notes` say what is missing. Refuses
-to decide who may call it: the toolbox does, and where no project is named, all that the caller sees is searched. Trio
-thread only.
+Owns their answers. A search never fails because of the index: its `notes` say what is missing. Refuses to decide who
+may call it: the toolbox does; without a project, a search covers all spaces that the caller sees. Trio thread only.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TIMELINE = 2_000
 _ID = re.compile(r"#?[0-9A-Za-z_-]{1,100}")
 
 
-# --- what was observed ---------------------------------------------------------------------------------------------
+# --- observations --------------------------------------------------------------------------------------------------
 
 
 async def search_memory(
@@ -47,7 +46,7 @@ async def search_memory(
     files: Sequence[str] = (),
     limit: int = 10,
 ) -> Answered:
-    """Search everything that is kept, by words and by meaning."""
+    """Search notes, banks, memories and observations, by words and by meaning."""
     from livememfs.recall.search.page import snippet  # with the index, which needs numpy
 
     narrowed = {"type": [type] if type else [], "concept": concepts, "file": files}
@@ -77,7 +76,7 @@ async def ask(
     narrowed: Mapping[str, Sequence[str]] | None = None,
     limit: int = 10,
 ) -> SearchAnswer:
-    """What is found in a project, or in all that the caller sees."""
+    """Search a project, or all spaces that the caller sees."""
     asked = parse(question, now=call.clock.now())
     for key, values in (narrowed or {}).items():
         asked = asked.narrowed(key, *values) if values else asked
@@ -86,12 +85,12 @@ async def ask(
         await spaces.require_space(call.replica, project)
         seen: Sequence[str] = (project,)
     else:
-        seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
+        seen = [space.name for space in await spaces.list_spaces(call.replica) if call.access.sees(space.name)]
     return await call.context.recall.ask(asked, tuple(seen), anew=True)
 
 
 async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
-    """What was observed around an observation, or last."""
+    """The observations around one, or the last ones."""
     await spaces.require_space(call.replica, project)
     pages = call.context.pages
     if not anchor:
@@ -103,7 +102,7 @@ async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
 
 
 async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> Answered:
-    """Observations in full, in the order asked for."""
+    """Whole observations, in the requested order."""
     await spaces.require_space(call.replica, project)
     wanted = [_one_id(one) for one in ids]
     prefix = keys.observations_prefix(project)
@@ -131,7 +130,7 @@ async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> 
 
 
 def _one_id(text: str) -> str:
-    """The id of an observation as it was given. BadRequest."""
+    """The id in an argument. BadRequest."""
     if not _ID.fullmatch(text):
         raise BadRequest(path="id", detail=f"{text[:40]!a} is no id of an observation")
     return text.removeprefix("#").removesuffix(".md")
@@ -154,7 +153,7 @@ def _observation(one: Observation) -> dict[str, Any]:
 
 
 async def get_session_summary(call: ToolCall, session_id: str, project: str) -> Answered:
-    """What a session came to."""
+    """The summary of a session."""
     await spaces.require_space(call.replica, project)
     key = keys.session_key(project, keys.session_slug(session_id), keys.SUMMARY)
     try:
@@ -166,7 +165,7 @@ async def get_session_summary(call: ToolCall, session_id: str, project: str) -> 
 
 
 async def get_project_context(call: ToolCall, project: str) -> Answered:
-    """What to know of a project before working in it."""
+    """The context of a project, to read before work."""
     await spaces.require_space(call.replica, project)
     return {"context": await call.context.pages.page(project)}
 
@@ -183,7 +182,7 @@ def _at_a_desk(tool: tools.MemoryTool) -> Work:
 
 
 def _short(tool: tools.MemoryTool) -> tuple[Parameter, ...]:
-    """A tool's parameters without what their names say: the list of all tools is read with every request."""
+    """A tool's parameters with short descriptions: a model reads the list of all tools with every request."""
     return (SPACE, *(replace(one, says=_SAID.get(one.name, "")) for one in tool.parameters))
 
 

@@ -1,7 +1,6 @@
-"""`/s/<space>/bank/`: what is settled: its files, and of each what it was, what changed, and where it came from.
+"""`/s/<space>/bank/`: the files of the bank, and the old versions, changes and sources of each.
 
-Owns the views of one file. Refuses paths that are not in the bank. Trio thread only; what takes long is worked out in a
-thread.
+Owns the views of one file. Refuses paths outside of the bank. Trio thread only; long work runs in a thread.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ async def files(site: Site, request: Request) -> Response:
 
 
 async def file(site: Site, request: Request) -> Response:
-    """One file: as a page, as it is written, what changed between two runs, or where it came from (`?view=`)."""
+    """One file, by `?view=`: as a page, as source, its changes between two runs, or its sources."""
     node, path = await site.space(request), request.path_params["path"]
     view = request.query_params.get("view", VIEWS[0])
     if view not in VIEWS:
@@ -99,7 +98,7 @@ async def file(site: Site, request: Request) -> Response:
 async def history_of(space: Space) -> History:
     """The ledger of a space, as `.history/` reads it."""
     folder = await space.child(HISTORY)
-    assert isinstance(folder, HistoryDirectory)  # the space made it so
+    assert isinstance(folder, HistoryDirectory)  # the space made this folder
     return folder.history
 
 
@@ -123,7 +122,7 @@ async def _html(text: str) -> Markup:
 
 
 async def _changes(history: History, path: str, text: str, request: Request) -> dict[str, Any]:
-    """What changed in a file between two runs, or between one and now."""
+    """The changes of a file between two runs, or between one and now."""
     runs = await _runs(history, path)
     numbers = [str(run.number) for run in runs]
     older = request.query_params.get("from", numbers[1] if len(numbers) > 1 else "0")
@@ -143,7 +142,7 @@ async def _runs(history: History, path: str) -> list[Wrote]:
 
 
 async def _as_it_was(history: History, path: str, run: str, text: str) -> str:
-    """A file after a run; before the first, and where it was not there, empty. NotFound for no run."""
+    """A file after a run; empty if it did not exist then. NotFound for an unknown run."""
     if run == NOW:
         return text
     if not (run.isascii() and run.isdecimal() and len(run) < 9):

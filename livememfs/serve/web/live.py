@@ -1,6 +1,6 @@
-"""`/s/<space>/`: the notes that wait, as they arrive; one note; one memory.
+"""`/s/<space>/`: the waiting notes, as they arrive; one note; one memory.
 
-Owns what of a note is shown in a list. A note that is no text is shown as one that cannot be read. Trio thread only.
+Owns the excerpt of a note in the list. A note that is no text is shown as unreadable. Trio thread only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def home(site: Site, request: Request) -> Response:
 async def notes(site: Site, request: Request) -> Response:
     """The notes of a space, newest first; older ones with `?before=`."""
     space = (await site.space(request)).space
-    place = site.events.place(site.events.last)  # before the list is read: what arrives meanwhile is told again
+    place = site.events.place(site.events.last)  # before the list is read: later notes come as events
     names = await note_names(site.context.replica, space)
     before = request.query_params.get("before", "")
     shown, older = in_pages(names, before, SHOWN)
@@ -88,7 +88,7 @@ async def notes(site: Site, request: Request) -> Response:
 
 
 async def note(site: Site, request: Request) -> Response:
-    """One note, or with `?part=card` as it stands in the list."""
+    """One note, or with `?part=card` its entry in the list."""
     space, name = (await site.space(request)).space, request.path_params["name"]
     card = await _card(site, space, name)
     access = access_of(request)

@@ -1,4 +1,4 @@
-"""Search as you type, and why what was found stands where it does.
+"""Search as you type, with the reasons for the rank of each result.
 
 Owns how an answer is shown. The answer is that of `search/` in the mount. Trio thread only.
 """
@@ -31,12 +31,12 @@ WHY = {
     "hints": "it fits what the question hints at",
     "graph": "a memory that fits is linked to it",
 }
-"""What each list is that a hit can stand in."""
+"""The meaning of each list that a hit can be in."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A hit. `reasons`: list, rank in it, and what it means to stand there."""
+    """A hit. `reasons`: a list, the rank in it, and its meaning."""
 
     rank: int
     title: str
@@ -55,7 +55,7 @@ async def in_space(site: Site, request: Request) -> Response:
 
 
 async def everywhere(site: Site, request: Request) -> Response:
-    """Search all the spaces that somebody sees."""
+    """Search all visible spaces."""
     asked = request.query_params.get("q", "").strip()
     spaces = [row.name for row in await rows_of(site, access_of(request))] if asked else []
     return await _answer(site, request, "", spaces)

@@ -1,6 +1,6 @@
-"""`/s/<space>/sessions/` and `/s/<space>/observations/`: what agents did, and what was learnt from it.
+"""`/s/<space>/sessions/` and `/s/<space>/observations/`: the sessions of agents, and their observations.
 
-Owns the order in which it is shown. What cannot be read is passed over. Trio thread only.
+Owns the order in which they are shown. Unreadable files are skipped. Trio thread only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Prompt:
-    """What was asked in a session."""
+    """A prompt of a session."""
 
     when: datetime | None
     text: str
@@ -54,7 +54,7 @@ class Day:
 
 
 async def sessions(site: Site, request: Request) -> Response:
-    """The sessions of a space, the one that was busy last first."""
+    """The sessions of a space, the last active first."""
     space, replica = (await site.space(request)).space, site.context.replica
     folders = sorted((await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders)
     contents: dict[str, bytes] = {}
@@ -73,7 +73,7 @@ async def sessions(site: Site, request: Request) -> Response:
 
 
 async def session(site: Site, request: Request) -> Response:
-    """One session: what it came to, what was asked, what was observed."""
+    """One session: its summary, its prompts, its observations."""
     space, name, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
     if name not in (await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders:
         raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
@@ -120,7 +120,7 @@ async def observations(site: Site, request: Request) -> Response:
 
 
 async def observation(site: Site, request: Request) -> Response:
-    """One observation, and what was observed before and after it."""
+    """One observation, and those before and after it."""
     space, uid, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
     names = await _names(replica, space)
     at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name)), None)
@@ -144,7 +144,7 @@ async def observation(site: Site, request: Request) -> Response:
 
 
 def _parsed(space: str, contents: Mapping[str, bytes]) -> list[tuple[str, Session]]:
-    """Sessions by their names, the one that was busy last first."""
+    """Sessions with their names, the last active first."""
     found = [(one, Session.parse(data, space=space, session=one, now=_never())) for one, data in contents.items()]
     return sorted(found, key=lambda one: (one[1].updated_at, one[0]), reverse=True)
 
@@ -187,7 +187,7 @@ async def _observations(replica: Replica, space: str, names: Sequence[str]) -> l
 
 
 async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
-    """What a session came to: title and HTML of each part that says something."""
+    """The summary of a session: title and HTML of each part that is not empty."""
     if data is None:
         return []
     try:
@@ -199,8 +199,8 @@ async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
 
 
 def _prompts(data: bytes) -> list[Prompt]:
-    """What was asked, in its order. A line that is none is passed over."""
-    return [Prompt(at, asked) for at, asked in prompts_in(data.split(b"\n"))]
+    """The prompts, in order. Invalid lines are skipped."""
+    return [Prompt(at, words) for at, words in prompts_in(data.split(b"\n"))]
 
 
 def _never() -> datetime:
@@ -208,7 +208,7 @@ def _never() -> datetime:
 
 
 def _days(found: Iterable[Observation]) -> list[Day]:
-    """A timeline: the newest day first, and within a day file by file as they were come upon."""
+    """A timeline: the newest day first, and within a day by file."""
     ordered = sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)
     days = []
     for day, group in groupby(ordered, key=lambda one: one.created_at.astimezone(UTC).date()):
