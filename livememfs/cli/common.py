@@ -67,16 +67,16 @@ class Choice:
 
     def arguments(self, settings: Settings) -> list[str]:
         """The same choice as options for another process, with absolute paths: its working directory may differ."""
-        found: list[str] = []
+        words: list[str] = []
         if self.config is not None:
-            found += ["--config", str(self.config.absolute())]
+            words += ["--config", str(self.config.absolute())]
         if settings.s3_bucket_name:
-            found += ["--bucket", settings.s3_bucket_name]
+            words += ["--bucket", settings.s3_bucket_name]
         else:
-            found += ["--store", str(settings.store_path.absolute())]
+            words += ["--store", str(settings.store_path.absolute())]
         if self.endpoint_url is not None:
-            found += ["--endpoint-url", self.endpoint_url]
-        return [*found, "--log-level", settings.log_level]
+            words += ["--endpoint-url", self.endpoint_url]
+        return [*words, "--log-level", settings.log_level]
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

@@ -65,10 +65,10 @@ def spaces(context: typer.Context, incomplete: str) -> list[str]:
         settings = Choice(store=given.get("store"), bucket=given.get("bucket"), config=given.get("config")).load()
     except LiveMemError:
         return []
-    found = set() if settings.s3_bucket_name else _of_folder(settings)
+    names = set() if settings.s3_bucket_name else _of_folder(settings)
     for record in mounts.records():
-        found |= _of_mount(Path(record.mountpoint)) if record.is_alive else set()
-    return sorted(name for name in found if name.startswith(incomplete))
+        names |= _of_mount(Path(record.mountpoint)) if record.is_alive else set()
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def mountpoints(incomplete: str) -> list[str]:
@@ -86,15 +86,15 @@ def _of_folder(settings: Settings) -> set[str]:
 
 def _of_mount(path: Path) -> set[str]:
     """The names that a mount lists. A thread asks: a daemon that hangs would stop the shell."""
-    found: set[str] = set()
+    names: set[str] = set()
 
     def look() -> None:
         try:
-            found.update(one.name for one in path.iterdir() if not one.name.startswith((".", "_")))
+            names.update(entry.name for entry in path.iterdir() if not entry.name.startswith((".", "_")))
         except OSError:
             return
 
     asking = threading.Thread(target=look, daemon=True)
     asking.start()
     asking.join(PATIENCE)
-    return set() if asking.is_alive() else found - {"search"}
+    return set() if asking.is_alive() else names - {"search"}

@@ -42,22 +42,22 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     try:
         settings = choice.load()
     except SettingsError as error:
-        found = [Check("settings", "fail", str(error))]  # the error itself says what to do
+        results = [Check("settings", "fail", str(error))]  # the error itself says what to do
     else:
         quiet_log(settings)
-        found = [Check("settings", "ok", "understood")]
-    found += machine.checks(settings, choice.config)
+        results = [Check("settings", "ok", "understood")]
+    results += machine.checks(settings, choice.config)
     with output.busy("asking the mounts, the store and the models"):
-        found += run(_others, settings)
-    then = next_step(found) or _what_now()
+        results += run(_others, settings)
+    then = next_step(results) or _what_now()
     sources = setting_sources(choice, settings) if settings is not None else []
     if as_json:
-        about = {"checks": [asdict(one) for one in found], "settings": [asdict(one) for one in sources]}
+        about = {"checks": [asdict(item) for item in results], "settings": [asdict(item) for item in sources]}
         output.print_json({**about, "next": then})
     else:
-        _show(found, sources)
+        _show(results, sources)
         output.say("", f"next: {then}")
-    if any(one.verdict == "fail" for one in found):
+    if any(item.verdict == "fail" for item in results):
         raise typer.Exit(1)
 
 
@@ -66,8 +66,8 @@ async def _others(settings: Settings | None) -> list[Check]:
     mounted, *agents = await around.checks(Path.cwd())
     if settings is None:
         return [mounted, *agents]
-    found = [mounted, *await store.checks(settings), *await models.checks(settings), *agents]
-    return sorted(found, key=lambda one: one.name == store.PROMISES)
+    results = [mounted, *await store.checks(settings), *await models.checks(settings), *agents]
+    return sorted(results, key=lambda check: check.name == store.PROMISES)
 
 
 def _what_now() -> str:
@@ -75,12 +75,12 @@ def _what_now() -> str:
     return "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
 
 
-def _show(found: list[Check], sources: list[Setting]) -> None:
-    rows = [[one.verdict, one.name, one.found, one.advice] for one in found]
-    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[one.verdict] for one in found])
+def _show(checks: list[Check], sources: list[Setting]) -> None:
+    rows = [[item.verdict, item.name, item.found, item.advice] for item in checks]
+    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[item.verdict] for item in checks])
     if sources:
         output.say("")
-        output.table(["SETTING", "VALUE", "FROM"], [[one.variable, one.value, one.source] for one in sources])
+        output.table(["SETTING", "VALUE", "FROM"], [[item.variable, item.value, item.source] for item in sources])
 
 
 def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
@@ -88,14 +88,14 @@ def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
     variables = config.setting_names()
     overrides = choice.overrides()
     environ = config.environment()
-    found = []
+    settings_set = []
     for name in sorted(settings.model_fields_set):
         if getattr(settings, name) == "":
             continue
         secret = Settings.model_fields[name].repr is False
         value = "(set)" if secret and getattr(settings, name) else without_login(str(getattr(settings, name)))
-        found.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
-    return found
+        settings_set.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
+    return settings_set
 
 
 def _source(name: str, variable: str, overrides: dict[str, object], environ: dict[str, str]) -> str:

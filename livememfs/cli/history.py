@@ -33,12 +33,12 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
     settings = choice.load()
     quiet_log(settings)
     with naming_the_space(space):
-        found, unreadable, plan = run(_runs, settings, space)
-    fallen = taken_back(found)
+        entries, unreadable, plan = run(_runs, settings, space)
+    fallen = taken_back(entries)
     if as_json:
-        output.print_json([_figures(entry, fallen) for entry in found])
-    elif found:
-        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in found])
+        output.print_json([_figures(entry, fallen) for entry in entries])
+    elif entries:
+        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in entries])
     elif not unreadable:
         output.say(f"{space} has had no run yet; `livememfs consolidate {space}` makes one")
     if plan is not None:
@@ -53,8 +53,8 @@ async def _runs(settings: Settings, space: str) -> tuple[list[Entry], dict[int, 
     unreadable: dict[int, str] = {}
     async with open_app(settings) as app:
         await spaces.require_space(app.replica, space)
-        found = await runs(app.replica, space, report=unreadable.__setitem__)
-        return found, unreadable, await held.current(app.replica, space)
+        entries = await runs(app.replica, space, report=unreadable.__setitem__)
+        return entries, unreadable, await held.current(app.replica, space)
 
 
 def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:

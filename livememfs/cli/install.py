@@ -90,13 +90,13 @@ def install(
     _look_for(where, None if user else path)
     context = None if user or tools.AGENTS[tool].rule is None else _context(where, path)
     wanted = tools.WantedFile(space=str(path), shared=shared, server=program() if mcp else None, context=context)
-    found = plan.installation(tool, there, where, wanted)
+    changes = plan.installation(tool, there, where, wanted)
     about = {"tool": tool, "project": there, "mount": where, "space": "" if user else space}
-    done = _settle(found, about, yes=yes, dry_run=dry_run, as_json=as_json)
+    done = _settle(changes, about, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
         whose = f"a space of {where} for each project" if user else f"space {space} of {where} in {there}"
-        _tell(found, done, f"{tool} uses {whose}")
-    if done and found.changes:
+        _tell(changes, done, f"{tool} uses {whose}")
+    if done and changes.changes:
         output.note(tools.AGENTS[tool].hint)
 
 
@@ -116,11 +116,11 @@ def uninstall(
     """
     quiet_log(choice.load())
     there = _project(project, user=user)
-    found = plan.removal(tool, there, home=user)
-    done = _settle(found, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
+    changes = plan.removal(tool, there, home=user)
+    done = _settle(changes, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
-        _tell(found, done, f"{tool} in {there} is without livememfs")
-    if found.left:
+        _tell(changes, done, f"{tool} in {there} is without livememfs")
+    if changes.left:
         raise typer.Exit(1)
 
 
@@ -217,18 +217,18 @@ def _context(mount: Path, space: Path) -> str | None:
 # --- showing a plan and carrying it out --------------------------------------------------------------------------
 
 
-def _settle(found: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> bool:
+def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> bool:
     """Show the plan, ask, and carry it out; whether it was. UsageError when the user says no or cannot be asked."""
-    if not as_json and found.changes:
-        output.say(found.diff().rstrip("\n"))
-    if found.changes and not yes and not dry_run:
-        _confirm(len(found.changes))
+    if not as_json and changes.changes:
+        output.say(changes.diff().rstrip("\n"))
+    if changes.changes and not yes and not dry_run:
+        _confirm(len(changes.changes))
     if not dry_run:
-        found.carry_out()
+        changes.carry_out()
     if as_json:
-        output.print_json({**about, **_figures(found), "done": not dry_run})
-    for one in found.left:
-        output.note(f"{one.path}: {one.detail} stays; remove it by hand")
+        output.print_json({**about, **_figures(changes), "done": not dry_run})
+    for left in changes.left:
+        output.note(f"{left.path}: {left.detail} stays; remove it by hand")
     return not dry_run
 
 
@@ -241,21 +241,21 @@ def _confirm(count: int) -> None:
         raise UsageError("nothing was changed")
 
 
-def _figures(found: Plan) -> dict[str, Any]:
+def _figures(planned: Plan) -> dict[str, Any]:
     """For programs."""
     files = [
         {
-            "path": found.name(change),
+            "path": planned.name(change),
             "action": "create" if change.before is None else "remove" if change.after is None else "change",
         }
-        for change in found.changes
+        for change in planned.changes
     ]
-    left = [{"path": one.path, "detail": one.detail} for one in found.left]
-    return {"files": files, "left": left, "diff": found.diff()}
+    left = [{"path": part.path, "detail": part.detail} for part in planned.left]
+    return {"files": files, "left": left, "diff": planned.diff()}
 
 
-def _tell(found: Plan, done: bool, sentence: str) -> None:
-    if not found.changes:
+def _tell(planned: Plan, done: bool, sentence: str) -> None:
+    if not planned.changes:
         output.say("nothing needs to change")
-    elif done and not found.left:
+    elif done and not planned.left:
         output.note(sentence)

@@ -61,13 +61,13 @@ def list_memories(
             return [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
         return await memories.current(app.replica, app.clock, space, collection)
 
-    found = _run(choice, space, work)
+    listed = _run(choice, space, work)
     if as_json:
-        output.print_json([_as_json(memory_id, memory) for memory_id, memory in found])
-    elif not found:
+        output.print_json([_as_json(memory_id, memory) for memory_id, memory in listed])
+    elif not listed:
         output.say(f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}")
     else:
-        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in found])
+        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in listed])
 
 
 @app.command()

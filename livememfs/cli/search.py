@@ -60,9 +60,9 @@ async def _ask(settings: Settings, question: str, wanted: list[str], limit: int 
         for name in wanted:
             with naming_the_space(name):
                 await spaces.require_space(app.replica, name)
-        asked = wanted or await all_spaces(app.replica)
-        await app.recall.prepare(asked, INDEXED_WITHIN)
-        return await app.recall.ask(question, asked, limit=limit)
+        searched = wanted or await all_spaces(app.replica)
+        await app.recall.prepare(searched, INDEXED_WITHIN)
+        return await app.recall.ask(question, searched, limit=limit)
 
 
 async def all_spaces(replica: Replica) -> list[str]:

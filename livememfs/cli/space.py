@@ -115,19 +115,19 @@ def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
         async with open_app(settings) as app:
             return await spaces.list_spaces(app.replica), app.store.label
 
-    found, place = run(work, _settings(choice))
+    listed, place = run(work, _settings(choice))
     if as_json:
-        output.print_json(found)
-    elif not found:
+        output.print_json(listed)
+    elif not listed:
         # Name the place: a mistyped folder is created, and then looks like lost memory.
         output.say(f"there is no space in {place} yet; `livememfs space create NAME` makes one")
     else:
-        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(found))
+        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(listed))
 
 
-def _rows(found: list[spaces.SpaceEntry]) -> list[list[str]]:
+def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
     rows = []
-    for entry in found:
+    for entry in listed:
         meta = entry.meta
         if meta is None:
             rows.append([entry.name, "-", "-", "-", "-", entry.problem])
@@ -154,27 +154,27 @@ def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
         async with open_app(settings) as app:
             return await spaces.info(app.replica, name)
 
-    found = _run(choice, name, work)
+    space = _run(choice, name, work)
     if as_json:
-        output.print_json(found)
+        output.print_json(space)
         return
     lines = {
-        "notes waiting": f"{found.notes} ({output.size(found.note_bytes)})",
-        "bank": f"{output.plural(found.bank_files, 'file')} ({output.size(found.bank_bytes)})",
-        "rules": "sealed" if found.rules else "not chosen yet",
-        "synthesis": "yes" if found.synthesis else "no",
+        "notes waiting": f"{space.notes} ({output.size(space.note_bytes)})",
+        "bank": f"{output.plural(space.bank_files, 'file')} ({output.size(space.bank_bytes)})",
+        "rules": "sealed" if space.rules else "not chosen yet",
+        "synthesis": "yes" if space.synthesis else "no",
     }
-    if found.meta is not None:
+    if space.meta is not None:
         lines |= {
-            "description": found.meta.description or "-",
-            "owner": found.meta.owner or "-",
-            "created": output.when(found.meta.created_at),
-            "consolidated": output.when(found.meta.last_consolidation),
-            "consolidations": str(found.meta.consolidation_count),
-            "notes taken in": str(found.meta.total_notes_processed),
+            "description": space.meta.description or "-",
+            "owner": space.meta.owner or "-",
+            "created": output.when(space.meta.created_at),
+            "consolidated": output.when(space.meta.last_consolidation),
+            "consolidations": str(space.meta.consolidation_count),
+            "notes taken in": str(space.meta.total_notes_processed),
         }
-    if found.problem:
-        lines["problem"] = found.problem
+    if space.problem:
+        lines["problem"] = space.problem
     output.say(f"space {name}", *(f"  {label + ':':16}{value}" for label, value in lines.items()))
 
 
@@ -203,11 +203,11 @@ def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
         async with open_app(settings) as app:
             return await spaces.summary(app.replica, name)
 
-    found = _run(choice, name, work)
+    text = _run(choice, name, work)
     if as_json:
-        output.print_json(found)
+        output.print_json(text)
     else:
-        output.say(found.render().rstrip("\n"))
+        output.say(text.render().rstrip("\n"))
 
 
 # --- taking out --------------------------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ def export(
             async with open_app(settings) as app:
                 return await spaces.export(app.replica, name, path, progress=progress)
 
-    found = _run(choice, name, work)
-    output.exported(found, as_json)
+    archive = _run(choice, name, work)
+    output.exported(archive, as_json)
 
 
 @app.command()
@@ -267,14 +267,14 @@ def delete(
         output.say(f"space {name} is removed ({output.plural(removed, 'object')})")
 
 
-def _confirm(found: spaces.SpaceInfo) -> None:
+def _confirm(space: spaces.SpaceInfo) -> None:
     """Ask at the terminal. Raises UsageError when there is none or the answer is no."""
-    holds = f"{output.plural(found.notes, 'note')} and {output.plural(found.bank_files, 'bank file')}"
+    holds = f"{output.plural(space.notes, 'note')} and {output.plural(space.bank_files, 'bank file')}"
     if not sys.stdin.isatty():
-        raise UsageError(f"space {found.name} holds {holds}; pass --yes to remove it without a question")
-    output.note(f"space {found.name} holds {holds}. Remove it for good? [y/N]")
+        raise UsageError(f"space {space.name} holds {holds}; pass --yes to remove it without a question")
+    output.note(f"space {space.name} holds {holds}. Remove it for good? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError(f"space {found.name} was not removed")
+        raise UsageError(f"space {space.name} was not removed")
 
 
 # --- common ------------------------------------------------------------------------------------------------------

@@ -36,9 +36,9 @@ async def bank_list(call: ToolCall, space_id: str) -> Answered:
 
 async def bank_read(call: ToolCall, space_id: str, filename: str, from_line: int = 1) -> Answered:
     """One file of the bank, or as much of it as fits; the rest begins at `next_line`."""
-    found, text = await bank_file(call, space_id, filename)
-    content, further = await aside(len(text), partial(_part, text, from_line, found.key))
-    return {"content": content, "updated_at": _modified(found), **further}
+    info, text = await bank_file(call, space_id, filename)
+    content, further = await aside(len(text), partial(_part, text, from_line, info.key))
+    return {"content": content, "updated_at": _modified(info), **further}
 
 
 def _part(text: str, from_line: int, key: str) -> tuple[str, dict[str, int]]:
@@ -56,10 +56,10 @@ async def bank_file(call: ToolCall, space: str, filename: str) -> tuple[ObjectIn
     await spaces.require_space(call.replica, space)
     key = keys.bank_key(space, check_path(filename.removeprefix("bank/"), f"{space}/bank"))
     try:
-        found = await call.replica.read(key, fresh=True)
+        stored = await call.replica.read(key, fresh=True)
     except ObjectMissing:
         raise NotFound(path=key) from None
-    return found.info, decode_text(found.data, key)
+    return stored.info, decode_text(stored.data, key)
 
 
 async def bank_read_all(call: ToolCall, space_id: str) -> Answered:

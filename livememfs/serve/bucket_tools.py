@@ -117,7 +117,7 @@ def about_of(names: Callable[[], Sequence[str]]) -> McpTool:
             "version": __version__,
             "model": str(call.context.status().get("model", "")),
             "agent": call.agent,
-            "permissions": [one for one in PERMISSIONS if call.access.may(one)],
+            "permissions": [permission for permission in PERMISSIONS if call.access.may(permission)],
             "tools": list(names()),
         }
 

@@ -112,20 +112,20 @@ class ClientConnections:
         """Close connections over the limits, after this one came or got its owner."""
         others = [connection for connection in self._open if connection is not new]
         if new.known:
-            self._keep(self.most // 2, [one for one in others if one.known and one.owner == new.owner])
+            self._keep(self.most // 2, [other for other in others if other.known and other.owner == new.owner])
         else:
-            self._keep(self.most // 2, [one for one in others if not one.known])
-        self._keep(self.most, [one for one in others if one in self._open])
+            self._keep(self.most // 2, [other for other in others if not other.known])
+        self._keep(self.most, [other for other in others if other in self._open])
 
     def _keep(self, most: int, others: Sequence[Connection]) -> None:
         """Make room for one more: first those without a token, then those of the owner with most; idle ones first."""
         if len(others) < most:
             return
-        count = Counter(one.owner for one in others)
-        first = sorted(others, key=lambda one: (one.known, -count[one.owner], one.busy > 0))
-        for one in first[: len(others) - most + 1]:
-            del self._open[one]
-            one.hang_up()
+        count = Counter(connection.owner for connection in others)
+        first = sorted(others, key=lambda connection: (connection.known, -count[connection.owner], connection.busy > 0))
+        for connection in first[: len(others) - most + 1]:
+            del self._open[connection]
+            connection.hang_up()
             self.hung_up += 1
 
     def __len__(self) -> int:

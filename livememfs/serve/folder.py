@@ -152,17 +152,17 @@ class Folder:
 
     async def _parent(self, parts: Sequence[str], *, make: bool = False) -> Directory:
         """The directory of a path's last name; `make`: with its parents, if they are missing."""
-        found = await self._node(())
+        node = await self._node(())
         for part in parts[:-1]:
-            directory = _directory(found)
+            directory = _directory(node)
             try:
-                found = await directory.child(part)
+                node = await directory.child(part)
             except NotFound:
                 if not make:
                     raise
                 self._writing()
-                found = await directory.mkdir(part, 0o755, self._caller)
-        return _directory(found)
+                node = await directory.mkdir(part, 0o755, self._caller)
+        return _directory(node)
 
     def _writing(self) -> None:
         if not self._may_write:
@@ -206,21 +206,21 @@ class Folder:
         await self._root.context.replica.uploaded(f"{self._space}/")
 
     async def _listing(self, directory: Directory, path: str, depth: int) -> list[str]:
-        found: list[str] = []
+        lines: list[str] = []
         children = [(name, node) for name, node in await directory.children() if not name.startswith((".", "_"))]
         for count, (name, node) in enumerate(children):
             if count == MOST_ENTRIES:
-                found.append(f"\t{path}/... and {len(children) - count} more")
+                lines.append(f"\t{path}/... and {len(children) - count} more")
                 break
             below = isinstance(node, Directory)
             try:
                 size = (await node.attrs()).size
             except LiveMemError:
                 continue  # removed meanwhile
-            found.append(f"{size}\t{path}/{name}{'/' if below else ''}")
+            lines.append(f"{size}\t{path}/{name}{'/' if below else ''}")
             if isinstance(node, Directory) and depth > 1:
-                found += await self._listing(node, f"{path}/{name}", depth - 1)
-        return found
+                lines += await self._listing(node, f"{path}/{name}", depth - 1)
+        return lines
 
 
 def _signed(text: str, agent: str) -> str:

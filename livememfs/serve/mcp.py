@@ -89,8 +89,8 @@ async def _plainly(ctx: Context, call_next: CallNext) -> HandlerResult:
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
         where = [".".join(str(part) for part in fault["loc"] if part != "params") for fault in faults]
-        told = "; ".join(f"{place[:SHOWN]}: {fault['msg']}" for place, fault in zip(where, faults, strict=True))
-        raise MCPError(types.INVALID_PARAMS, f"{ctx.method}: {told[:LONGEST_FAULT]}") from None
+        sentence = "; ".join(f"{place[:SHOWN]}: {fault['msg']}" for place, fault in zip(where, faults, strict=True))
+        raise MCPError(types.INVALID_PARAMS, f"{ctx.method}: {sentence[:LONGEST_FAULT]}") from None
 
 
 async def _always() -> Access:
@@ -106,8 +106,8 @@ class _Sdk(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        told = notification_options or NotificationOptions(resources_changed=True)
-        return super().create_initialization_options(told, experimental_capabilities, extensions)
+        options = notification_options or NotificationOptions(resources_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 class McpServer:
@@ -188,13 +188,13 @@ class McpServer:
 
     def _progress(self, context: Context) -> Callable[[str], Awaitable[None]]:
         """A function that reports progress of a long call to a client that wants it."""
-        told = 0
+        steps = 0
 
         async def tell(text: str) -> None:
-            nonlocal told
-            told += 1
+            nonlocal steps
+            steps += 1
             with trio.move_on_after(SECONDS):
-                await context.session.report_progress(told, message=text)
+                await context.session.report_progress(steps, message=text)
 
         return tell
 
@@ -284,11 +284,11 @@ class McpServer:
 
     async def _list_resources(self, context: Context, _: Paged) -> types.ListResourcesResult:
         await self._wanted(context)
-        found: list[types.Resource] = []
+        files: list[types.Resource] = []
         for name in await self._spaces(context):
-            if len(found) < MOST_RESOURCES:
-                found += [described.resource(item) for item in await bank_tools.files_of(self._replica, name)]
-        return types.ListResourcesResult(resources=found[:MOST_RESOURCES])
+            if len(files) < MOST_RESOURCES:
+                files += [described.resource(item) for item in await bank_tools.files_of(self._replica, name)]
+        return types.ListResourcesResult(resources=files[:MOST_RESOURCES])
 
     async def _list_templates(self, context: Context, _: Paged) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=[described.BANK_FILE])
@@ -305,8 +305,8 @@ class McpServer:
                 _, text = await bank_tools.bank_file(call, space, filename)
         except (LiveMemError, trio.TooSlowError) as error:
             raise _no_resource(context, error) from None
-        told = await trio.to_thread.run_sync(fenced, text)
-        contents = types.TextResourceContents(uri=params.uri, mime_type="text/markdown", text=told)
+        shown = await trio.to_thread.run_sync(fenced, text)
+        contents = types.TextResourceContents(uri=params.uri, mime_type="text/markdown", text=shown)
         return types.ReadResourceResult(contents=[contents])
 
     async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:

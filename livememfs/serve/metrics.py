@@ -267,7 +267,7 @@ def _single(name: str, help: str, value: float) -> Metric:
 
 def _at(status: Mapping[str, Any], path: str) -> Any:
     """The value at a path of the status; None without one."""
-    found: Any = status
+    value: Any = status
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -83,9 +83,9 @@ class News:
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams, still: Still
     ) -> SubscriptionsListenResult:
         """Report the wanted and visible changes over one stream, while it is open."""
-        asked, access = params.notifications, await still()
-        uris = [uri for uri in asked.resource_subscriptions or () if access is not None and sees(access, uri)]
-        kept = asked.model_copy(
+        wanted, access = params.notifications, await still()
+        uris = [uri for uri in wanted.resource_subscriptions or () if access is not None and sees(access, uri)]
+        kept = wanted.model_copy(
             update={"resource_subscriptions": uris, "tools_list_changed": None, "prompts_list_changed": None}
         )
         bus = InMemorySubscriptionBus()

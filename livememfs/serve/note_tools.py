@@ -98,16 +98,16 @@ async def newest(
     prefix = keys.live_prefix(space)
     infos = await call.replica.names.walk(prefix, local=True)
     names = await aside(len(infos) * A_NAME, partial(_names, infos, prefix, after, before))
-    found: list[tuple[str, Note]] = []
+    fitting: list[tuple[str, Note]] = []
     looked = 0
-    while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
+    while looked < min(len(names), MOST_LOOKED_AT) and len(fitting) <= limit:
         portion = names[looked : looked + READ_AT_ONCE]
         looked += len(portion)
         stored = await call.replica.read_many([prefix + name for name in portion])
         size = sum(len(item.data) for item in stored.values())
-        found += await aside(size, partial(_fitting, portion, prefix, stored, fits))
-    size = sum(len(note.body) for _, note in found[:limit])
-    return await aside(size, partial(_within, found, limit, budget, more=looked < len(names)))
+        fitting += await aside(size, partial(_fitting, portion, prefix, stored, fits))
+    size = sum(len(note.body) for _, note in fitting[:limit])
+    return await aside(size, partial(_within, fitting, limit, budget, more=looked < len(names)))
 
 
 def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, before: str) -> list[str]:
@@ -126,15 +126,15 @@ def _fitting(
 
 
 def _within(
-    found: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
+    fitting: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
 ) -> tuple[list[dict[str, Any]], bool]:
     """As many notes as there is room for, and whether there may be more."""
     shown: list[dict[str, Any]] = []
-    for name, note in found[:limit]:
+    for name, note in fitting[:limit]:
         if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
             break
         shown.append(_shown(name, note))
-    return shown, more or len(found) > len(shown)
+    return shown, more or len(fitting) > len(shown)
 
 
 def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:

@@ -27,12 +27,12 @@ async def recall(call: ToolCall, question: str, space_id: str = "") -> Answered:
 
     answer = await recall_tools.ask(call, question, space_id)
     paths = [hit.record.key for hit in answer.found.hits]
-    told = await in_thread(partial(page, answer.query, answer.found, paths, notes=answer.notes))
+    results = await in_thread(partial(page, answer.query, answer.found, paths, notes=answer.notes))
     rules = (
         "Answer the question from the recorded data above, and name the paths that you rely on. Where it does not say,"
         " search with other words before you guess, and say what is not known."
     )
-    return {"text": f"{told}\n{rules}\n\nQuestion: {question}\n"}
+    return {"text": f"{results}\n{rules}\n\nQuestion: {question}\n"}
 
 
 async def remember(call: ToolCall, what: str, space_id: str = "") -> Answered:

@@ -55,8 +55,8 @@ class McpEndpoint:
 
         message = await receive()
         if not await shape.fits(message.get("body", b"")):
-            told = {"error": "the message has too many parts, or they are nested too deep"}
-            await JSONResponse(told, 400)(scope, receive, send)
+            reason = {"error": "the message has too many parts, or they are nested too deep"}
+            await JSONResponse(reason, 400)(scope, receive, send)
             return
         access, holder = scope["state"]["access"], scope["state"]["holder"]
         # By this user the SDK binds a session to its token: no other token can use it.
@@ -102,8 +102,8 @@ class McpEndpoint:
     async def _begin(self, scope: Scope, holder: str, receive: Receive, send: Send) -> None:
         """A request without a session; the right kind of it opens one."""
         if not await self._make_room(holder):
-            told = {"error": "too many sessions are open", "what_to_do": "end one, or try again in a moment"}
-            await JSONResponse(told, 503)(scope, receive, send)
+            reason = {"error": "too many sessions are open", "what_to_do": "end one, or try again in a moment"}
+            await JSONResponse(reason, 503)(scope, receive, send)
             return
         session = _Session(holder, scope["user"], trio.current_time(), busy=1)
 

@@ -73,14 +73,14 @@ def _record(meta: Meta | None, problem: str) -> dict[str, Any]:
 
 async def space_info(call: ToolCall, space_id: str) -> Answered:
     """A space's record, and how much it contains."""
-    found = await spaces.info(call.replica, space_id)
+    info = await spaces.info(call.replica, space_id)
     return {
         "space_id": space_id,
-        **_record(found.meta, found.problem),
-        "live": {"notes": found.notes, "bytes": found.note_bytes},
-        "bank": {"files": found.bank_files, "bytes": found.bank_bytes},
-        "rules": found.rules,
-        "synthesis": found.synthesis,
+        **_record(info.meta, info.problem),
+        "live": {"notes": info.notes, "bytes": info.note_bytes},
+        "bank": {"files": info.bank_files, "bytes": info.bank_bytes},
+        "rules": info.rules,
+        "synthesis": info.synthesis,
     }
 
 
@@ -91,15 +91,15 @@ async def space_rules(call: ToolCall, space_id: str) -> Answered:
 
 async def space_summary(call: ToolCall, space_id: str) -> Answered:
     """Rules, bank and the last notes: an agent loads these first."""
-    found = await spaces.summary(call.replica, space_id)
-    rules = found.rules or ""
+    summary = await spaces.summary(call.replica, space_id)
+    rules = summary.rules or ""
     budget = Budget(MOST_TOKENS - NOTES_TOKENS)
     budget.takes(rules, at_any_cost=True)
     notes, more = await note_tools.newest(call, space_id, lambda _: True, SUMMARY_NOTES, Budget(NOTES_TOKENS))
     return {
-        "description": found.description,
+        "description": summary.description,
         "rules": rules,
-        **await fitting(found.bank, budget, "bank"),
+        **await fitting(summary.bank, budget, "bank"),
         "notes": notes,
         "more": more,
     }
@@ -119,10 +119,10 @@ async def archive(call: ToolCall, prefix: str, below: str, otherwise: str) -> An
     good = unpackable(item.key.removeprefix(below) for item in objects)
     kept = [item for item in objects if item.key.removeprefix(below) in good]
     left_out = [item.key for item in objects if item.key.removeprefix(below) not in good]
-    found = [(item, data) for item in kept if (data := await content(call.replica, item)) is not None]
+    contents = [(item, data) for item in kept if (data := await content(call.replica, item)) is not None]
     about_them = {"left_out": left_out} if left_out else {}  # files with such names could not be unpacked
-    packed = await in_thread(partial(_packed, found, below))
-    return {"archive_base64": packed, "objects": len(found), **about_them}
+    packed = await in_thread(partial(_packed, contents, below))
+    return {"archive_base64": packed, "objects": len(contents), **about_them}
 
 
 def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:

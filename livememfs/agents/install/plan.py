@@ -83,7 +83,7 @@ def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile
         wanted = replace(wanted, context=_context_there(tool, project))
     parts = tools.parts(tool, wanted, _spaces(tool, project, old), home=wanted.user)
     planned = _all_planned(project, parts, old)
-    changes = tuple(one.change for one in planned.values() if one.change is not None)
+    changes = tuple(part_plan.change for part_plan in planned.values() if part_plan.change is not None)
     made = [missing for change in changes for missing in disk.missing_directories(project, change.path)]
     known = [*(old.directories if old else ()), *(directory.relative_to(project).as_posix() for directory in made)]
     new = InstallRecord(
@@ -91,7 +91,7 @@ def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile
         project=str(project),
         mount=str(mount),
         space=wanted.name,
-        files=tuple(one.filed for one in planned.values() if one.filed is not None),
+        files=tuple(part_plan.filed for part_plan in planned.values() if part_plan.filed is not None),
         directories=tuple(dict.fromkeys(known)),
     )
     filed = _filing(tool, project, new if new.files else None)
@@ -106,11 +106,11 @@ def removal(tool: AgentName, project: Path, *, home: bool = False) -> Plan:
     """
     old = record.find(tool, project)
     planned = _all_planned(project, tools.parts(tool, None, _spaces(tool, project, old), home=home), old)
-    files = tuple(one.filed for one in planned.values() if one.filed is not None)
+    files = tuple(part_plan.filed for part_plan in planned.values() if part_plan.filed is not None)
     kept = replace(old, files=files) if old is not None and files else None
     return Plan(
         project=project,
-        changes=tuple(one.change for one in planned.values() if one.change is not None),
+        changes=tuple(part_plan.change for part_plan in planned.values() if part_plan.change is not None),
         filed=_filing(tool, project, kept),
         left=_left(planned),
         emptied=tuple(project / directory for directory in old.directories) if old is not None else (),
@@ -253,7 +253,7 @@ def _filing(tool: AgentName, project: Path, new: InstallRecord | None) -> FileEd
 
 
 def _left(planned: dict[Path, _Planned]) -> tuple[Left, ...]:
-    return tuple(Left(str(path), one.left) for path, one in planned.items() if one.left)
+    return tuple(Left(str(path), part_plan.left) for path, part_plan in planned.items() if part_plan.left)
 
 
 def _diff(name: str, change: FileEdit) -> str:

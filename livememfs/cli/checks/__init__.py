@@ -28,15 +28,15 @@ class Check:
     advice: str = ""
 
 
-def next_step(found: Sequence[Check]) -> str:
+def next_step(checks: Sequence[Check]) -> str:
     """The next thing to do, in a sentence; empty when every check is ok.
 
     Checks come in the order of repair: a check can fail only because an earlier one did.
     """
     for verdict in ("fail", "warn"):
-        for one in found:
-            if one.verdict == verdict:
-                return f"{one.name}: {one.advice or one.found}"
+        for check in checks:
+            if check.verdict == verdict:
+                return f"{check.name}: {check.advice or check.found}"
     return ""
 
 

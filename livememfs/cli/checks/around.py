@@ -21,7 +21,7 @@ async def checks(project: Path) -> list[Check]:
     # The user's own mounts first: those of other users are not this user's to repair.
     known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
     state = {path: await _state(path) for path in known}
-    return [_mounts(state), *await agents.checks(project, [path for path, one in state.items() if not one])]
+    return [_mounts(state), *await agents.checks(project, [path for path, problem in state.items() if not problem])]
 
 
 # --- mounts ------------------------------------------------------------------------------------------------------
@@ -39,15 +39,15 @@ async def _state(path: str) -> str:
 
 
 def _mounts(state: dict[str, str]) -> Check:
-    broken = {path: said for path, said in state.items() if said}
-    gone = [one for one in mounts.records() if one.mountpoint not in state and not one.is_alive]
-    found = [*broken.values(), *(f"{one.mountpoint} ended badly{_reason(one)}" for one in gone)]
-    if not found:
+    broken = {path: problem for path, problem in state.items() if problem}
+    gone = [record for record in mounts.records() if record.mountpoint not in state and not record.is_alive]
+    problems = [*broken.values(), *(f"{record.mountpoint} ended badly{_reason(record)}" for record in gone)]
+    if not problems:
         return Check("mounts", "ok", ", ".join(sorted(state)) or "none")
-    path = next(iter([*broken, *(one.mountpoint for one in gone)]))
+    path = next(iter([*broken, *(record.mountpoint for record in gone)]))
     lazy = " --lazy" if broken.get(path, "").endswith("does not answer") else ""
     forget = "removes it; the next mount of the same bucket uploads what is still on this machine"
-    return Check("mounts", "warn", "; ".join(found), f"`livememfs umount{lazy} {path}` {forget}")
+    return Check("mounts", "warn", "; ".join(problems), f"`livememfs umount{lazy} {path}` {forget}")
 
 
 def _reason(record: mounts.MountRecord) -> str:

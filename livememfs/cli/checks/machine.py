@@ -32,8 +32,8 @@ CONTAINER = "in a container add --device /dev/fuse --cap-add SYS_ADMIN"
 
 def checks(settings: Settings | None, config_file: Path | None) -> list[Check]:
     """All checks; without settings those that do not depend on them."""
-    found = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
-    return [*found, _own_folders(settings), _secrets_file(config_file), *([_disk(settings)] if settings else [])]
+    results = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
+    return [*results, _own_folders(settings), _secrets_file(config_file), *([_disk(settings)] if settings else [])]
 
 
 # --- what a mount needs ------------------------------------------------------------------------------------------
@@ -149,13 +149,13 @@ def _disk(settings: Settings) -> Check:
     there = _nearest(settings.cache_path)
     usage = os.statvfs(there)
     free = usage.f_bavail * usage.f_frsize
-    found = f"{output.size(free)} free for {settings.cache_path}"
+    room = f"{output.size(free)} free for {settings.cache_path}"
     advice = f"free disk space at {there}, or set LIVEMEMFS_CACHE to a folder on another disk"
     if free < DISK_RESERVE:
-        return Check("disk", "fail", f"{found}; a mount refuses to write below {output.size(DISK_RESERVE)}", advice)
+        return Check("disk", "fail", f"{room}; a mount refuses to write below {output.size(DISK_RESERVE)}", advice)
     if free < NEARLY_FULL:
-        return Check("disk", "warn", f"{found}, which is nearly full", advice)
-    return Check("disk", "ok", found)
+        return Check("disk", "warn", f"{room}, which is nearly full", advice)
+    return Check("disk", "ok", room)
 
 
 def _nearest(folder: Path) -> Path:

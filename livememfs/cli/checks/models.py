@@ -36,11 +36,11 @@ async def _chats(settings: Settings) -> list[Check]:
     """The model, and the observing model if that is another one."""
     if not settings.llmaas_api_url and not settings.llmaas_command:
         return [Check("model", "ok", "none configured: consolidation files notes verbatim (built-in)")]
-    found = [await _chat("model", settings, settings.llmaas_model, "LLMAAS_MODEL")]
+    results = [await _chat("model", settings, settings.llmaas_model, "LLMAAS_MODEL")]
     other = settings.observe_model
-    if other not in ("", BUILTIN, NONE, settings.llmaas_model) and found[0].verdict != "fail":
-        found.append(await _chat("model, observing", settings, other, "LIVEMEMFS_OBSERVE_MODEL"))
-    return found
+    if other not in ("", BUILTIN, NONE, settings.llmaas_model) and results[0].verdict != "fail":
+        results.append(await _chat("model, observing", settings, other, "LIVEMEMFS_OBSERVE_MODEL"))
+    return results
 
 
 async def _chat(name: str, settings: Settings, model: str, variable: str) -> Check:

@@ -48,7 +48,11 @@ def fstab(
     if not (SBIN / HELPER).exists():
         output.note(f"mount does not know livememfs yet; as root: livememfs service fstab --link {mountpoint}")
     sources = setting_sources(choice, settings)
-    stays = [one.variable for one in sources if one.source.startswith("environment") and one.variable not in IN_LINE]
+    stays = [
+        setting.variable
+        for setting in sources
+        if setting.source.startswith("environment") and setting.variable not in IN_LINE
+    ]
     if stays:
         named = ", ".join(stays)
         output.note(

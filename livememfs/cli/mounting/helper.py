@@ -100,10 +100,10 @@ class MountCall:
     def command(self) -> list[str]:
         """The command line of livememfs. UsageError for an unknown option."""
         source, directory = self.places
-        found = ["mount", *_store(source), "--source", source]
+        words = ["mount", *_store(source), "--source", source]
         for option in self.options:
-            found += self._option(option)
-        return [*found, "--", directory]
+            words += self._option(option)
+        return [*words, "--", directory]
 
     def _option(self, option: str) -> list[str]:
         name, has_value, value = option.partition("=")

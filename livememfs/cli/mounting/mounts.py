@@ -127,14 +127,14 @@ def log_path(mountpoint: Path) -> Path:
 
 def records() -> list[MountRecord]:
     """All records, by mount point. Files that are no records are skipped."""
-    found = []
+    mounts = []
     for path in sorted(folder().glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError):
             value = json.loads(path.read_text())
-            found.append(
+            mounts.append(
                 MountRecord(**{field.name: value[field.name] for field in fields(MountRecord) if field.name in value})
             )
-    return sorted(found, key=lambda record: record.mountpoint)
+    return sorted(mounts, key=lambda record: record.mountpoint)
 
 
 def find(mountpoint: Path) -> MountRecord | None:

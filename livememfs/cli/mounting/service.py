@@ -55,11 +55,11 @@ def install(
 
     A second time it replaces the unit. Secrets belong in the configuration file, or in ~/.config/livememfs/env.
     """
-    asked = _mount_asked(context, words)
-    settings = choice.load(**_overrides(asked))
+    mount = _mount_asked(context, words)
+    settings = choice.load(**_overrides(mount))
     quiet_log(settings)
-    place = resolve(asked.params["mountpoint"])
-    made = _unit(place, _options(asked, choice, settings), settings)
+    place = resolve(mount.params["mountpoint"])
+    made = _unit(place, _options(mount, choice, settings), settings)
     if dry_run:
         output.say(made.text().rstrip("\n"))
         return
@@ -103,15 +103,15 @@ def uninstall(choice: Choice, mountpoint: Place) -> None:
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
     """List the units that `install` wrote, with their state in systemd."""
     quiet_log(choice.load())
-    found = []
+    units = []
     for path in sorted(_folder().glob("livememfs-*.service")):
         place = unit.mountpoint_in(_read(path) or "")
         if place is not None:
-            found.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
+            units.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
     if as_json:
-        output.print_json([vars(one) for one in found])
-    elif found:
-        rows = [[one.mountpoint, one.enabled, one.active, str(one.unit)] for one in found]
+        output.print_json([vars(installed) for installed in units])
+    elif units:
+        rows = [[installed.mountpoint, installed.enabled, installed.active, str(installed.unit)] for installed in units]
         output.table(["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows)
     else:
         output.say("no unit is installed; `livememfs service install DIRECTORY` installs one")
@@ -171,16 +171,16 @@ def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:
             value = asked.params[option.name]
             many = value if isinstance(value, (list, tuple)) else [value]
             words += (
-                [option.opts[0]] if value is True else [word for one in many for word in (option.opts[0], _word(one))]
+                [option.opts[0]] if value is True else [word for item in many for word in (option.opts[0], _word(item))]
             )
     file, is_named = config.file_of(config.environment(), choice.config)
     if is_named:
         words += ["--config", _word(file)]
-    said = {one.variable for one in setting_sources(choice, settings) if one.source != "configuration file"}
+    set_here = {item.variable for item in setting_sources(choice, settings) if item.source != "configuration file"}
     if settings.s3_bucket_name:
-        words += ["--bucket", settings.s3_bucket_name] if "S3_BUCKET_NAME" in said else []
-        words += ["--endpoint-url", settings.s3_endpoint_url] if "S3_ENDPOINT_URL" in said else []
-    elif "LIVEMEMFS_STORE" in said:
+        words += ["--bucket", settings.s3_bucket_name] if "S3_BUCKET_NAME" in set_here else []
+        words += ["--endpoint-url", settings.s3_endpoint_url] if "S3_ENDPOINT_URL" in set_here else []
+    elif "LIVEMEMFS_STORE" in set_here:
         words += ["--store", str(settings.store_path.absolute())]
     return [*words, *(["--log-level", settings.log_level] if choice.log_level else [])]
 
@@ -233,11 +233,11 @@ def _systemctl(*words: str, timeout: float = SYSTEMCTL_SECONDS) -> subprocess.Co
     """The result of `systemctl --user`; None without a user manager."""
     if shutil.which("systemctl") is None:
         return None
-    asked = ["systemctl", "--user", *words]
+    words_run = ["systemctl", "--user", *words]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=timeout)
+        done = subprocess.run(words_run, capture_output=True, text=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise MountError(f"`{shlex.join(asked)}` does not end") from None
+        raise MountError(f"`{shlex.join(words_run)}` does not end") from None
     return None if done.returncode and "connect to bus" in done.stderr else done
 
 
@@ -264,7 +264,9 @@ def _tell_of_secrets(choice: Choice, settings: Settings) -> None:
     by_option = {"S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE"}
     sources = setting_sources(choice, settings)
     only_here = [
-        one.variable for one in sources if one.source.startswith("environment") and one.variable not in by_option
+        setting.variable
+        for setting in sources
+        if setting.source.startswith("environment") and setting.variable not in by_option
     ]
     file = unit.service_environment()
     if only_here:

@@ -66,17 +66,17 @@ def status(
     Exits 1 when a mount has a problem.
     """
     quiet_log(choice.load())
-    found = look()
+    statuses = look()
     if mountpoint is not None:
         path = str(resolve(mountpoint))
-        found = [one for one in found if one.mountpoint == path]
-        if not found:
+        statuses = [entry for entry in statuses if entry.mountpoint == path]
+        if not statuses:
             raise MountError(f"no livememfs is mounted on {path}")
     if as_json:
-        output.print_json([one.to_json() for one in found])
+        output.print_json([entry.to_json() for entry in statuses])
     else:
-        _show(found, detailed=mountpoint is not None)
-    if any(one.state != "mounted" for one in found):
+        _show(statuses, detailed=mountpoint is not None)
+    if any(entry.state != "mounted" for entry in statuses):
         raise typer.Exit(1)
 
 
@@ -101,21 +101,25 @@ def _one(path: str, record: mounts.MountRecord | None, in_kernel: bool) -> Mount
     return MountStatus(path, "mounted", record, details)
 
 
-def _show(found: list[MountStatus], *, detailed: bool) -> None:
-    if not found:
+def _show(statuses: list[MountStatus], *, detailed: bool) -> None:
+    if not statuses:
         output.say("nothing is mounted; `livememfs mount DIRECTORY` mounts")
         return
     rows = [
-        [one.mountpoint, one.state, *([one.record.store, str(one.record.pid), one.record.since] if one.record else [])]
-        for one in found
+        [
+            entry.mountpoint,
+            entry.state,
+            *([entry.record.store, str(entry.record.pid), entry.record.since] if entry.record else []),
+        ]
+        for entry in statuses
     ]
     output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows)
-    for one in found:
-        if one.state in WHAT_TO_DO:
-            problem = f"{one.record.problem}; " if one.record and one.record.problem else ""
-            output.say(f"{one.mountpoint}: {problem}{WHAT_TO_DO[one.state]}")
-    if detailed and found[0].details:
-        output.say("", *_lines(found[0].details))
+    for entry in statuses:
+        if entry.state in WHAT_TO_DO:
+            problem = f"{entry.record.problem}; " if entry.record and entry.record.problem else ""
+            output.say(f"{entry.mountpoint}: {problem}{WHAT_TO_DO[entry.state]}")
+    if detailed and statuses[0].details:
+        output.say("", *_lines(statuses[0].details))
 
 
 def _lines(value: dict[str, Any], prefix: str = "") -> list[str]:

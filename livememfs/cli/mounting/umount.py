@@ -124,23 +124,23 @@ def wait_for_exit(pid: int, timeout: float) -> bool:
 
 def _busy(path: Path) -> MountError | None:
     """An error that names the processes which keep the mount busy; None when /proc shows none."""
-    found = holders(path)
-    if not found:
+    processes = holders(path)
+    if not processes:
         return None
-    named = ", ".join(found[:SHOWN_HOLDERS]) + (" and others" if len(found) > SHOWN_HOLDERS else "")
+    named = ", ".join(processes[:SHOWN_HOLDERS]) + (" and others" if len(processes) > SHOWN_HOLDERS else "")
     return MountError(f"{path} is in use by {named}; end them, or use --lazy")
 
 
 def holders(path: Path) -> list[str]:
     """The processes with a working directory or an open file below `path`, as far as /proc shows them."""
-    found = []
+    processes = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal() and int(process.name) != os.getpid() and _holds(process, str(path)):
             name = "?"
             with contextlib.suppress(OSError):
                 name = (process / "comm").read_text(errors="replace").strip()
-            found.append(f"{name} (process {process.name})")
-    return sorted(found)
+            processes.append(f"{name} (process {process.name})")
+    return sorted(processes)
 
 
 def _holds(process: Path, path: str) -> bool:

@@ -51,8 +51,8 @@ async def files(site: Site, request: Request) -> Response:
     """The files of the bank."""
     space = (await site.space(request)).space
     place = site.events.place(site.events.last)
-    found = await bank_files(site.context.replica, space)
-    return page("bank.html", access=access_of(request), space=space, after=place, files=found)
+    listed = await bank_files(site.context.replica, space)
+    return page("bank.html", access=access_of(request), space=space, after=place, files=listed)
 
 
 async def file(site: Site, request: Request) -> Response:
@@ -134,11 +134,11 @@ async def _changes(history: History, path: str, text: str, request: Request) -> 
 
 async def _runs(history: History, path: str) -> list[Wrote]:
     """The runs that wrote a file, newest first."""
-    found = []
+    runs = []
     for number in reversed((await history.wrote(path))[-SHOWN_RUNS:]):
         entry = await history.entry(number)
-        found.append(Wrote(number, entry.committed_at, entry.kind))
-    return found
+        runs.append(Wrote(number, entry.committed_at, entry.kind))
+    return runs
 
 
 async def _as_it_was(history: History, path: str, run: str, text: str) -> str:
@@ -157,8 +157,8 @@ def _compared(before: str, later: str, older: str, newer: str) -> tuple[list[Dif
     cut = max(len(before), len(later)) > MAX_COMPARED
     old, new = (side[:MAX_COMPARED].split("\n") for side in (before, later))
     lines = difflib.unified_diff(old, new, _called(older), _called(newer), lineterm="")
-    found, too_many = diff_lines("\n".join(lines))
-    return found, cut or too_many
+    shown, too_many = diff_lines("\n".join(lines))
+    return shown, cut or too_many
 
 
 def _called(run: str) -> str:

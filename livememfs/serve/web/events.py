@@ -163,5 +163,5 @@ class Events:
 
 def run_of(status: dict[str, Any]) -> dict[str, Any]:
     """The fields of an event for a run."""
-    told = ("space", "run", "state", "phase", "elapsed_seconds", "dry_run", "queued", "notes")
-    return {name: status[name] for name in told if name in status}
+    fields = ("space", "run", "state", "phase", "elapsed_seconds", "dry_run", "queued", "notes")
+    return {name: status[name] for name in fields if name in status}

@@ -71,7 +71,7 @@ async def notes(site: Site, request: Request) -> Response:
             return
 
     await for_each(shown, read, at_once=AT_ONCE)
-    found = [cards[name] for name in shown if name in cards]
+    read_cards = [cards[name] for name in shown if name in cards]
     return await in_thread(
         partial(
             page,
@@ -79,7 +79,7 @@ async def notes(site: Site, request: Request) -> Response:
             access=access_of(request),
             space=space,
             after=place,
-            cards=found,
+            cards=read_cards,
             total=len(names),
             older=older,
             newest=not before,
@@ -104,13 +104,13 @@ async def _card(site: Site, space: str, name: str) -> Card:
     if keys.parse(key).kind != "note" or name not in (await replica.names.listing(keys.live_prefix(space))).objects:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}")
     try:
-        found = await replica.read(key)
+        stored = await replica.read(key)
     except errors.ObjectMissing:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}") from None
-    parsed = await aside(len(found.data), partial(_parsed, found.data, key, name))
+    parsed = await aside(len(stored.data), partial(_parsed, stored.data, key, name))
     body = parsed.body.strip("\n")
     text, cut = _excerpt(body)
-    written = (found.info.meta or {}).get(META_NAME, "")
+    written = (stored.info.meta or {}).get(META_NAME, "")
     return Card(name, parsed.timestamp, parsed.agent, parsed.category, parsed.tags, text, cut, written, whole=body)
 
 
@@ -141,8 +141,8 @@ async def memory(site: Site, request: Request) -> Response:
         data = (await replica.read(prefix + name)).data
     except errors.ObjectMissing:
         raise missing() from None
-    found = Memory.parse(data, path=prefix + name, collection=collection, name=name)
-    if found.forgotten:
+    parsed = Memory.parse(data, path=prefix + name, collection=collection, name=name)
+    if parsed.forgotten:
         raise missing()
-    html = await in_thread(partial(rendered, found.content))
-    return page("memory.html", access=access_of(request), space=space, name=name, memory=found, html=html)
+    html = await in_thread(partial(rendered, parsed.content))
+    return page("memory.html", access=access_of(request), space=space, name=name, memory=parsed, html=html)

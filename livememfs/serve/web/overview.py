@@ -110,7 +110,7 @@ async def note_names(replica: Replica, space: str) -> list[str]:
 
 async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
     """The files of a bank by their path in it, in the order of paths."""
-    found: dict[str, ObjectInfo] = {}
+    files: dict[str, ObjectInfo] = {}
     folders = [keys.bank_prefix(space)]
     while folders:
         prefix = folders.pop()
@@ -119,8 +119,8 @@ async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
         for info in level.objects.values():
             parsed = keys.parse(info.key)
             if parsed.kind == "bank":
-                found[parsed.name] = info
-    return dict(sorted(found.items()))
+                files[parsed.name] = info
+    return dict(sorted(files.items()))
 
 
 def _figures(site: Site, access: Access) -> dict[str, Any]:
@@ -146,13 +146,13 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
 
 def _lines(data: bytes, access: Access) -> list[dict[str, str]]:
     """The newest visible lines of a list, newest first."""
-    found: list[dict[str, str]] = []
+    lines: list[dict[str, str]] = []
     for line in reversed(data.decode("utf-8", "replace").split("\n")):
-        if line and len(found) < SHOWN_LINES:
+        if line and len(lines) < SHOWN_LINES:
             value = json.loads(line)
             if _shows(access, value["path"]):
-                found.append(value)
-    return found
+                lines.append(value)
+    return lines
 
 
 def _shows(access: Access, path: str) -> bool:
@@ -162,5 +162,5 @@ def _shows(access: Access, path: str) -> bool:
 def in_pages(names: Sequence[str], before: str, most: int) -> tuple[list[str], str]:
     """Names below `before` in a list that stands newest first, and where the next page begins; empty at the end."""
     left: Iterable[str] = names if not before else (name for name in names if name < before)
-    found = list(left)
-    return found[:most], found[most - 1] if len(found) > most else ""
+    rest = list(left)
+    return rest[:most], rest[most - 1] if len(rest) > most else ""

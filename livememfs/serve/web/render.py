@@ -44,7 +44,7 @@ def part(text: str) -> str:
 
 def path(text: str) -> str:
     """A path as a part of an address."""
-    return "/".join(part(one) for one in text.split("/"))
+    return "/".join(part(name) for name in text.split("/"))
 
 
 def _quoted(text: str) -> str:

@@ -98,21 +98,21 @@ async def ask(site: Site, request: Request) -> Response:
 
 async def _runs(history: History) -> list[Entry]:
     """The last runs, newest first. One that cannot be read is skipped."""
-    found = []
+    entries = []
     for number in reversed(list(await history.listed())[-SHOWN_RUNS:]):
         try:
-            found.append(await history.entry(number))
+            entries.append(await history.entry(number))
         except errors.StoreError:
             raise
         except errors.LiveMemError:
             continue
-    return found
+    return entries
 
 
 async def _synthesis(site: Site, space: str) -> Markup | None:
     try:
-        found = await site.context.replica.read(keys.synthesis_key(space))
-        text = parse_synthesis(found.data).body
+        stored = await site.context.replica.read(keys.synthesis_key(space))
+        text = parse_synthesis(stored.data).body
     except (errors.ObjectMissing, errors.NotText):
         return None
     return await in_thread(partial(rendered, text))

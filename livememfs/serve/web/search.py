@@ -56,8 +56,8 @@ async def in_space(site: Site, request: Request) -> Response:
 
 async def everywhere(site: Site, request: Request) -> Response:
     """Search all visible spaces."""
-    asked = request.query_params.get("q", "").strip()
-    spaces = [row.name for row in await rows_of(site, access_of(request))] if asked else []
+    question = request.query_params.get("q", "").strip()
+    spaces = [row.name for row in await rows_of(site, access_of(request))] if question else []
     return await _answer(site, request, "", spaces)
 
 
@@ -68,16 +68,16 @@ async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str
         from livememfs.recall.search.page import snippet
 
         answer = await site.context.recall.ask(question, spaces, limit=LIMIT)
-        found = answer.found
+        results = answer.found
         values = {
             "hits": [
                 _shown(rank, hit, answer.query, snippet(hit.record, hit.piece, answer.query))
-                for rank, hit in enumerate(found.hits, 1)
+                for rank, hit in enumerate(results.hits, 1)
             ],
-            "remarks": [*answer.notes, *found.remarks, *answer.query.doubts],
+            "remarks": [*answer.notes, *results.remarks, *answer.query.doubts],
             "read_as": answer.query.describe(),
-            "strategy": found.strategy,
-            "candidates": found.candidates,
+            "strategy": results.strategy,
+            "candidates": results.candidates,
         }
     part = request.query_params.get("part") == "results"
     template = "_results.html" if part else "search.html"

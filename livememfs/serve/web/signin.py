@@ -61,7 +61,7 @@ async def fields(request: Request) -> dict[str, str]:
             if len(data) > MAX_FORM:
                 return {}
     try:
-        found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        values_of = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         return {}
-    return {name: values[-1] for name, values in found.items()}
+    return {name: values[-1] for name, values in values_of.items()}
