@@ -1,7 +1,7 @@
-"""What time it is, as a value that is passed in.
+"""The clock, passed in as a value.
 
-Owns the one protocol through which any layer learns the wall-clock time. Nothing below `app` calls `datetime.now`
-itself, so a test can stand still (see `livememfs.testing.ManualClock`). Durations and deadlines use trio's clock.
+Owns the protocol by which every layer gets the wall-clock time. Nothing below `app` calls `datetime.now`, so a test can
+stop the time (see `livememfs.testing.ManualClock`). Durations and deadlines use trio's clock.
 May be called from any thread.
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Anything that can tell the time."""
+    """Any source of the current time."""
 
     def now(self) -> datetime:
         """The current time, aware, in UTC."""

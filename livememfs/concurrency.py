@@ -1,8 +1,8 @@
-"""Many things side by side, one failure out; nobody kept waiting by what takes long; and tasks that nobody awaits.
+"""Concurrent work with one failure as its result, threads for long computations, and background tasks.
 
-Owns the manners of our nurseries: whoever awaits learns of a failure as itself, never as a group that no `except` below
-would match. What nobody awaits is started again, counted and shown (`Background`). Owns the few threads for what
-computes, and how long the trio thread is held by what cannot leave it. Refuses to swallow anything. Trio thread only.
+Owns the rules of our nurseries: a caller gets a failure as itself, never inside a group that no `except` would match. A
+background task that fails is started again, counted and shown (`Background`). Owns the few threads for computations,
+and how long work on the trio thread may hold it. Refuses to swallow an error. Trio thread only.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ T = TypeVar("T")
 
 AT_ONCE = 8
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a task that failed is started again; twice as long each time."""
+"""Seconds before a failed task is started again; the pause doubles each time, up to the second value."""
 WELL = 300.0
-"""Seconds for which a task must have gone on before its failure is past: some do nothing for a minute."""
+"""Seconds that a task must run before its last failure is forgotten: some tasks do nothing for a minute."""
 THREADS = 1
-"""For what computes. Several would have one interpreter between them: they get no more done, and each keeps the trio
-thread from it for one more step. With three, ten clients that read a large bank held a `stat` up for 180 ms; with one,
-for 66.
+"""Threads for computations. Several share one interpreter: they do no more work, and each delays the trio thread by one
+more step. With three, ten clients that read a large bank delayed a `stat` by 180 ms; with one, by 66.
 """
 IN_A_STEP = 256
-"""Things that are looked at before the others have their turn."""
+"""Items that are worked on before other tasks may run."""
 _threads: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("livememfs.threads")
 
 LARGE = 1 << 16
-"""Characters from which on work with a text is done in a thread."""
+"""Characters from which on a text is worked on in a thread."""
 A_NAME = 64
-"""Of how many characters the look at a name takes as long."""
+"""The work on one name takes as long as that on so many characters of text."""
 
 
 async def aside(size: int, work: Callable[[], T]) -> T:
-    """`work()`, in a thread when the text it looks at is large: everybody else would wait for it."""
+    """`work()`, in a thread if its text is large: on the trio thread all other tasks would wait."""
     return work() if size < LARGE else await in_thread(work, abandon=True)
 
 
 async def in_thread(work: Callable[[], T], *, abandon: bool = False) -> T:
-    """`work()` in one of the few threads for what computes. `abandon`: nobody waits for it who is cancelled."""
+    """`work()` in a thread for computations. `abandon`: a cancelled caller does not wait for its end."""
     try:
         limiter = _threads.get()
     except LookupError:
@@ -57,7 +56,7 @@ async def in_thread(work: Callable[[], T], *, abandon: bool = False) -> T:
 
 
 async def in_steps(items: Sequence[T], work: Callable[[T], object]) -> None:
-    """`work(item)` for each, where it has to be on the trio thread; now and then the others have their turn."""
+    """`work(item)` for each on the trio thread; other tasks may run after every IN_A_STEP items."""
     for start in range(0, len(items), IN_A_STEP):
         for item in items[start : start + IN_A_STEP]:
             work(item)
@@ -65,7 +64,7 @@ async def in_steps(items: Sequence[T], work: Callable[[T], object]) -> None:
 
 
 async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, at_once: int = AT_ONCE) -> None:
-    """`await work(item)` for all items, `at_once` of them side by side, started in their order.
+    """`await work(item)` for all items, `at_once` of them at the same time, started in order.
 
     The first LiveMemError stops the rest and is raised as itself, not inside an exception group.
     """
@@ -89,12 +88,12 @@ async def for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]], *, 
 
 
 def the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The exception that says it best: an interrupt, else a failure we can explain, else the group itself."""
+    """The exception to raise for a group: an interrupt, else a single known error, else the group itself."""
     interrupt, _ = group.split(KeyboardInterrupt)
     if interrupt is not None:
         return KeyboardInterrupt()
     explained, rest = group.split(LiveMemError)
-    if rest is not None or explained is None:  # something we cannot explain is a bug, and its traceback is needed
+    if rest is not None or explained is None:  # an unknown error is a bug, and its traceback is needed
         return group
     error: BaseException = explained
     while isinstance(error, BaseExceptionGroup):
@@ -102,19 +101,19 @@ def the_one(group: BaseExceptionGroup[BaseException]) -> BaseException:
     return error
 
 
-# --- tasks that nobody awaits ----------------------------------------------------------------------------------
+# --- background tasks ------------------------------------------------------------------------------------------
 
 
 class Starts(Protocol):
-    """What starts tasks, as a nursery does."""
+    """Starts tasks, like a nursery."""
 
     def start_soon(self, work: Callable[..., Awaitable[Any]], *args: Any) -> None:
-        """Have it run beside us."""
+        """Run it at the same time."""
 
 
 @dataclass(frozen=True)
 class BackgroundStatistics:
-    """Failures since the start, by the name of the task; tasks that have not gone well for a while since."""
+    """Failures since the start, by the name of the task; and the number of tasks that failed lately."""
 
     failures: Mapping[str, int]
     failing: int
@@ -129,7 +128,7 @@ class _Task:
 
 @dataclass
 class Background:
-    """The tasks of one process that nobody awaits. `tell(name, reason)` hears of each failure that is a new one."""
+    """The background tasks of one process. `tell(name, reason)` is called for each new failure."""
 
     tell: Callable[[str, str], None] = lambda *_: None
     _tasks: dict[str, _Task] = field(default_factory=dict)
@@ -141,8 +140,9 @@ class Background:
         *,
         task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run `work` to its end; while it fails, again, after a pause. With a `task_status`, `work` gets one as well,
-        and what it fails with before it says that it has started is raised.
+        """Run `work` to its end, and again after a pause when it fails.
+
+        With a `task_status`, `work` gets one too; a failure before its `started()` is raised to the starter.
         """
         pause, once = FIRST_PAUSE, _Once(task_status)
         starts = task_status is not trio.TASK_STATUS_IGNORED
@@ -161,18 +161,18 @@ class Background:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def once(self, name: str, work: Callable[[], Awaitable[Any]]) -> None:
-        """Run `work` once, whatever becomes of it."""
+        """Run `work` once; a failure is only counted."""
         try:
             await work()
         except BaseException as raised:
             self._take_note(name, raised, 0.0)
 
     def beside(self, nursery: trio.Nursery, name: str) -> Starts:
-        """What starts tasks in a nursery that none of them ends."""
+        """Starts tasks in a nursery; a failure of one does not end the nursery."""
         return _Beside(self, nursery, name)
 
     def _take_note(self, name: str, raised: BaseException, pause: float) -> None:
-        """A task has ended before its time. What tells it to end, and ends everything, is raised again."""
+        """Count a failure. A cancellation, an interrupt or an exit is raised again, because it must end everything."""
         failure, rest = raised, None
         if isinstance(raised, BaseExceptionGroup):
             failed, rest = raised.split(Exception)
@@ -196,7 +196,7 @@ class Background:
             self.tell(name, reason)
 
     def failing(self) -> dict[str, str]:
-        """Why tasks failed that have not gone well for a while since, by their names."""
+        """The reasons of tasks that failed lately, by name."""
         now = trio.current_time()
         return {name: task.reason for name, task in sorted(self._tasks.items()) if now < task.well_at}
 
@@ -218,7 +218,7 @@ class _Beside:
 
 @dataclass
 class _Once:
-    """A task that is started again has told its starter already."""
+    """Passes on only the first `started()`: a task that runs again must not report a second time."""
 
     status: trio.TaskStatus[Any]
     told: bool = False

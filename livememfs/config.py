@@ -1,7 +1,7 @@
-"""Settings: read once at the edge, frozen, passed down.
+"""Settings: read once when a command starts, frozen, and passed down.
 
-Owns every name of a setting, its default and its place in the precedence: command line, environment, config file,
-default. The only module that looks at the environment; the mapping is passed in, so tests bring their own. Refuses
+Owns the name and default of every setting, and the precedence: command line, environment, config file, default. No
+other module reads the environment; callers pass it in as a mapping, so that tests bring their own. Refuses
 unknown `LIVEMEMFS_*` variables and unknown keys of the file, with a suggestion. May be called from any thread.
 """
 
@@ -45,7 +45,7 @@ SPECIFIED = {
     "CONSOLIDATION_TIMEOUT": "consolidation_timeout",
     "CONSOLIDATION_MAX_NOTES": "consolidation_max_notes",
 }
-"""Variables with the names that the specifications give them, and the setting each one sets."""
+"""Variables whose names the specifications give, and the setting of each."""
 
 STANDARD = {
     "AWS_ACCESS_KEY_ID": "s3_access_key_id",
@@ -58,11 +58,11 @@ STANDARD = {
     "OPENAI_API_KEY": "llmaas_api_key",
     "OPENAI_BASE_URL": "llmaas_api_url",
 }
-"""Variables other tools set too. They only fill what nothing more specific has set."""
+"""Variables that other tools use too. They count only where no variable of ours and no file sets the value."""
 
 
 def _digests(value: object) -> DigestSchedule:
-    """The schedule of digests. ValueError, also for a time zone that this machine does not know, if it matters."""
+    """The schedule of digests. ValueError; an unknown time zone is one too, if a space is digested."""
     schedule = DigestSchedule.parse(value)
     if schedule.spaces:
         _zone(schedule.zone)
@@ -77,14 +77,16 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _url(value: str) -> str:
-    """A URL or nothing. ValueError for what only the first request would fail with, by then without anybody to tell."""
+    """A URL or nothing. ValueError now: at the first request, nobody would be there to read the error."""
     try:
         parts = urlsplit(value)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is no number, a bracket that is not closed
         is_whole = False
     if value and (not is_whole or not value.isprintable() or " " in value):
-        shown = repr(value) if "@" not in value else "this"  # where a login ends cannot be told
+        shown = (
+            repr(value) if "@" not in value else "this"
+        )  # a password may be in it, and a bad URL cannot be cut safely
         raise ValueError(f"{shown} is not an http:// or https:// URL")
     return value
 
@@ -95,7 +97,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     s3_endpoint_url: str = Field("", description="S3 endpoint; empty means Amazon's")
-    s3_access_key_id: str = Field("", description="access key; empty leaves the search to the AWS SDK")
+    s3_access_key_id: str = Field("", description="access key; empty: the AWS SDK looks for credentials")
     s3_secret_access_key: str = Field("", repr=False, description="secret key")
     s3_session_token: str = Field("", repr=False, description="session token of temporary credentials")
     s3_bucket_name: str = Field("", description="bucket; empty means the folder of LIVEMEMFS_STORE")
@@ -109,40 +111,54 @@ class Settings(BaseModel):
         "", description="program asked instead of an endpoint; see [below](#a-model-by-a-program-you-are-signed-in-to)"
     )
     llmaas_model: str = Field("", description="model name sent to that endpoint or program")
-    llmaas_max_tokens: int = Field(100_000, gt=0, description="largest reply asked for")
+    llmaas_max_tokens: int = Field(100_000, gt=0, description="most tokens of a reply")
     llmaas_temperature: float = Field(0.3, ge=0, le=2, description="sampling temperature")
-    context_window: int = Field(100_000, gt=0, description="tokens the model takes and gives in one call")
+    context_window: int = Field(100_000, gt=0, description="tokens of the model's context window, the reply included")
     unsourced: Literal["list", "refuse"] = Field(
         "list",
-        description="refuse: no reply with a date, version, reference or path that has no source; list: name them",
+        description="refuse: refuse replies with a date, version, reference or path without a source; list: list them",
     )
     drop_limit: float = Field(
-        0.3, ge=0, le=1, description="part of a bank's lines that a run may drop; one that would drop more is held"
+        0.3, ge=0, le=1, description="part of a bank's lines that a run may drop; a plan that drops more is held"
     )
     consolidation_timeout: float = Field(600.0, gt=0, description="seconds one model call may take")
-    consolidation_max_notes: int = Field(500, gt=0, description="notes one consolidation takes, the oldest first")
+    consolidation_max_notes: int = Field(
+        500, gt=0, description="most notes of one consolidation; the oldest come first"
+    )
 
-    embed_model: str = Field("builtin", description="model for search by meaning; none: words alone; else of embed_url")
+    embed_model: str = Field(
+        "builtin",
+        description="model for search by meaning; none: search by words only; another name: a model at embed_url",
+    )
     embed_url: str = Field("", description="base URL of an embeddings endpoint, for a model that is not built in")
     embed_key: str = Field("", repr=False, description="key of that endpoint")
-    share_vectors: bool = Field(True, description="keep vectors in the bucket, so that others need not compute them")
+    share_vectors: bool = Field(
+        True, description="store vectors in the bucket, so that other machines need not compute them"
+    )
     memory_alike: float = Field(
-        0.85, ge=0, le=1, description="how likely a memory states the fact of another whose place it takes; 1: never"
+        0.85,
+        ge=0,
+        le=1,
+        description="least likelihood of the same fact for a new memory to replace an older one; 1: never",
     )
     recall_recent_hours: float = Field(
-        6.0, ge=0, le=1e6, description="what was created within so many hours is told as new"
+        6.0, ge=0, le=1e6, description="hours for which a new memory is told for any message"
     )
-    recall_important: float = Field(0.8, ge=0, le=1, description="what a memory weighs that is told whatever is asked")
-    recall_channel_scope: bool = Field(False, description="tell as new only what was said in the message's channel")
-    recall_pinned: int = Field(10, ge=0, description="most memories told of each kind that comes whatever is asked")
-    recall_relevant: int = Field(20, ge=0, description="most memories considered that fit a message")
-    recall_live: int = Field(10, ge=0, description="most notes considered that fit a message")
-    recall_alike: float = Field(0.85, ge=0, le=1, description="above this, two memories say the same, and one is told")
-    recall_buffer: int = Field(100, ge=0, description="memories told last that others are compared with")
+    recall_important: float = Field(0.8, ge=0, le=1, description="weight from which a memory is told for any message")
+    recall_channel_scope: bool = Field(False, description="tell new memories only in the channel that they come from")
+    recall_pinned: int = Field(10, ge=0, description="most memories of each kind told for any message")
+    recall_relevant: int = Field(20, ge=0, description="most memories considered for a message")
+    recall_live: int = Field(10, ge=0, description="most notes considered for a message")
+    recall_alike: float = Field(
+        0.85, ge=0, le=1, description="likeness above which two memories count as the same, and only one is told"
+    )
+    recall_buffer: int = Field(100, ge=0, description="memories told last that a new one is compared with")
     recall_most: int = Field(20, ge=0, description="most memories and notes told in one turn")
-    recall_window: int = Field(20, ge=1, description="turns after which something may be told to a session again")
+    recall_window: int = Field(20, ge=1, description="turns after which a session may be told the same again")
     recall_budget: int = Field(1_000, ge=0, description="most tokens told in one turn, estimated")
-    file_memory: bool = Field(True, description="tell an agent what is known about a file before it reads or edits it")
+    file_memory: bool = Field(
+        True, description="before an agent reads or edits a file, tell it the observations of that file"
+    )
     index_url: str = Field(
         "", repr=False, description="PostgreSQL database of a team's search index; empty means one on this machine"
     )
@@ -156,38 +172,40 @@ class Settings(BaseModel):
     )
 
     observe_model: str = Field(
-        "", description="model that observes agents; empty: LLMAAS_MODEL; builtin: none is asked; none: nobody observes"
+        "", description="model that observes agents; empty: LLMAAS_MODEL; builtin: without a model; none: no observing"
     )
-    observe_budget: int = Field(300_000, ge=0, description="most tokens that observing may cost in one UTC day")
+    observe_budget: int = Field(300_000, ge=0, description="most model tokens for observing in one UTC day")
     observe_batch: int = Field(16, ge=1, le=64, description="most events of an agent in one call of the model")
     observe_idle: float = Field(
-        30.0, ge=0, description="seconds without an event after which half as many are observed"
+        30.0, ge=0, description="seconds without an event after which a half-full batch is observed"
     )
     observe_timeout: float = Field(60.0, gt=0, description="seconds one call of the observer may take")
     observe_skip_tools: str = Field(
         "TodoWrite,TodoRead,TaskCreate,TaskUpdate,TaskGet,TaskList,Skill,SlashCommand,AskUserQuestion,ToolSearch,"
         "ListMcpResourcesTool,ExitPlanMode,EnterPlanMode,update_plan",
-        description="tools that are not observed, by commas",
+        description="tools that are not observed, separated by commas",
     )
     context_budget: int = Field(2_000, ge=200, description="most tokens of context.md, estimated")
     search_recent_days: int = Field(
-        0, ge=0, le=36_500, description="days that a search without dates looks back; 0: no limit"
+        0, ge=0, le=36_500, description="days back that a search without dates covers; 0: no limit"
     )
 
     store: str = Field("", description="folder used as the bucket when no S3 bucket is set")
-    token: str = Field("", repr=False, description="token that a mount, or an MCP server, is limited to")
-    agent: str = Field("", description="agent name for notes whose writer cannot be told")
+    token: str = Field("", repr=False, description="token that limits a mount or an MCP server")
+    agent: str = Field("", description="agent name for notes whose writer is unknown")
     host: str = Field("", description="this machine's name in conflict copies")
     op_timeout: float = Field(30.0, gt=0, description="longest time one file operation may take")
-    listing_ttl: float = Field(1.0, ge=0, description="seconds for which a directory's names are believed")
+    listing_ttl: float = Field(1.0, ge=0, description="seconds for which a directory listing is taken as current")
     cache: str = Field("", description="folder for the local state of mounts; empty means the user's cache folder")
     cache_size: int = Field(1 << 30, ge=1 << 20, description="bytes of contents kept on the local disk")
     cache_memory: int = Field(1 << 26, ge=0, description="bytes of contents kept in memory")
     fsync: Literal["local", "remote"] = Field("local", description="remote: fsync waits until the bucket has the file")
-    poll_interval: float = Field(2.0, gt=0, description="seconds between looks for others' changes in a space in use")
+    poll_interval: float = Field(
+        2.0, gt=0, description="seconds between checks for changes of other hosts in a space in use"
+    )
     max_file_size: int = Field(67_108_864, gt=0, description="largest ordinary file")
-    drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for what was accepted")
-    allow_other: bool = Field(False, description="let other users of the machine into the mount")
+    drain_timeout: float = Field(60.0, ge=0, description="longest time unmounting waits for uploads")
+    allow_other: bool = Field(False, description="let other users of the machine use the mount")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
     log_json: bool = Field(False, description="log JSON lines instead of text")
 
@@ -197,7 +215,7 @@ class Settings(BaseModel):
         try:
             Path(value).expanduser()
         except RuntimeError:
-            raise ValueError(f"{value!a} begins with the home directory of a user that is not known here") from None
+            raise ValueError(f"{value!a} begins with the home directory of an unknown user") from None
         return value
 
     @field_validator("s3_endpoint_url", "llmaas_api_url")
@@ -211,7 +229,7 @@ class Settings(BaseModel):
         try:
             words = shlex.split(value)
         except ValueError as error:
-            raise ValueError(f"{value!a} is not the words of a shell: {error}") from None
+            raise ValueError(f"{value!a} cannot be split into words as a shell does: {error}") from None
         if words and "/" in words[0] and not words[0].startswith(("/", "~/")):
             raise ValueError(f"{words[0]!a} is neither on PATH nor an absolute path")
         return value.strip()
@@ -219,13 +237,13 @@ class Settings(BaseModel):
     @field_validator("embed_url")
     @classmethod
     def _is_a_url_as_it_stands(cls, value: str) -> str:
-        # Vectors are kept under it: another spelling would have all of them computed again.
+        # Vectors are stored under this text: with another spelling all of them would be computed again.
         return _url(value)
 
     @field_validator("index_url")
     @classmethod
     def _is_a_database(cls, value: str) -> str:
-        # Without the value: it has a password in it.
+        # The message leaves the value out: it may contain a password.
         if value and urlsplit(value).scheme not in ("postgresql", "postgres"):
             raise ValueError("the index is a PostgreSQL database: postgresql://user:password@host/database")
         return value
@@ -233,9 +251,9 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _endpoint_has_a_model(self) -> Self:
         if self.llmaas_api_url and self.llmaas_command:
-            raise ValueError("LLMAAS_API_URL and LLMAAS_COMMAND are both set: say which one is to be asked")
+            raise ValueError("LLMAAS_API_URL and LLMAAS_COMMAND are both set: set only one of them")
         if self.llmaas_api_url and not self.llmaas_model:
-            raise ValueError("LLMAAS_API_URL is set and LLMAAS_MODEL is not: say which model to ask")
+            raise ValueError("LLMAAS_API_URL is set and LLMAAS_MODEL is not: name the model to use")
         return self
 
     @model_validator(mode="after")
@@ -243,13 +261,13 @@ class Settings(BaseModel):
         if self.embed_model not in ("builtin", "none") and not self.embed_url:
             raise ValueError(
                 f"LIVEMEMFS_EMBED_MODEL is {self.embed_model!a}, which is not built in,"
-                " and LIVEMEMFS_EMBED_URL is not set: say where to ask it"
+                " and LIVEMEMFS_EMBED_URL is not set: name its endpoint"
             )
         return self
 
     @property
     def model_name(self) -> str:
-        """Who consolidates, for people."""
+        """The model that consolidates, as people are shown it."""
         program = f"command:{Path(shlex.split(self.llmaas_command)[0]).name}" if self.llmaas_command else ""
         return self.llmaas_model or program or "built-in filing"
 
@@ -260,7 +278,7 @@ class Settings(BaseModel):
 
     @property
     def cache_path(self) -> Path:
-        """Below which each bucket's local state has its own folder."""
+        """The folder in which each bucket has a folder for its local state."""
         return Path(self.cache).expanduser() if self.cache else platformdirs.user_cache_path("livememfs") / "buckets"
 
     @property
@@ -270,7 +288,7 @@ class Settings(BaseModel):
 
     @property
     def digest_zone(self) -> ZoneInfo:
-        """The time zone of the hours of digests. ValueError where no space is digested and the machine has none."""
+        """The time zone for the hours of digests. ValueError when this machine does not know it."""
         return _zone(self.digest_schedule.zone)
 
     @classmethod
@@ -281,9 +299,9 @@ class Settings(BaseModel):
         overrides: Mapping[str, Any] | None = None,
         config_file: Path | None = None,
     ) -> Settings:
-        """Settings from all sources. `overrides` are the command line's, None values in it are not set.
+        """Settings from all sources. `overrides` come from the command line; None in them means: not given.
 
-        Raises SettingsError with one sentence that says what is wrong and what was perhaps meant.
+        Raises SettingsError with one sentence: the mistake, and often what was meant.
         """
         path, is_named = file_of(environ, config_file)
         values = {
@@ -292,7 +310,7 @@ class Settings(BaseModel):
             **{name: value for name, value in (overrides or {}).items() if value is not None},
         }
         standard = _from_standard(environ)
-        if values.get("llmaas_command"):  # what is there for other tools contradicts nobody
+        if values.get("llmaas_command"):  # a variable of another tool must not contradict our own
             standard.pop("llmaas_api_url", None)
         values = {**standard, **values}
         try:
@@ -315,25 +333,25 @@ def environment() -> dict[str, str]:
 
 
 def environment_of_others() -> dict[str, str]:
-    """The process's environment without what is ours: a program that we start needs no key of the bucket."""
+    """The process's environment without our variables: a program that we start must not get the keys of the bucket."""
     return {
         name: value for name, value in os.environ.items() if name not in SPECIFIED and not name.startswith(ENVIRONMENT)
     }
 
 
 def default_store() -> Path:
-    """The folder that is the bucket when nobody names one."""
+    """The folder used as the bucket when none is named."""
     return platformdirs.user_data_path("livememfs") / "store"
 
 
 def file_of(environ: Mapping[str, str], explicit: Path | None = None) -> tuple[Path, bool]:
-    """The configuration file, and whether somebody named it: then it must be there."""
+    """The configuration file, and whether the user named it: then it must exist."""
     named = explicit or (Path(environ["LIVEMEMFS_CONFIG"]) if environ.get("LIVEMEMFS_CONFIG") else None)
     return named or platformdirs.user_config_path("livememfs") / "config.toml", named is not None
 
 
 def secret_settings() -> frozenset[str]:
-    """The settings whose values are shown to nobody."""
+    """The settings whose values are never shown."""
     return frozenset(name for name, field in Settings.model_fields.items() if field.repr is False)
 
 
@@ -362,7 +380,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     for variable, value in environ.items():
         if not variable.startswith(ENVIRONMENT) or variable in ("LIVEMEMFS_CONFIG", ASKING):
             continue
-        if variable.startswith("LIVEMEMFS_TEST_"):  # for whoever drives the tests; means nothing to a mount
+        if variable.startswith("LIVEMEMFS_TEST_"):  # for the tests; no setting of a mount
             continue
         name = variable.removeprefix(ENVIRONMENT).lower()
         if name not in known:
@@ -389,14 +407,14 @@ def _from_file(path: Path, *, must_exist: bool) -> dict[str, Any]:
 
 
 def _suggestion(name: str, known: Any) -> str:
-    # The prefix that all share would make any two of them look alike.
-    bare = {str(one).removeprefix(ENVIRONMENT): str(one) for one in known}
+    # Without the common prefix: with it, any two names would look alike.
+    bare = {str(setting).removeprefix(ENVIRONMENT): str(setting) for setting in known}
     close = difflib.get_close_matches(name.removeprefix(ENVIRONMENT), list(bare), n=1, cutoff=0.6)
-    return f"; did you mean {bare[close[0]]}?" if close else "; see docs/operations.md for those there are"
+    return f"; did you mean {bare[close[0]]}?" if close else "; docs/operations.md lists the settings"
 
 
 def _first_fault(error: ValidationError) -> str:
-    """One sentence from pydantic's report, naming the setting the way the user set it."""
+    """The first fault of pydantic's report in one sentence, with the setting's name as the user writes it."""
     fault = error.errors()[0]
     reason = str(fault["msg"]).removeprefix("Value error, ")
     if not fault["loc"]:

@@ -1,7 +1,7 @@
-"""Every failure livememfs knows, each with its errno, its exit code and what to do about it.
+"""Every error of livememfs, each with its errno, its exit code and what to do about it.
 
-Owns the verdict: the class decides what the kernel is told and what the shell sees, never the place that catches it.
-Refuses I/O and imports of other layers. May be used from any thread.
+Owns the errno that the kernel gets and the exit code that the shell sees: the class decides both, never the place that
+catches the error. Refuses I/O and imports of other layers. May be used from any thread.
 
 An error is raised with keyword values that its `message` names: `RecordMissing(path="a/b")`. `what_to_do` is one
 sentence for the person who reads `errors.ndjson` or the terminal; it may be empty when the message says it all.
@@ -15,7 +15,7 @@ from functools import partial
 
 
 class LiveMemError(Exception):
-    """The base of all of them: the input or the world is at fault, and we can say how."""
+    """The base class of all errors with a known cause in the input or the environment."""
 
     message = "{detail}"
     what_to_do = ""
@@ -39,7 +39,7 @@ class LiveMemError(Exception):
 
 
 def _filled(text: str, values: dict[str, object]) -> str:
-    """A text with its values: a name that was not given is left empty instead of raising inside an error path."""
+    """A text with its values. A missing value is left empty: an exception here would hide the error itself."""
     return text.format_map(defaultdict(str, values))
 
 
@@ -47,7 +47,7 @@ def _filled(text: str, values: dict[str, object]) -> str:
 
 
 class UsageError(LiveMemError):
-    """A command or option was used in a way it cannot be."""
+    """A command or an option is used wrongly."""
 
     exit_code = 2
     errno = _errno.EINVAL
@@ -58,14 +58,14 @@ class SettingsError(UsageError):
 
 
 class MountError(LiveMemError):
-    """The mount point or the kernel's side of a mount is not usable."""
+    """The mount point, or FUSE in the kernel, cannot be used."""
 
 
 class CacheInUse(MountError):
     """Another process keeps its local state in this folder."""
 
     message = "another livememfs uses {path}"
-    what_to_do = "unmount that one, or set LIVEMEMFS_CACHE to another folder"
+    what_to_do = "unmount it, or set LIVEMEMFS_CACHE to another folder"
     errno = _errno.EBUSY
 
 
@@ -77,7 +77,7 @@ class CacheUnusable(LiveMemError):
 
 
 class NotPrivate(LiveMemError):
-    """Another user owns the place where memory is to be kept, or a symbolic link stands there; it is left alone."""
+    """A local folder belongs to another user, or is a symbolic link; nothing in it is touched."""
 
     message = "memory is not kept in {path}: {detail}"
     what_to_do = "move it away, or name another folder with LIVEMEMFS_CACHE, LIVEMEMFS_STORE or XDG_STATE_HOME"
@@ -85,7 +85,7 @@ class NotPrivate(LiveMemError):
 
 
 class CannotInstall(LiveMemError):
-    """A file of a project cannot be changed as installing or uninstalling would have to; no file was changed."""
+    """Installing or uninstalling cannot change a file of the project; no file was changed."""
 
     message = "{path} cannot be changed, and nothing was: {detail}"
     what_to_do = "{advice}"
@@ -103,7 +103,7 @@ class NotFound(LiveMemError):
 
 
 class Stale(LiveMemError):
-    """What a caller holds on to is no longer what the name stands for; looking the name up again helps."""
+    """The name now refers to another file; looking it up again helps."""
 
     message = "{path} is no longer what it was"
     errno = _errno.ESTALE
@@ -124,21 +124,21 @@ class NotADirectory(LiveMemError):
 
 
 class IsADirectory(LiveMemError):
-    """A file was meant and a directory stands there."""
+    """A file was expected, and the path is a directory."""
 
     message = "{path} is a directory"
     errno = _errno.EISDIR
 
 
 class NotEmpty(LiveMemError):
-    """A directory that is to go still holds something."""
+    """A directory that should be removed is not empty."""
 
     message = "{path} is not empty: {detail}"
     errno = _errno.ENOTEMPTY
 
 
 class InvalidName(LiveMemError):
-    """A name that cannot stand where it was to stand."""
+    """The name is not allowed at this place."""
 
     message = "{path} cannot be used as a name here: {detail}"
     errno = _errno.EINVAL
@@ -152,7 +152,7 @@ class NameTooLong(LiveMemError):
 
 
 class NotText(LiveMemError):
-    """Bytes that must be UTF-8 text and are not."""
+    """The content must be UTF-8 text and is not."""
 
     message = "{path} is not UTF-8 text: {detail}"
     what_to_do = "save it as UTF-8, or put it outside live/ as an ordinary file"
@@ -160,7 +160,7 @@ class NotText(LiveMemError):
 
 
 class TooLarge(LiveMemError):
-    """More bytes than the place takes."""
+    """The content has more bytes than are allowed at this place."""
 
     message = "{path} is too large: {detail}"
     what_to_do = "split it, or put it outside live/ as an ordinary file"
@@ -168,36 +168,36 @@ class TooLarge(LiveMemError):
 
 
 class ReadOnly(LiveMemError):
-    """A place that nobody may change by hand."""
+    """Nobody may change this place by hand."""
 
     message = "{path} is read-only: {detail}"
     errno = _errno.EROFS
 
 
 class NotPermitted(LiveMemError):
-    """An operation that this place never offers."""
+    """This place never allows the operation."""
 
     message = "{path}: {detail}"
     errno = _errno.EPERM
 
 
 class LinkLeaves(NotPermitted):
-    """A mount that a token limits makes no link that leads out of the space it stands in."""
+    """A mount with a token makes no link that leads out of its space."""
 
     message = "{path}: a link to {target} leads out of its space"
     what_to_do = "make it relative, with every .. at the beginning; a mount limited by a token makes no other link"
 
 
 class Forbidden(LiveMemError):
-    """A token does not allow it."""
+    """The token does not allow it."""
 
     message = "{name} has no permission to {permission} in {path}"
-    what_to_do = "ask whoever administers the bucket for a token that has it; `livememfs token list` shows them"
+    what_to_do = "ask the bucket's administrator for a token with this permission; `livememfs token list` shows them"
     errno = _errno.EACCES
 
 
 class NotSignedIn(LiveMemError):
-    """There is no token, or it is not good: unknown, expired or revoked."""
+    """The token is missing or invalid: unknown, expired or revoked."""
 
     message = "a valid token is needed"
     what_to_do = "`livememfs token create` makes one; programs send it as `Authorization: Bearer ...`"
@@ -212,7 +212,7 @@ class CrossesKinds(LiveMemError):
 
 
 class NoAttribute(LiveMemError):
-    """An extended attribute that is not there."""
+    """The file does not have this extended attribute."""
 
     message = "{path} has no attribute {detail}"
     errno = _errno.ENODATA
@@ -236,12 +236,12 @@ class PrivateText(LiveMemError):
     """Something private was replaced before anything was stored; nothing failed. `detail` names the kinds."""
 
     message = "{path}: replaced by marks, and stored nowhere: {detail}"
-    what_to_do = "change a credential that others may have seen; what has to stay as it is belongs in an ordinary file"
+    what_to_do = "change a credential that others may have seen; write text that must not change into an ordinary file"
     errno = _errno.EPERM
 
 
 class BadRequest(LiveMemError):
-    """What was written to a control or exchange file cannot be read as a request."""
+    """The text written to a control or exchange file is no valid request."""
 
     message = "{path}: {detail}"
     what_to_do = "{advice}"
@@ -249,28 +249,28 @@ class BadRequest(LiveMemError):
 
 
 class Unusable(LiveMemError):
-    """An attribute or a link of a memory that cannot be what it was set to."""
+    """An attribute or link of a memory was given an unusable value."""
 
     message = "{path}: {detail}"
     errno = _errno.EINVAL
 
 
 class ObjectUnreadable(LiveMemError):
-    """A record in the bucket that is not what its key says."""
+    """The content of an object in the bucket is not what its key says."""
 
     message = "{path} cannot be read: {detail}"
-    what_to_do = "look at that object in the bucket: put back a version that can be read, or remove it"
+    what_to_do = "look at that object in the bucket: restore a readable version, or remove it"
 
 
 class TaskFailed(LiveMemError):
-    """Something that livememfs does by itself, and that is started again."""
+    """A background task failed and is started again."""
 
     message = "{task}: {detail}"
-    what_to_do = "it is started again by itself; where it goes on failing, unmount, mount again and report it"
+    what_to_do = "livememfs starts it again; if it keeps failing, unmount, mount again and report it"
 
 
 class BeingWritten(LiveMemError):
-    """A file that somebody has open for writing, or that was never closed with content."""
+    """A file is open for writing, or was never closed with content."""
 
     message = "{path} is being written: {detail}"
     what_to_do = "close it first"
@@ -291,7 +291,7 @@ class TimedOut(LiveMemError):
 class StoreError(LiveMemError):
     """The object store refused or failed.
 
-    Without a `key` it is the bucket as a whole that is meant. A store that is no bucket gives an `advice` of its own.
+    Without a `key` it concerns the bucket as a whole. A store that is no bucket gives its own `advice`.
     """
 
     message = "the store failed on {key}: {detail}"
@@ -301,7 +301,7 @@ class StoreError(LiveMemError):
         return _filled(self.message, self.values | {"key": self.values.get("key") or "the bucket"})
 
     def advice(self) -> str:
-        """What to do about it: what the store says, else what helps with a bucket."""
+        """What to do about it: the store's own advice, or that for a bucket."""
         return str(self.values.get("advice") or super().advice())
 
 
@@ -313,14 +313,14 @@ class ObjectMissing(StoreError):
 
 
 class PreconditionFailed(StoreError):
-    """If-None-Match or If-Match did not hold: somebody else was first."""
+    """If-None-Match or If-Match failed: another writer was first."""
 
     message = "{key} changed in the store meanwhile"
     errno = _errno.ESTALE
 
 
 class ConflictRetry(StoreError):
-    """The store saw two writers at once and asks to try again; the outcome of this one is settled by reading back."""
+    """The store saw two writers at once; reading the object back shows whether this write happened."""
 
     message = "{key}: two writers at once, try again: {detail}"
 
@@ -348,7 +348,7 @@ class Throttled(StoreError):
 
 
 class Unreachable(StoreError):
-    """No answer, or none that can be trusted. A write that ends so may or may not have happened."""
+    """No answer, or one that cannot be trusted. A write that ends so may or may not have happened."""
 
     message = "the store at {endpoint} does not answer: {detail}"
     what_to_do = "check S3_ENDPOINT_URL and the network"
@@ -356,7 +356,7 @@ class Unreachable(StoreError):
 
 
 class ConditionsUnsupported(StoreError):
-    """The store ignores or rejects conditional requests where one was asked for."""
+    """The store ignores or rejects a conditional request."""
 
     message = "the store does not honour conditions on {key}"
     errno = _errno.EOPNOTSUPP
@@ -366,7 +366,7 @@ class ConditionsUnsupported(StoreError):
 
 
 class ModelError(LiveMemError):
-    """A chat call or its reply is of no use. Notes are kept."""
+    """A call of the model failed, or its reply is unusable. Notes are kept."""
 
     message = "the model call failed: {detail}"
     what_to_do = "check LLMAAS_API_URL, LLMAAS_API_KEY and LLMAAS_MODEL; the notes were kept"
@@ -379,7 +379,7 @@ class ModelUnreachable(ModelError):
 
 
 class RequestRefused(ModelError):
-    """The endpoint turned down this one request: its content filter, or something in it that it cannot take."""
+    """The endpoint refused this one request: by its content filter, or for a part that it does not support."""
 
 
 class ModelTimedOut(ModelError):
@@ -391,7 +391,7 @@ class ModelTimedOut(ModelError):
 
 
 class ModelDenied(ModelError):
-    """The endpoint refuses the key or the model's name."""
+    """The endpoint rejects the key or the model's name."""
 
     message = "the model endpoint refuses the request: {detail}"
 
@@ -399,12 +399,12 @@ class ModelDenied(ModelError):
 class CommandFailed(ModelError):
     """The program of LLMAAS_COMMAND cannot be started, or it failed."""
 
-    message = "the program that is asked as a model failed: {detail}"
+    message = "the program used as the model failed: {detail}"
     what_to_do = "run the program of LLMAAS_COMMAND in a terminal: it must be there and signed in; the notes were kept"
 
 
 class ContextTooSmall(ModelError):
-    """What every request must hold leaves no room in the model's context window."""
+    """The fixed parts of a request fill the model's context window."""
 
     message = (
         "the context window of {window} tokens is too small: rules, synthesis and bank take about {fixed}, "
@@ -414,7 +414,7 @@ class ContextTooSmall(ModelError):
 
 
 class NotesTooLong(ModelError):
-    """Every note of a run has a line that fits no request."""
+    """Every note of a run has a line too long for any request."""
 
     message = "each of the {count} notes has a line that is too long for a request, which has room for {limit} tokens"
     what_to_do = "set LIVEMEMFS_CONTEXT_WINDOW to what the model takes, or divide the long lines; the notes were kept"
@@ -428,7 +428,7 @@ class ContextOverflow(ModelError):
 
 
 class ReplyRefused(ModelError):
-    """The reply was read and must not be applied. `detail` lists every fault found."""
+    """The reply has faults and is not applied. `detail` lists them all."""
 
     message = "the model's reply was refused: {detail}"
     what_to_do = "the notes were kept; ask for the run again"
@@ -442,28 +442,28 @@ class EmbeddingUnavailable(ModelError):
 
 
 class LeaseLost(LiveMemError):
-    """The right to change a space went to another host while a run was at work; nothing was changed."""
+    """Another host took the lease of the space during a run; nothing was changed."""
 
     message = "the run on {path} was stopped before it changed anything: {detail}"
     what_to_do = "try again; nothing was changed"
 
 
 class ObserverFailed(LiveMemError):
-    """What an agent did could not be observed now. The events are kept."""
+    """The events of an agent cannot be observed now. They are kept."""
 
     message = "observing failed: {detail}"
     what_to_do = "the events are kept and tried again; status.json counts them under sessions"
 
 
 class BudgetSpent(LiveMemError):
-    """The tokens that observing may cost in one day are spent."""
+    """Observing has used its model tokens of this day."""
 
     message = "{spent:,} of {budget:,} tokens are spent today, and observing waits for tomorrow"
     what_to_do = "nothing is lost; LIVEMEMFS_OBSERVE_BUDGET sets how much a day may cost"
 
 
 class HookRefused(LiveMemError):
-    """What a hook wrote is no event. The agent hears nothing of it and goes on."""
+    """A hook wrote something that is no event. The agent is not told, and goes on."""
 
     errno = _errno.EINVAL
     message = "{path} cannot be used: {detail}"
@@ -471,7 +471,7 @@ class HookRefused(LiveMemError):
 
 
 class ProjectFileOdd(LiveMemError):
-    """A `.livememfs.toml` says something else than the space of its project."""
+    """A `.livememfs.toml` names no usable space, or has other keys, which are ignored."""
 
     errno = _errno.EINVAL
     message = "{path}: {detail}"
@@ -479,13 +479,13 @@ class ProjectFileOdd(LiveMemError):
 
 
 class RunFailed(LiveMemError):
-    """A run failed; whoever asked for it may not be waiting to hear it."""
+    """A run failed; its requester may no longer be waiting."""
 
     what_to_do = "{advice}"
 
 
 class HeldPlanStale(LiveMemError):
-    """A plan that was held cannot be accepted any more: something that it stood on has changed."""
+    """A held plan can no longer be accepted: its input has changed."""
 
     message = "the plan of run {number} of {path} cannot be accepted any more: {detail}"
     what_to_do = "touch .consolidate, or livememfs consolidate {path}, makes a new plan"

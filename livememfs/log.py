@@ -1,9 +1,9 @@
 """Structured logs on stderr.
 
-Owns the one configuration of structlog, and that no line steers a terminal. Refuses to log twice or to standard output:
-that belongs to the commands. Refuses what is private, too: a name or an exception may have it. What cannot be written
-is lost, and who logs does not hear of it. Call `configure` once, from a command, before other threads start; loggers
-may be used from any thread.
+Owns the one configuration of structlog, and removes terminal control codes. Refuses to log twice, or to standard
+output, which belongs to the commands. Removes private text: a name or an exception may contain it. A line that cannot
+be written is lost, without an error for the caller. Call `configure` once, from a command, before other threads start;
+loggers may be used from any thread.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class Lossy:
-    """A stream that loses what cannot be written: a full disk, a reader that is gone, a closed terminal cost lines of
-    the log and not the mount. `stream` is None where a process has no standard error; then everything is lost.
+    """A stream that drops text it cannot write: a full disk or a closed terminal must not end the mount.
+
+    `stream` is None if a process has no standard error; then all text is dropped.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = _unbuffered(stream) if stream is not None else None
 
     def write(self, text: str) -> int:
-        """Write, if that can be done."""
+        """Write, if possible."""
         if self._stream is not None:
             with suppress(OSError, ValueError):  # ValueError: it is closed
                 self._stream.write(without_login(harmless(text)))
         return len(text)
 
     def flush(self) -> None:
-        """Flush, if that can be done."""
+        """Flush, if possible."""
         if self._stream is not None:
             with suppress(OSError, ValueError):
                 self._stream.flush()
@@ -47,7 +48,7 @@ class Lossy:
 
 def configure(level: str = "info", *, json: bool = False, stream: TextIO | None = None) -> None:
     """Send every event of `level` and above to `stream` (stderr), as lines for people or as JSON for programs."""
-    lossy = cast("TextIO", Lossy(stream or sys.stderr))  # who logs only writes and flushes
+    lossy = cast("TextIO", Lossy(stream or sys.stderr))  # loggers only call write and flush
     renderer: structlog.types.Processor = (
         structlog.processors.JSONRenderer()
         if json
@@ -66,7 +67,7 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
         logger_factory=structlog.WriteLoggerFactory(lossy),  # a line is one write: other processes use the same file
         cache_logger_on_first_use=False,
     )
-    # pyfuse3, botocore and httpx2 speak through the standard library: their warnings matter, their chatter does not.
+    # pyfuse3, botocore and httpx2 log through the standard library; only their warnings matter.
     logging.basicConfig(
         level=logging.WARNING, stream=cast("TextIO", _Public(lossy)), format="%(asctime)s %(name)s: %(message)s"
     )
@@ -74,18 +75,18 @@ def configure(level: str = "info", *, json: bool = False, stream: TextIO | None 
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of pyfuse3 says more than that whoever asked was killed before the answer came."""
+    """Whether a line of pyfuse3 is worth logging: not if a caller was only killed before its answer."""
     return "fuse_reply_* failed with No such file or directory" not in record.getMessage()
 
 
 class _Public:
-    """A stream that writes texts without what is private in them."""
+    """A stream that removes private text."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write what is public."""
+        """Write without private text."""
         return self._stream.write(redact(text).text)
 
     def flush(self) -> None:
@@ -94,13 +95,13 @@ class _Public:
 
 
 def _public(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """An event without what is private in it."""
+    """An event without private text."""
     return {name: redact_value(value)[0] for name, value in event.items()}
 
 
 def _unbuffered(stream: TextIO) -> TextIO:
-    """The same file without a buffer. What Python keeps of a line that cannot be written fails once more at the end of
-    the process, which then has exit status 120, however well it went.
+    """The same file without a buffer. Python would write a buffered line again at exit; if that fails too, even a
+    successful process ends with status 120.
     """
     try:
         file = io.FileIO(stream.fileno(), "w", closefd=False)

@@ -1,8 +1,8 @@
-"""What is kept on this machine is for its owner alone, whatever the umask.
+"""Local files are readable for their owner only, whatever the umask.
 
-Owns how folders and files of ours are made (0700, 0600), the narrowing of those that an earlier version made wider, and
-the refusal of a place that somebody else prepared: a folder of another user, or a symbolic link in its place. Refuses
-to touch what the user named: a folder that is shared on purpose stays as it is. Blocking; any thread.
+Owns how our folders and files are made (0700, 0600), the removal of wider modes from earlier versions, and the refusal
+of a place that another user prepared: a folder of that user, or a symbolic link. Refuses to change a folder that the
+user named: it may be shared on purpose. Blocking; any thread.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _ROOT = 0
 
 
 def make(path: Path) -> None:
-    """Make a folder and what is missing of the way to it, for this user alone. Raises OSError.
+    """Make a folder and its missing parents, for this user only. OSError.
 
-    Whatever is there already stays as it is, a link to a folder as well.
+    Existing folders, and links to folders, stay unchanged.
     """
     try:
         path.mkdir(mode=FOLDER)
@@ -37,22 +37,22 @@ def make(path: Path) -> None:
 
 
 def folder(path: Path, *, top: Path | None = None) -> None:
-    """Have a folder of ours that only this user can open. With `top`, those from there on are ours as well.
+    """Make a folder that only this user can open. With `top`, the folders from there on are ours too.
 
-    Raises NotPrivate, OSError.
+    NotPrivate, OSError.
     """
     check(path, top=top)
     make(path)
-    for one in (path, *_between(path, top)):
-        status = one.lstat()
+    for ours in (path, *_between(path, top)):
+        status = ours.lstat()
         if status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode):
-            _narrow(one, status)
+            _narrow(ours, status)
 
 
 def narrow_inside(path: Path) -> None:
-    """Keep others out of what lies directly in a folder of ours. Raises NotPrivate, OSError."""
+    """Remove the rights of others from all entries of our folder, not below. NotPrivate, OSError."""
     for inner in path.iterdir():
-        with suppress(FileNotFoundError):  # a file of SQLite's comes and goes
+        with suppress(FileNotFoundError):  # SQLite removes its own files at any time
             status = inner.lstat()
             _check_owner(inner, status)
             if not stat.S_ISLNK(status.st_mode):
@@ -60,51 +60,53 @@ def narrow_inside(path: Path) -> None:
 
 
 def begin(path: Path) -> None:
-    """Make an empty file for SQLite, if there is none: its other files take the mode of this one.
+    """Make an empty file for SQLite, if there is none: SQLite gives its other files the same mode.
 
-    Where that cannot be, whoever opens the file hears why.
+    An error is ignored here: opening the database raises it again.
     """
     with suppress(OSError):
         os.close(opener(str(path), os.O_WRONLY | os.O_CREAT))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Have a small file of ours hold this text. Raises OSError."""
+    """Write a text to a small private file. OSError."""
     with open(path, "w", opener=opener) as file:
         file.write(text)
 
 
 def opener(path: str, flags: int) -> int:
-    """For `open(..., opener=private.opener)`: a file that is made is for this user alone."""
+    """For `open(..., opener=private.opener)`: a new file is for this user only."""
     return os.open(path, flags, FILE)
 
 
 def check(path: Path, *, top: Path | None = None) -> None:
-    """Whether this place, there or not, is no other user's. Raises NotPrivate.
+    """Refuse a path that another user owns, whether it exists or not. NotPrivate.
 
-    In the last place there may be no link at all; on the way there may be one that this user or root made.
+    The path itself must be no link; its parents may be links of this user or of root.
     """
-    for one in (path, *path.parents):
-        with suppress(OSError):  # it is not there, or cannot be looked at: whoever uses it hears why
-            status = one.lstat()
+    for place in (path, *path.parents):
+        with suppress(OSError):  # it does not exist, or cannot be checked: using it raises the error
+            status = place.lstat()
             is_link = stat.S_ISLNK(status.st_mode)
-            if one == path:
+            if place == path:
                 if is_link:
-                    raise NotPrivate(path=one, detail="it is a symbolic link")
-                _check_owner(one, status)
-            elif status.st_uid != _ROOT and (is_link or one in _between(path, top)):
-                _check_owner(one, status)
+                    raise NotPrivate(path=place, detail="it is a symbolic link")
+                _check_owner(place, status)
+            elif status.st_uid != _ROOT and (is_link or place in _between(path, top)):
+                _check_owner(place, status)
 
 
 def is_open(path: Path) -> bool:
-    """Whether any user of this machine can use a folder and come to it. Raises OSError."""
+    """Whether other users of this machine can reach and use a folder. OSError."""
     real = path.resolve()
-    return bool(real.stat().st_mode & stat.S_IRWXO) and all(one.stat().st_mode & stat.S_IXOTH for one in real.parents)
+    return bool(real.stat().st_mode & stat.S_IRWXO) and all(
+        parent.stat().st_mode & stat.S_IXOTH for parent in real.parents
+    )
 
 
 def _between(path: Path, top: Path | None) -> list[Path]:
-    """The folders above one, up to `top`."""
-    return [one for one in path.parents if top is not None and one.is_relative_to(top)]
+    """The parents of a path, up to `top`."""
+    return [parent for parent in path.parents if top is not None and parent.is_relative_to(top)]
 
 
 def _narrow(path: Path, status: os.stat_result) -> None:

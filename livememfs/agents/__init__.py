@@ -1,4 +1,4 @@
-"""What livememfs knows of agents' own programs: how their hooks speak, and how it is put into a project and taken out.
+"""Support for the agents' own programs: the payloads and answers of their hooks, and installing and uninstalling.
 
-Refuses to know the command line and the servers above it.
+Refuses to import the command line and the servers, which are layers above.
 """

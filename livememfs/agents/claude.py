@@ -1,9 +1,9 @@
-"""The hooks of Claude Code (read in 2.1.197), which Codex, Qwen Code and the plugin for opencode share: what each event
-tells, and what it may be answered.
+"""The hooks of Claude Code (read in 2.1.197), which Codex, Qwen Code and the plugin for opencode share: the content of
+each event, and the possible answers.
 
-Owns the names of events and fields. An answer holds `hookSpecificOutput` or nothing at all: Codex refuses what it does
-not know, and a hook that adds context must never decide anything. Before a compaction nothing is printed: Claude Code
-puts what is printed there into what the conversation becomes. Pure; any thread.
+Owns the names of events and fields. An answer has `hookSpecificOutput` or is empty: Codex refuses unknown fields, and a
+hook that adds context must never decide anything. Before a compaction the answer is empty: Claude Code would put it
+into the compacted conversation. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FORGETTING = ("clear", "compact")
 
 
 def _agent(given: Payload) -> str:
-    """Whose hook of the ones they share: Codex has turns, or keeps a rollout; Cursor runs those of Claude Code."""
+    """The agent behind a shared hook: only Codex has turns or a rollout; Cursor runs the hooks of Claude Code, too."""
     if "cursor_version" in given:
         return CURSOR
     return CODEX if "turn_id" in given or "/rollout-" in text(given, "transcript_path") else CLAUDE
@@ -49,8 +49,8 @@ def _asked(agent: str, given: Payload) -> Said:
 
 def used(agent: str, given: Payload) -> Said:
     """A tool was used."""
-    found = _said(agent, given, "tool", id=text(given, "tool_use_id"), tool=text(given, "tool_name"))
-    return replace(found, input=given.get("tool_input"), output=given.get("tool_response"))
+    said = _said(agent, given, "tool", id=text(given, "tool_use_id"), tool=text(given, "tool_name"))
+    return replace(said, input=given.get("tool_input"), output=given.get("tool_response"))
 
 
 def _failed(agent: str, given: Payload) -> Said:
@@ -59,13 +59,13 @@ def _failed(agent: str, given: Payload) -> Said:
 
 def _stopped(agent: str, given: Payload) -> Said:
     if text(given, "agent_id"):
-        found = _subagent_stopped(agent, given)
-        return found if found.kind == "said" else replace(found, id="")
+        said = _subagent_stopped(agent, given)
+        return said if said.kind == "said" else replace(said, id="")
     return _said(agent, given, "stop", text=text(given, "last_assistant_message"))
 
 
 def _subagent_stopped(agent: str, given: Payload) -> Said:
-    """What a subagent came to. A compaction is done by one that has no type, and says what is known already."""
+    """The answer of a subagent. One with an empty type did a compaction, and its answer is not new."""
     which, words = text(given, "agent_id"), text(given, "last_assistant_message")
     if words.strip() and which and given.get("agent_type") != "":
         return _said(agent, given, "said", tool=text(given, "agent_type"), text=words)
@@ -85,7 +85,7 @@ def _path(given: Payload) -> str:
 
 
 def _forgets(given: Payload) -> bool:
-    """Whether a session begins with nothing of what it was told."""
+    """Whether a session starts with an empty conversation, and has lost what it was told."""
     return text(given, "source") in _FORGETTING
 
 
@@ -95,7 +95,7 @@ def family(
     *,
     use: Callable[[str, Payload], Said] = used,
 ) -> tuple[Contract, ...]:
-    """The contracts of an agent that has these events, all without any. `agent` empty: the payload tells who it is."""
+    """The contracts of an agent for these events; no `events`: for all. `agent` empty: the payload names it."""
     whole = (
         Contract("SessionStart", partial(_started, agent), "context", forgets=_forgets),
         Contract("UserPromptSubmit", partial(_asked, agent), "recall"),
@@ -108,7 +108,7 @@ def family(
         Contract("SessionEnd", partial(_ended, agent)),
         Contract("Notification", partial(_unobserved, agent)),
     )
-    return tuple(replace(one, agent=agent) for one in whole if not events or one.event in events)
+    return tuple(replace(contract, agent=agent) for contract in whole if not events or contract.event in events)
 
 
 CONTRACTS = (*family(), *family(CLAUDE))

@@ -1,7 +1,7 @@
-"""The hooks of Cline (read in 3.0.65; the extension's older fields as well): what each event tells, and what it may be
-answered.
+"""The hooks of Cline (read in 3.0.65; also the older fields of the extension): the content of each event, and the
+possible answers.
 
-Owns the names of events and fields. Cline reads `contextModification`, and `cancel` is never set. Pure; any thread.
+Owns the names of events and fields. Cline reads `contextModification`; `cancel` is always false. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def _asked(given: Payload) -> Said:
 
 
 def _used(given: Payload) -> Said:
-    told, record = part(given, "postToolUse"), part(given, "tool_result")
-    parameters = {name: from_json(value) for name, value in part(told, "parameters").items()}
-    error = record.get("error") or (told.get("result") if told.get("success") is False else None)
+    use, record = part(given, "postToolUse"), part(given, "tool_result")
+    parameters = {name: from_json(value) for name, value in part(use, "parameters").items()}
+    error = record.get("error") or (use.get("result") if use.get("success") is False else None)
     return _said(
         given,
         "tool",
         id=text(record, "id"),
-        tool=text(record, "name") or text(told, "toolName", "tool"),
+        tool=text(record, "name") or text(use, "toolName", "tool"),
         input=record.get("input", parameters),
-        output={"error": error} if error else record.get("output", told.get("result")),
+        output={"error": error} if error else record.get("output", use.get("result")),
         failed=bool(error),
         occasion=occasion(given, "timestamp"),
     )
@@ -71,8 +71,8 @@ def _unobserved(given: Payload) -> Said:
 
 
 def _path(given: Payload) -> str:
-    call, told = part(given, "tool_call"), part(given, "preToolUse")
-    return file_of(text(call, "name") or text(told, "toolName", "tool"), call.get("input", told.get("parameters")))
+    call, use = part(given, "tool_call"), part(given, "preToolUse")
+    return file_of(text(call, "name") or text(use, "toolName", "tool"), call.get("input", use.get("parameters")))
 
 
 def _modified(_event: str, context: str) -> dict[str, Any]:

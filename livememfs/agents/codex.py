@@ -1,7 +1,7 @@
 """The hooks of Codex (read in 0.169): those of Claude Code, without one for failures.
 
-Owns how a failure is told there: by the text that came out of a patch; by the rollout alone of a command, which has
-its exit code before the hook runs. Pure; any thread.
+Owns how a failure is recognised: for a patch by its output; for a command only in the rollout, which has the exit code
+before the hook runs. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _BADLY = re.compile(r"(?:Exit code:|Process exited with code) 0*[1-9]")
 
 
 def _used(agent: str, given: Payload) -> Said:
-    found = used(agent, given)
-    return replace(found, failed=isinstance(found.output, str) and bool(_BADLY.match(found.output)))
+    said = used(agent, given)
+    return replace(said, failed=isinstance(said.output, str) and bool(_BADLY.match(said.output)))
 
 
 def leaves_open(said: Said) -> bool:
-    """Whether a hook does not tell how a command ended."""
+    """Whether the payload lacks the exit code of a command."""
     command = said.kind == "tool" and said.agent == CODEX and said.tool.lower() in SHELLS
     return command and bool(said.id) and not (said.failed or said.skipped)
 
 
 def ended_badly(call: str, lines: list[bytes]) -> bool:
-    """Whether the last lines of a rollout have another exit code than 0 of the command with this id."""
+    """Whether the last lines of a rollout show an exit code other than 0 for the command with this id."""
     for line in reversed(lines):
         if call.encode() in line:
             with suppress(Unreadable):

@@ -1,9 +1,9 @@
-"""The files in which agents without hooks find what is known: a mount writes what `context.md` says into them.
+"""Context files for agents without hooks: a mount copies the content of `context.md` into them.
 
-They are real files of a project, so that no agent and no editor waits for a mount that hangs. Owns when they are
-written: a while after something changed in a space, and once when a mount begins. Only files that `livememfs install`
-has made are touched, only below their project, and only while they are there and begin as ours do. A file on a disk
-that does not answer must not end the mount. Trio thread only; files are written in a thread.
+They are real files in a project, so that no agent and no editor waits for a mount that hangs. Owns when they are
+written: shortly after a change in a space, and once at the start of a mount. Writes only files that `livememfs install`
+made, only below their project, and only while they exist and begin with our head. A file on a disk that does not answer
+must not end the mount. Trio thread only; files are written in a thread.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from livememfs.cache.changes import Change
 
 LATER_SECONDS = 2.0
-"""Changes come in crowds."""
+"""Seconds to wait after a change: changes come in groups, and each file is written once for all of them."""
 _TOLD = frozenset({"observation", "session", "memory"})
 
 
 class ContextFiles:
-    """The files that show spaces of one mount. `page(space)` is `context.md`; `failed(path, error)` hears why one
-    could not be written, once until it can be or the reason is another.
+    """The context files for the spaces of one mount.
+
+    `page(space)` gives `context.md`. `failed(path, error)` is called when a file cannot be written; again only after a
+    success, or for another reason.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class ContextFiles:
         self._counts = {"written": 0, "failed": 0}
 
     def heard(self, change: Change) -> None:
-        """A subscriber of `changes`."""
+        """Take a change; subscribed to `changes`."""
         parsed = keys.parse(change.key)
         if parsed.kind in _TOLD:
             self._changed.add(parsed.space)
@@ -77,7 +79,7 @@ class ContextFiles:
                 self._told.pop(file.path, None)
 
     def _tell(self, path: Path, error: CannotInstall) -> None:
-        """Count a failure, and tell of it when it is a new one: what is dead stays so for many changes."""
+        """Count a failure, and report it if it is new: a dead disk fails again at every change."""
         self._counts["failed"] += 1
         if self._told.get(path) != str(error):
             self._told[path] = str(error)
@@ -89,9 +91,9 @@ class ContextFiles:
 
 
 def _written(file: ContextFile, text: bytes) -> bool:
-    """Have a file say this, if it is there; whether it said something else.
+    """Write a context file, if it exists; whether its content changed.
 
-    CannotInstall, also for what is no rule of ours: a link that came with a commit may lead to any file of the user's.
+    CannotInstall, also for a file without our head: a link in a commit could point to any file of the user.
     """
     path = disk.real_path(file.project, file.part)
     before = disk.read(path)
@@ -101,6 +103,6 @@ def _written(file: ContextFile, text: bytes) -> bool:
         raise CannotInstall(path=file.path, detail="it is not the file that was installed", advice="install it again")
     try:
         disk.carry_out([disk.FileEdit(path=path, before=before, after=text)])
-    except OSError as error:  # a disk that went away meanwhile
+    except OSError as error:  # for example, the disk was removed meanwhile
         raise CannotInstall(path=path, detail=f"it cannot be written: {error.strerror}") from None
     return True

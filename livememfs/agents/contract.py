@@ -1,7 +1,7 @@
-"""What a hook of an agent is to the rest: an event's name, how its JSON is read, and what it is answered.
+"""The contract of a hook: the name of an event, how its JSON is read, and how it is answered.
 
-Owns the shape of a contract and the reading of fields with good will. Refuses payloads that name no session
-(HookRefused). Pure; any thread.
+Owns the form of a contract, and lenient readers of fields. Refuses payloads that name no session (HookRefused). Pure;
+any thread.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from livememfs.records.event import EDITS, READS, paths_of, storable
 
 Payload = Mapping[str, Any]
 Wants = Literal["nothing", "context", "recall", "file"]
-"""What is put into an answer: what is known of the space, what fits a message, or what is known of a file."""
+"""The content of an answer: the context of the space, memories for a message, or the observations of a file."""
 
 
 def nested(event: str, context: str) -> dict[str, Any]:
-    """How most agents are told a context."""
+    """An answer with a context, in the form of most agents."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
 
 
 def no_file(_given: Payload) -> str:
-    """Of most events."""
+    """The answer of most events: no file."""
     return ""
 
 
 def never(_given: Payload) -> bool:
-    """What most events say of what a session was told: that it stays."""
+    """The answer of most events: the session keeps what it was told."""
     return False
 
 
 def always(_given: Payload) -> bool:
-    """The session forgets what it was told."""
+    """The session always loses what it was told."""
     return True
 
 
@@ -44,14 +44,14 @@ def always(_given: Payload) -> bool:
 class Contract:
     """One event of an agent.
 
-    :event:   as the agent calls it
-    :said:    what a payload tells
-    :plain:   the answer when there is nothing to tell
-    :agent:   whose it is, in the name of its file; empty where the payload alone tells
-    :path:    the file that a tool is about to read or edit
-    :begins:  whether a session may begin with it, and is told then what one begins with
-    :forgets: whether the session no longer has before it what it was told
-    :shape:   the JSON of an answer, by event and context
+    :event:   the agent's name for it
+    :said:    reads a payload as an event
+    :plain:   the answer without a context
+    :agent:   the agent in the name of its file; empty if only the payload names the agent
+    :path:    gives the file that a tool is about to read or edit
+    :begins:  whether a session may begin with this event; if it does, the answer starts with the context
+    :forgets: whether the conversation of the session no longer has what it was told
+    :shape:   makes the JSON of an answer from event and context
     """
 
     event: str
@@ -82,23 +82,23 @@ def payload(data: bytes, *, path: str) -> Payload:
         raise HookRefused(path=path, detail=f"it is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise HookRefused(path=path, detail="it is no JSON object")
-    found: Payload = storable(value)
-    return found
+    request: Payload = storable(value)
+    return request
 
 
 def text(given: Payload, *names: str) -> str:
-    """The first of some fields that is a text; empty where none is."""
+    """The first of these fields that is a string; empty without one."""
     return next((value for name in names if isinstance(value := given.get(name), str)), "")
 
 
 def part(given: Payload, name: str) -> Payload:
-    """A field that is an object; an empty one where it is none."""
+    """A field that is an object; an empty object for any other value."""
     value = given.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def from_json(value: Any) -> Any:
-    """Some agents give some values as the text of JSON."""
+    """A value, parsed if it is a string of JSON: some agents send values so."""
     if not isinstance(value, str):
         return value
     try:
@@ -108,16 +108,16 @@ def from_json(value: Any) -> Any:
 
 
 def first(value: Any) -> str:
-    """The first text of a list; empty where there is none."""
+    """The first string of a list; empty without one."""
     return value[0] if isinstance(value, list) and value and isinstance(value[0], str) else ""
 
 
 def session_id(given: Payload, *names: str) -> str:
-    """Which session. HookRefused for a payload that does not say."""
-    found = text(given, *names).strip()
-    if not found:
+    """The id of the session. HookRefused for a payload without one."""
+    name = text(given, *names).strip()
+    if not name:
         raise HookRefused(path=text(given, "hook_event_name") or "the event", detail=f"it has no {names[0]}")
-    return found
+    return name
 
 
 def file_of(tool: str, given: Any) -> str:
@@ -126,11 +126,11 @@ def file_of(tool: str, given: Any) -> str:
 
 
 def occasion(given: Payload, *names: str) -> str:
-    """What tells an event from another of the same content."""
+    """A text that distinguishes an event from another one with the same content."""
     return " ".join(str(value) for name in names if isinstance(value := given.get(name), str | int | float))
 
 
 def unobserved(said: Said, before: str = "") -> Said:
-    """An event that is counted alone; `before` is the id of the use of a tool that it comes before."""
+    """An event that is only counted. `before`: the id of the tool call that it precedes."""
     event_id = f"before {before}" if before else ""
     return Said(said.session, "tool", event_id, said.agent, said.subagent, said.project, skipped=NOT_OBSERVED)

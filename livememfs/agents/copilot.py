@@ -1,5 +1,5 @@
-"""The hooks of Copilot CLI (1.0.102; fields by GitHub's reference of its hooks): what each event tells, and what it may
-be answered.
+"""The hooks of Copilot CLI (1.0.102; fields from GitHub's reference of its hooks): the content of each event, and the
+possible answers.
 
 Owns the names of events and fields. An answer is flat. Pure; any thread.
 """

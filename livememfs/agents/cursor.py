@@ -1,9 +1,8 @@
-"""The hooks of Cursor (by its reference of hooks, and a reading of its CLI 2026.09.18): what each event tells, and what
-it may be answered.
+"""The hooks of Cursor (from its reference of hooks, and its CLI 2026.09.18): the content of each event, and the
+possible answers.
 
-Owns the names of events and fields. `postToolUse` and `postToolUseFailure` tell of every tool with an id, so who has
-them needs none of the three `after...` ones. Cursor drops a context that is longer than it takes, so it is cut. Pure;
-any thread.
+Owns the names of events and fields. `postToolUse` and `postToolUseFailure` report every tool with an id; with them, the
+three `after...` events are not needed. Cursor drops a context that is too long, so it is cut here. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from livememfs.text.own import END
 CURSOR = "cursor"
 GO_ON = '{"continue": true}'
 MOST = 10_000
-"""Characters of a context that Cursor takes."""
+"""Most characters of a context; Cursor drops a longer one."""
 
 
 def _said(given: Payload, kind: Kind, **fields: Any) -> Said:
@@ -38,7 +37,7 @@ def _said(given: Payload, kind: Kind, **fields: Any) -> Said:
 
 
 def _tool(given: Payload, tool: str, put: Any, got: Any = None, **fields: Any) -> Said:
-    """The use of a tool; the turn and how long it took tell two from each other that are alike."""
+    """The use of a tool. Turn and duration distinguish two uses that are otherwise equal."""
     when = occasion(given, "generation_id", "duration")
     return _said(given, "tool", tool=tool, input=put, output=got, occasion=when, **fields)
 
@@ -57,8 +56,8 @@ def _ran(given: Payload) -> Said:
 
 def _called(given: Payload) -> Said:
     name = text(given, "tool_name")
-    said = given.get("result_json", given.get("output"))
-    return _tool(given, f"MCP:{name.removeprefix('MCP:')}", from_json(given.get("tool_input")), from_json(said))
+    result = given.get("result_json", given.get("output"))
+    return _tool(given, f"MCP:{name.removeprefix('MCP:')}", from_json(given.get("tool_input")), from_json(result))
 
 
 def _edited(given: Payload) -> Said:
@@ -118,7 +117,7 @@ _BARE = (
 )
 CONTRACTS = (
     *_BARE,
-    *(replace(one, agent=CURSOR) for one in _BARE[1:]),
+    *(replace(contract, agent=CURSOR) for contract in _BARE[1:]),
     Contract("sessionStart", _started, "context", agent=CURSOR, shape=_flat),
     Contract("beforeSubmitPrompt", _asked, "recall", GO_ON, agent=CURSOR, shape=_flat),
     Contract("beforeReadFile", _read, agent=CURSOR),

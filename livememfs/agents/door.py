@@ -1,8 +1,8 @@
-"""The hooks of a whole machine: an event comes without a space, and goes to that of the project it happened in.
+"""The hooks for all projects of a machine: an event comes without a space, and goes to the space of its project.
 
-Owns which space a directory has here: one that does not exist is made, and two projects of one name do not share one.
-What cannot be answered is answered with nothing, and a line in `errors.ndjson` says why. No more than `PATIENCE` is
-waited for a disk, and what was found is kept for a while. Trio thread only.
+Owns which space a directory has: a missing space is made, and two projects with the same name get two spaces. A hook
+that fails gets an empty answer, and a line in `errors.ndjson` has the reason. Waits at most `PATIENCE` for a disk, and
+keeps results for a while. Trio thread only.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from livememfs.records.access import Access
 
 PATIENCE = 0.5
-"""Seconds for finding a project."""
+"""Most seconds for finding a project."""
 THREADS = 4
-"""As many disks that hang may be waited for at once."""
+"""Most searches at once, each of which may wait for a disk that hangs."""
 KEPT, MISSING_KEPT = 60.0, 5.0
-"""Seconds for which a space that was found is not looked for again; and none."""
+"""Seconds until a directory is searched again: if it has a space, and if it has none."""
 MOST = 1_024
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectSurroundings:
-    """What does not change while a mount lives."""
+    """Facts that stay the same for the life of a mount."""
 
     home: Path
     host: str
@@ -51,7 +51,7 @@ class ProjectSurroundings:
 
 
 class Projects:
-    """The spaces of the projects of this machine. `failed(path, error)` hears of what cannot be used."""
+    """The spaces of the projects of this machine. `failed(path, error)` is called for each that cannot be used."""
 
     def __init__(
         self,
@@ -68,23 +68,23 @@ class Projects:
 
     @property
     def looking(self) -> int:
-        """How many disks are waited for."""
+        """The number of searches that wait for a disk now."""
         return self._limiter.borrowed_tokens
 
     async def space(self, folder: str) -> str:
-        """The space of the project that a directory is in; empty for a directory that has none."""
+        """The space of the project around a directory; empty without a project."""
         known, until = self._known.get(folder, ("", 0.0))
         if trio.current_time() < until:
             return known
         if len(self._known) >= MOST:
             self._known.clear()
         try:
-            found = await self._find(folder)
+            space = await self._find(folder)
         except LiveMemError as error:
             self._tell(folder, error)
-            found = ""
-        self._known[folder] = found, trio.current_time() + (KEPT if found else MISSING_KEPT)
-        return found
+            space = ""
+        self._known[folder] = space, trio.current_time() + (KEPT if space else MISSING_KEPT)
+        return space
 
     async def _find(self, folder: str) -> str:
         around = self._around
@@ -101,7 +101,7 @@ class Projects:
         return await self._made(project) if project.space else ""
 
     async def _made(self, project: Project) -> str:
-        """The space of a project, which is there then. Forbidden, and what making one raises."""
+        """The space of a project, made if it does not exist. Forbidden, and the errors of making one."""
         whose = await self._whose(project.space, project)
         is_free = not project.marks or not whose or whose in project.marks
         name = project.space if is_free else project.other_space
@@ -110,7 +110,7 @@ class Projects:
         return name
 
     async def _whose(self, space: str, project: Project) -> str:
-        """Which project a space is for; empty for one that people made. It is made where there is none."""
+        """The mark of the project that a space is for; empty if people made the space. Makes a missing space."""
         access = self._access()
         if not (access.sees(space) and access.may("write")):
             raise Forbidden(path=space, name=access.name or "the token", permission="write")
@@ -120,29 +120,29 @@ class Projects:
                 await spaces.create(
                     self._replica, self._clock, space, description=description, owner=self._around.owner
                 )
-                await self._replica.names.listing(f"{space}/")  # its names are to be known while the store is away
+                await self._replica.names.listing(f"{space}/")  # cache its names for times without the store
                 return description.removeprefix(MARK)
         try:
             description = Meta.parse((await self._replica.read(keys.meta_key(space))).data).description
-        except (ValueError, StoreError):  # damaged, or the store is away: then it is the one that was known
+        except (ValueError, StoreError):  # damaged, or the store does not answer: take the space as ours
             return ""
         return description.removeprefix(MARK) if description.startswith(MARK) else ""
 
     def _tell(self, path: str, error: LiveMemError) -> None:
-        """Of what goes wrong with each event, once."""
-        if (said := f"{path}: {error}") not in self._told:
-            self._told.add(said)
+        """Report an error once: it comes again with each event."""
+        if (line := f"{path}: {error}") not in self._told:
+            self._told.add(line)
             self._failed(path, error)
 
 
 class Door:
-    """Answers hooks that lead to `.livememfs/hooks/`."""
+    """Answers the hooks of `.livememfs/hooks/`."""
 
     def __init__(self, hooks: Hooks, projects: Projects) -> None:
         self._hooks, self.space = hooks, projects.space
 
     async def answer(self, event: str, request: bytes, pid: int) -> bytes:
-        """What one request of an event is answered; `pid` is the hook's process. Raises nothing."""
+        """The answer to one request of an event; `pid` is the hook's process. Raises nothing."""
         try:
             given = await aside(len(request), lambda: payload(request, path=event))
         except LiveMemError:
@@ -152,7 +152,7 @@ class Door:
 
 
 def _folder(given: Payload) -> str:
-    """Where an agent says that it works."""
+    """The working directory in a payload; empty without one."""
     for name in ("cwd", "workspace_roots", "workspaceRoots"):
         value = given.get(name)
         first = value[0] if isinstance(value, list) and value else value
@@ -162,7 +162,7 @@ def _folder(given: Payload) -> str:
 
 
 def _working_directory(pid: int) -> str:
-    """Where a process works; the link is the kernel's own, no disk is asked."""
+    """The working directory of a process. Only the kernel is asked, never a disk that could hang."""
     try:
         return str(Path(f"/proc/{pid}/cwd").readlink())
     except OSError:

@@ -1,7 +1,7 @@
-"""The hooks of Gemini CLI (read in 0.61.0): what each event tells, and what it may be answered.
+"""The hooks of Gemini CLI (read in 0.61.0): the content of each event, and the possible answers.
 
-Owns the names of events and fields. There are no ids of uses of tools; each payload has the time at which it was made.
-Pure; any thread.
+Owns the names of events and fields. Tool calls have no ids, but each payload has the time of its making. Pure; any
+thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _used(given: Payload) -> Said:
 
 
 def outcome(tool: str, response: Any) -> tuple[Any, bool]:
-    """What came out of a tool, once instead of for the model and for the screen; and whether it failed."""
+    """The output of a tool, in the version for the model only; and whether it failed."""
     if isinstance(response, dict):
         if response.get("error"):
             return {"error": response["error"], "output": response.get("llmContent")}, True
@@ -64,7 +64,7 @@ def _forgets(given: Payload) -> bool:
 
 
 def _compressed(given: Payload) -> bool:
-    """Whether the user has it compress: it tells of every request to its model as if it might compress by itself."""
+    """Whether the user started the compression. Other triggers mean nothing: Gemini sends one with every request."""
     return text(given, "trigger") == "manual"
 
 

@@ -1,7 +1,7 @@
-"""A hook's request becomes an event and an answer: the one place where agents' programs meet memory.
+"""Turns the request of a hook into an event and an answer.
 
-Owns that a hook never fails and never waits for long: whatever goes wrong, the answer is the one that means nothing,
-and a line in `errors.ndjson` says why. Refuses to decide anything for an agent. Trio thread only.
+Owns that a hook never fails and never waits long: after any error the answer is the plain one, and a line in
+`errors.ndjson` has the reason. Refuses to decide anything for an agent. Trio thread only.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livememfs.agents")
 
 AGENTS = (claude, codex, cursor, gemini, qwen, opencode, copilot, cline, windsurf)
-CONTRACTS: dict[str, Contract] = {one.file: one for agent in AGENTS for one in agent.CONTRACTS}
-"""By the names of their files."""
+CONTRACTS: dict[str, Contract] = {contract.file: contract for agent in AGENTS for contract in agent.CONTRACTS}
+"""The contracts by the names of their files."""
 PATIENCE, PAGE_PATIENCE = 2.0, 1.5
-"""Seconds that an answer may take, as an agent that begins waits for it; and the page in it, of which there is an older
-one, or a shorter one.
+"""Most seconds for an answer, since a starting agent waits for it; and for the page in it: after that an older or
+shorter page is used.
 """
 KEEPING = (claude.CLAUDE, claude.CODEX)
-"""Agents whose sessions go on with what they were told at their beginning."""
+"""Agents that keep, in a resumed session, what they were told at its beginning."""
 REMEMBERED = 256
-"""Sessions of which it is known what they began with; any other is told again."""
+"""Sessions whose first page is remembered; any other session is told its page again."""
 
 
 class Hooks:
     """The hooks of one mount.
 
-    `context(space, patience)` is what to put before a model, had in so many seconds; `trouble()` one line on what keeps
-    events from being observed, empty when nothing does; `failed(space, path, error)` hears of what went wrong.
+    `context(space, patience)` gives the context for a model within so many seconds. `trouble()` gives one line on why
+    events are not observed; empty while they are. `failed(space, path, error)` is called after an error.
     """
 
     events = tuple(sorted(CONTRACTS))
@@ -65,7 +65,7 @@ class Hooks:
         self._counts = {"requests": 0, "failed": 0, "late": 0}
 
     async def answer(self, space: str, event: str, request: bytes) -> bytes:
-        """What one request of an event is answered; it is captured when this returns."""
+        """The answer to one request of an event. The event is captured when this returns."""
         contract, path = CONTRACTS[event], f"{space}/.hooks/{event}"
         self._counts["requests"] += 1
         try:
@@ -78,13 +78,13 @@ class Hooks:
             self._counts["late"] += waiting.cancelled_caught
         except LiveMemError as error:
             self._went_wrong(space, path, error)
-        except Exception as error:  # an agent must go on, whatever its memory does
+        except Exception as error:  # a bug here must not stop an agent
             log.exception("a hook failed", hook=event)
             self._went_wrong(space, path, HookRefused(path=path, detail=f"{type(error).__name__}: {error}"))
         return contract.plain.encode()
 
     async def _whole(self, given: Payload, said: Said) -> Said:
-        """With the agent's last words, and with how a command ended, where the transcript alone has them."""
+        """The event, completed from the transcript where only that has the last words or an exit code."""
         path, mounted = text(given, "transcript_path", "transcriptPath"), self._capture.settings.mounted
         if codex.leaves_open(said):
             return replace(said, failed=await at_end(path, partial(codex.ended_badly, said.id), False, mounted))
@@ -93,7 +93,7 @@ class Hooks:
         return replace(said, text=await last_words(path, mounted))
 
     async def _told(self, space: str, contract: Contract, given: Payload, said: Said) -> str:
-        """What is put into the answer."""
+        """The context for the answer; empty for none."""
         if contract.wants == "context":
             return await self._page(space, said)
         if contract.wants == "recall" and not said.skipped:
@@ -105,13 +105,13 @@ class Hooks:
         return ""
 
     async def _page(self, space: str, said: Said) -> str:
-        """What a session begins with."""
+        """The page for the beginning of a session."""
         trouble, page = self._trouble(), await self._context(space, PAGE_PATIENCE)
         warning = f"Warning from livememfs: {basic(without_marks(trouble))}\n\n" if trouble else ""
         return self._once(space, said, page.replace(f"{HEAD}\n", f"{HEAD}\n{warning}", 1))
 
     def _once(self, space: str, said: Said, page: str) -> str:
-        """A page, unless the session goes on with just that in its conversation."""
+        """The page, or nothing if the resumed session already has exactly this page."""
         place, number = (space, said.session), hash(page)
         known = self._begun.pop(place, None) == number and said.text == "resume" and said.agent in KEEPING
         self._begun[place] = number
@@ -124,5 +124,5 @@ class Hooks:
         self._failed(space, path, error)
 
     def statistics(self) -> dict[str, int]:
-        """Requests, those that went wrong, and those that were answered without what took too long."""
+        """Counts of requests, of failed ones, and of those answered without a part that was too late."""
         return dict(self._counts)

@@ -1,7 +1,7 @@
-"""What the plugin for opencode tells (read in 1.18): opencode runs no commands as hooks, and a plugin of ours posts the
-events of Claude Code with opencode's own session, tools and inputs (`filePath`, `command`).
+"""The hooks of opencode (read in 1.18): opencode runs no commands as hooks, so our plugin sends the events of Claude
+Code with opencode's own session, tools and inputs (`filePath`, `command`).
 
-Owns which of them there are. Pure; any thread.
+Owns the list of these events. Pure; any thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which project a directory belongs to, and which space that wants.
+"""The project of a directory, and the space that it uses.
 
-Owns the search: the nearest `.livememfs.toml` above, else the repository of git, whose worktrees are one project. Home
-directories, the root and mounts of ours are nobody's project. Starts no program and writes nothing. Blocking, and a
-disk may hang: never on the trio thread.
+Owns the search: the nearest `.livememfs.toml` above, else the git repository; all worktrees are one project. A home
+directory, the root and a mount of livememfs are no projects. Starts no program and writes nothing. Blocking, and a disk
+may hang: never on the trio thread.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from livememfs.records.names import check_space_name
 
 FILE = ".livememfs.toml"
 MARK = "project "
-"""What the description of a space begins with that was made for a project."""
+"""The beginning of a space's description if the space was made for a project."""
 LARGEST = 1 << 16
-"""Bytes that are read of a file."""
+"""Most bytes read of a file."""
 _REMOTE = re.compile(r'^\s*\[remote "origin"\]\s*$(?:\n(?!\s*\[).*$)*?\n\s*url\s*=\s*(\S+)', re.MULTILINE)
 _URL = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?([^:/]+)(?::[0-9]+(?=/))?[:/]+(.+)", re.DOTALL)
 
@@ -31,10 +31,10 @@ _URL = re.compile(r"(?:[a-z+]+://)?(?:[^@/]*@)?([^:/]+)(?::[0-9]+(?=/))?[:/]+(.+
 class Project:
     """A project.
 
-    :folder: its directory; of a repository with worktrees the main one
-    :space:  the space it wants
-    :marks:  what tells it from another project of that name, the best first; none where a file says the space
-    :wrong:  what in `.livememfs.toml` cannot be used, empty when nothing is
+    :folder: its directory; with worktrees, that of the main one
+    :space:  the space it uses
+    :marks:  texts that identify it among projects with the same name, the best first; none if a file names the space
+    :wrong:  the fault in `.livememfs.toml`, empty without one
     """
 
     folder: Path
@@ -44,19 +44,19 @@ class Project:
 
     @property
     def other_space(self) -> str:
-        """The space it has where another project has `space`."""
+        """Its space if another project has `space`."""
         return f"{self.space[:56]}-{hashlib.sha256(self.marks[0].encode()).hexdigest()[:6]}"
 
 
 def find(folder: Path, *, home: Path, host: str, mounts: Collection[str] = ()) -> Project | None:
-    """The project of a directory; None for a directory that is in none."""
+    """The project around a directory; None without one."""
     if not folder.is_absolute() or ".." in folder.parts:
         return None
     above = list(_above(folder, home, mounts))
-    pinned = next((one for one in above if (one / FILE).is_file()), None)
+    pinned = next((path for path in above if (path / FILE).is_file()), None)
     if pinned is not None:
         return _pinned(pinned)
-    top = next((one for one in above if _is_top(one / ".git")), None)
+    top = next((path for path in above if _is_top(path / ".git")), None)
     if top is None:
         return None
     main, config = _repository(top)
@@ -68,7 +68,7 @@ def find(folder: Path, *, home: Path, host: str, mounts: Collection[str] = ()) -
 
 
 def space_name(text: str) -> str:
-    """A space's name made of any."""
+    """A valid space name made from any text."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9._-]+", "-", plain).strip("._-")[:63] or "project"
     try:
@@ -78,29 +78,29 @@ def space_name(text: str) -> str:
 
 
 def _above(folder: Path, home: Path, mounts: Collection[str]) -> Iterator[Path]:
-    """A directory and those above it that may be a project's."""
-    for one in (folder, *folder.parents):
-        if one == home or one == Path(one.anchor) or str(one) in mounts:
+    """A directory and its parents, up to the first that cannot be a project."""
+    for path in (folder, *folder.parents):
+        if path == home or path == Path(path.anchor) or str(path) in mounts:
             return
-        yield one
+        yield path
 
 
 def _pinned(folder: Path) -> Project | None:
-    """What `.livememfs.toml` says."""
+    """The project according to `.livememfs.toml`."""
     try:
         given = tomllib.loads(_read(folder / FILE))
         space = given.pop("space", None)
         if not isinstance(space, str):
             return Project(folder=folder, space="", wrong='it has no `space = "NAME"`')
-        wrong = f"it says more than `space`: {', '.join(sorted(given))}; that counts for nothing" if given else ""
+        wrong = f"it has other keys than `space`, which are ignored: {', '.join(sorted(given))}" if given else ""
         return Project(folder=folder, space=check_space_name(space), wrong=wrong)
     except (ValueError, InvalidName) as error:
         return Project(folder=folder, space="", wrong=str(error))
 
 
 def _is_top(git: Path) -> bool:
-    """Whether this makes a directory the top of a repository or worktree. Sandboxes of agents make empty directories of
-    that name wherever an agent may write, and leave some.
+    """Whether this `.git` is that of a repository or worktree. It may be an empty directory: sandboxes of agents leave
+    such ones behind.
     """
     return (git / "HEAD").is_file() or git.is_file()
 
@@ -110,8 +110,8 @@ def _repository(top: Path) -> tuple[Path, Path]:
     git = top / ".git"
     if git.is_dir():
         return top, git / "config"
-    said = _read(git).strip()
-    own = (top / said.removeprefix("gitdir:").strip()) if said.startswith("gitdir:") else git
+    content = _read(git).strip()
+    own = (top / content.removeprefix("gitdir:").strip()) if content.startswith("gitdir:") else git
     common = _read(own / "commondir").strip()
     if not common:  # a submodule is a project of its own
         return top, own / "config"
@@ -120,16 +120,16 @@ def _repository(top: Path) -> tuple[Path, Path]:
 
 
 def _remote(config: Path) -> str:
-    """Where a repository comes from, the same for all ways to get there; empty when it does not say."""
-    found = _REMOTE.search(_read(config))
-    place = _URL.fullmatch(found[1]) if found is not None else None
-    if place is None or found is None or found[1].startswith(("/", ".", "file:")):
+    """Host and path of a repository's origin, equal for all protocols; empty without an origin."""
+    url = _REMOTE.search(_read(config))
+    place = _URL.fullmatch(url[1]) if url is not None else None
+    if place is None or url is None or url[1].startswith(("/", ".", "file:")):
         return ""
     return f"{place[1].lower()}/{place[2].strip('/').removesuffix('.git')}"
 
 
 def _read(path: Path) -> str:
-    """What a small file says; empty for none."""
+    """The text of a small file; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(LARGEST).decode(errors="replace")

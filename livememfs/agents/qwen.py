@@ -1,6 +1,7 @@
-"""The hooks of Qwen Code (read in 0.15.10): those of Claude Code, with tools of its own and MCP tools spelt alike.
+"""The hooks of Qwen Code (read in 0.15.10): those of Claude Code, with its own tool names; MCP tools have the same
+names.
 
-Owns how a command that failed is told: by the text that came out. Pure; any thread.
+Owns how a failed command is recognised: by its output. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ QWEN = "qwen"
 
 
 def _used(agent: str, given: Payload) -> Said:
-    found = used(agent, given)
-    output, failed = outcome(found.tool, found.output)
-    return replace(found, output=output, failed=failed)
+    said = used(agent, given)
+    output, failed = outcome(said.tool, said.output)
+    return replace(said, output=output, failed=failed)
 
 
 CONTRACTS = tuple(
-    replace(one, begins=one.event == "UserPromptSubmit")  # without a terminal it has no SessionStart
-    for one in family(QWEN, use=_used)
+    replace(contract, begins=contract.event == "UserPromptSubmit")  # without a terminal it has no SessionStart
+    for contract in family(QWEN, use=_used)
 )

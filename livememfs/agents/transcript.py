@@ -1,7 +1,7 @@
-"""The end of the transcript that a hook names, for what the hook itself does not tell: the agent's last words, say.
+"""Reads the end of a transcript that a hook names, for facts that the payload lacks, such as the agent's last words.
 
-Owns what such a file may be: a regular file of this user's, of which the end alone is read, and nothing in a mount of
-ours. Whatever else it is, it has no lines. Reads in a thread, within a deadline; trio thread only.
+Owns which files are read: only a regular file of this user, outside of our mount, and only its end. Any other file
+counts as empty. Reads in a thread, within a deadline; trio thread only.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 async def last_words(path: str, mounted: str = "") -> str:
-    """What the agent said last in a transcript of lines of JSON; empty when that cannot be told in a moment."""
+    """The agent's last words in a transcript of JSON lines; empty if they cannot be read in time."""
     return await at_end(path, _words, "", mounted)
 
 
 async def at_end(path: str, look: Callable[[list[bytes]], T], otherwise: T, mounted: str = "") -> T:
-    """What `look` sees in the last lines of a transcript, in a thread; `otherwise` when that cannot be told soon."""
+    """The result of `look` for the last lines of a transcript, in a thread; `otherwise` if that is late or fails."""
     if not path.startswith("/"):
         return otherwise
     with trio.move_on_after(PATIENCE), suppress(OSError, ValueError):
@@ -61,15 +61,16 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _spoken(entry: dict[str, Any]) -> tuple[str, str]:
-    """Who said what in an entry of any agent's transcript; empty for one in which nobody spoke."""
-    inner = next((one for name in ("message", "payload", "data") if isinstance(one := entry.get(name), dict)), entry)
+    """Role and words of an entry in any agent's transcript; empty words for other entries."""
+    names = ("message", "payload", "data")
+    inner = next((value for name in names if isinstance(value := entry.get(name), dict)), entry)
     role = inner.get("role") or entry.get("role") or str(entry.get("type", "")).partition(".")[0]
     return str(role), "\n\n".join(_texts(inner.get("content"))).strip()
 
 
 def _texts(content: Any) -> Iterator[str]:
-    for one in content if isinstance(content, list) else [content]:
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict) and one.get("type") in ("text", "output_text", "input_text"):
-            yield str(one.get("text", ""))
+    for piece in content if isinstance(content, list) else [content]:
+        if isinstance(piece, str):
+            yield piece
+        elif isinstance(piece, dict) and piece.get("type") in ("text", "output_text", "input_text"):
+            yield str(piece.get("text", ""))

@@ -1,6 +1,6 @@
-"""The hooks of Windsurf's Cascade (by its documentation of 2026): what each event tells.
+"""The hooks of Windsurf's Cascade (from its documentation of 2026): the content of each event.
 
-Owns the names of events and fields. Windsurf reads nothing of what a hook prints, so it is answered nothing. Pure; any
+Owns the names of events and fields. Windsurf ignores the output of a hook, so every answer is empty. Pure; any
 thread.
 """
 
@@ -30,20 +30,20 @@ def _read(given: Payload) -> Said:
 
 
 def _wrote(given: Payload) -> Said:
-    told = part(given, "tool_info")
-    return _said(given, "tool", tool="Edit", input={"file_path": text(told, "file_path"), "edits": told.get("edits")})
+    info = part(given, "tool_info")
+    return _said(given, "tool", tool="Edit", input={"file_path": text(info, "file_path"), "edits": info.get("edits")})
 
 
 def _ran(given: Payload) -> Said:
-    told = part(given, "tool_info")
-    return _said(given, "tool", tool="Shell", input={"command": text(told, "command_line")}, output=told.get("output"))
+    info = part(given, "tool_info")
+    return _said(given, "tool", tool="Shell", input={"command": text(info, "command_line")}, output=info.get("output"))
 
 
 def _called(given: Payload) -> Said:
-    told = part(given, "tool_info")
-    tool = f"mcp__{text(told, 'mcp_server_name')}__{text(told, 'mcp_tool_name')}"
-    arguments = from_json(told.get("mcp_tool_arguments"))
-    return _said(given, "tool", tool=tool, input=arguments, output=from_json(told.get("mcp_result")))
+    info = part(given, "tool_info")
+    tool = f"mcp__{text(info, 'mcp_server_name')}__{text(info, 'mcp_tool_name')}"
+    arguments = from_json(info.get("mcp_tool_arguments"))
+    return _said(given, "tool", tool=tool, input=arguments, output=from_json(info.get("mcp_result")))
 
 
 def _stopped(given: Payload) -> Said:

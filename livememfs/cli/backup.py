@@ -1,7 +1,7 @@
 """`livememfs backup ...`: backups of spaces on the store, with or without a mount.
 
-Owns what a person is told about them. Refuses to ask anything: a restore over a space can be undone, and a removal
-names its backup. Main thread only.
+Owns what is printed. Refuses to ask for confirmation: a restore over a space can be undone, and a removal names its
+backup. Main thread only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Stamp = Annotated[
 @app.command()
 @command
 def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
-    """Copy what a space knows aside, inside the bucket."""
+    """Copy a space into a backup, inside the bucket."""
 
     async def work(app: App, progress: Progress) -> backups.Backup:
         return await backups.create(app.replica, app.clock, space, automatic=False, progress=progress)
@@ -55,7 +55,7 @@ def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
 @command
 def list_backups(
     choice: Choice,
-    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this one's.", show_default=False)] = None,
+    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this space.", show_default=False)] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List backups, the oldest first."""
@@ -64,21 +64,21 @@ def list_backups(
         return await backups.list_backups(app.replica, space)
 
     with naming_the_space(space or ""):
-        found = _run(choice, "listing backups", work)
+        listed = _run(choice, "listing backups", work)
     if as_json:
-        output.print_json(found)
-    elif not found:
+        output.print_json(listed)
+    elif not listed:
         output.say(
             f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
         )
     else:
-        output.table(["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"], [_row(one) for one in found])
+        output.table(["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"], [_row(backup) for backup in listed])
 
 
-def _row(one: backups.Backup) -> list[str]:
-    made = ("automatically" if one.automatic else "by hand") if one.complete else "-"
-    state = "complete" if one.complete else "incomplete"
-    return [one.space, one.stamp, str(one.objects), output.size(one.bytes), made, state]
+def _row(backup: backups.Backup) -> list[str]:
+    made = ("automatically" if backup.automatic else "by hand") if backup.complete else "-"
+    state = "complete" if backup.complete else "incomplete"
+    return [backup.space, backup.stamp, str(backup.objects), output.size(backup.bytes), made, state]
 
 
 @app.command()
@@ -88,14 +88,14 @@ def restore(
     space: SpaceName,
     stamp: Stamp,
     to: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Make this space of it.  [default: SPACE]", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="Restore as this space.  [default: SPACE]", show_default=False)
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace what the space has now, after a backup of it.")
+        bool, typer.Option("--replace", help="Replace the content of the space, after a backup of it.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a space as a backup was."""
+    """Restore a space from a backup."""
 
     async def work(app: App, progress: Progress) -> Restored:
         leases = app.consolidations.leases
@@ -108,10 +108,12 @@ def restore(
     if as_json:
         output.print_json(done)
         return
-    output.say(f"space {done.target} is as {space} was in {done.stamp} ({output.plural(done.objects, 'object')})")
+    output.say(
+        f"space {done.target} is restored from backup {done.stamp} of {space} ({output.plural(done.objects, 'object')})"
+    )
     if done.saved is not None:
         again = f"livememfs backup restore {done.target} {done.saved} --replace"
-        output.say(f"what it had before is in backup {done.saved}; `{again}` brings that back")
+        output.say(f"its content before is in backup {done.saved}; `{again}` restores that")
 
 
 @app.command()
@@ -141,8 +143,8 @@ def download(
         return await backups.download(app.replica, space, exact, path, progress=progress)
 
     with _naming_the_backup(space):
-        found = _run(choice, f"downloading a backup of {space}", work)
-    output.exported(found, as_json)
+        archive = _run(choice, f"downloading a backup of {space}", work)
+    output.exported(archive, as_json)
 
 
 @app.command()
@@ -165,8 +167,8 @@ def delete(choice: Choice, space: SpaceName, stamp: Stamp, as_json: JsonFlag = F
 # --- common ------------------------------------------------------------------------------------------------------
 
 
-def _figures(one: backups.Backup) -> str:
-    return f"{output.plural(one.objects, 'object')} ({output.size(one.bytes)})"
+def _figures(backup: backups.Backup) -> str:
+    return f"{output.plural(backup.objects, 'object')} ({output.size(backup.bytes)})"
 
 
 async def _exact(app: App, space: str, stamp: str) -> str:
@@ -176,7 +178,7 @@ async def _exact(app: App, space: str, stamp: str) -> str:
 
 @contextmanager
 def _naming_the_backup(space: str) -> Iterator[None]:
-    """Say where the stamps are that there are."""
+    """Add to NotFound which command lists the backups."""
     try:
         with naming_the_space(space):
             yield
@@ -184,7 +186,7 @@ def _naming_the_backup(space: str) -> Iterator[None]:
         path = str(error.values.get("path", ""))
         if not path.startswith("backup "):
             raise
-        raise NotFound(path=f"{path}; `livememfs backup list {space}` shows those there are") from None
+        raise NotFound(path=f"{path}; `livememfs backup list {space}` lists the backups") from None
 
 
 @contextmanager
@@ -194,8 +196,8 @@ def _explaining_replace() -> Iterator[None]:
     except AlreadyExists as error:
         name = error.values.get("path")
         raise LiveMemError(
-            f"space {name} exists already; --to NAME makes another space of the backup, "
-            "--replace puts it in place of what is there, after a backup of that"
+            f"space {name} exists already; --to NAME restores as another space, "
+            "--replace replaces this one, after a backup of it"
         ) from None
 
 

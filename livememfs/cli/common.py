@@ -25,13 +25,14 @@ T = TypeVar("T")
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 AllowHost = Annotated[
-    list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name it is called by; repeat for more.")
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A host name that clients use; repeat for more."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the command line says about the store and the settings; None where it says nothing."""
+    """The options for store and settings; None for an option that was not given."""
 
     bucket: Annotated[str | None, typer.Option(metavar="NAME", help="S3 bucket to use.", show_default=False)] = None
     endpoint_url: Annotated[
@@ -48,7 +49,7 @@ class Choice:
     ] = None
 
     def overrides(self) -> dict[str, Any]:
-        """The settings this sets. Raises UsageError when it names two stores."""
+        """The settings these options set. UsageError for two stores."""
         if self.store is not None and self.bucket is not None:
             raise UsageError("--store and --bucket exclude each other: name one store")
         values: dict[str, Any] = {
@@ -65,24 +66,24 @@ class Choice:
         return Settings.load(config.environment(), overrides=self.overrides() | more, config_file=self.config)
 
     def arguments(self, settings: Settings) -> list[str]:
-        """The same choice as options for another process, whatever its working directory is."""
-        found: list[str] = []
+        """The same choice as options for another process, with absolute paths: its working directory may differ."""
+        words: list[str] = []
         if self.config is not None:
-            found += ["--config", str(self.config.absolute())]
+            words += ["--config", str(self.config.absolute())]
         if settings.s3_bucket_name:
-            found += ["--bucket", settings.s3_bucket_name]
+            words += ["--bucket", settings.s3_bucket_name]
         else:
-            found += ["--store", str(settings.store_path.absolute())]
+            words += ["--store", str(settings.store_path.absolute())]
         if self.endpoint_url is not None:
-            found += ["--endpoint-url", self.endpoint_url]
-        return [*found, "--log-level", settings.log_level]
+            words += ["--endpoint-url", self.endpoint_url]
+        return [*words, "--log-level", settings.log_level]
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Choice`, which it receives as its first argument.
 
-    Any other parameter that is a dataclass stands for an option for each of its fields, too. Typer builds options from
-    a signature, so the signature is where they are added; the alternative is the same five parameters in every command.
+    Every other parameter that is a dataclass becomes one option per field, too. Typer builds options from the
+    signature, so they are added to the signature; the alternative is the same five parameters in every command.
     """
     first, *others = inspect.signature(function, eval_str=True).parameters.values()
     annotated = {own.name: own.annotation for own in (first, *others)}
@@ -113,21 +114,21 @@ def _options(kind: type[Any]) -> list[inspect.Parameter]:
 
 
 def expanded(path: Path) -> Path:
-    """A path with its `~` replaced. UsageError for the home of a user there is not."""
+    """A path with its `~` replaced. UsageError for the home of an unknown user."""
     try:
         return path.expanduser()
     except RuntimeError:
-        raise UsageError(f"{path} begins with the home directory of a user that is not known here") from None
+        raise UsageError(f"{path} begins with the home directory of an unknown user") from None
 
 
 def quiet_log(settings: Settings) -> None:
-    """Logging of a command that ends by itself: only what needs attention, unless a level was asked for."""
+    """Logging of a command that ends by itself: warnings and errors, unless a level was set."""
     level = settings.log_level if "log_level" in settings.model_fields_set else "warning"
     log.configure(level, json=settings.log_json)
 
 
 def run(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-    """Run one async function to its end. A failure comes out as itself, not as the group a nursery made of it."""
+    """Run one async function to its end. A failure is raised as itself, not inside the group of a nursery."""
     try:
         return trio.run(function, *arguments)
     except BaseExceptionGroup as group:

@@ -1,7 +1,7 @@
-"""Completion by the shell: the script that it reads, and the names that are offered behind commands.
+"""Completion by the shell: the script for it, and the names that it offers.
 
-Owns what is offered: spaces of a folder and of mounts, and mount points. Refuses the network, and to keep a shell
-waiting: a mount that does not list its names at once has none. Main thread only.
+Owns which names are offered: spaces of a folder and of mounts, and mount points. Refuses the network, and long waits: a
+mount that does not list its names at once offers none. Main thread only.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from livememfs.records import keys
 
 PROGRAM = "livememfs"
 VARIABLE = "_LIVEMEMFS_COMPLETE"
-"""By which the script asks; the parser looks for a name like this."""
+"""The variable that the script sets; the parser expects this form of name."""
 PATIENCE = 0.5
 
 
 class Shell(StrEnum):
-    """The shells there is a script for."""
+    """The shells with a script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -42,7 +42,7 @@ def completion(
     choice: Choice,  # noqa: ARG001 - every command has these options
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
 ) -> None:
-    """Print what SHELL has to read to complete commands, options, spaces and mount points.
+    """Print the script with which SHELL completes commands, options, spaces and mount points.
 
     For bash: source <(livememfs completion bash)
     """
@@ -50,29 +50,29 @@ def completion(
 
 
 def prepare() -> None:
-    """Get ready for a question of a script, if this process is asked one."""
+    """Turn completion on, if the script started this process."""
     if config.environment().get(VARIABLE):
-        completion_init()  # which the parser leaves out where it is not to offer options for it
+        completion_init()  # the parser skips it because our app hides the options of completion
 
 
 # --- what is offered ---------------------------------------------------------------------------------------------
 
 
 def spaces(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of spaces: those of the folder that is the store, and of the user's mounts."""
+    """Names of spaces: of the folder used as store, and of the user's mounts."""
     given = context.params
     try:
         settings = Choice(store=given.get("store"), bucket=given.get("bucket"), config=given.get("config")).load()
     except LiveMemError:
         return []
-    found = set() if settings.s3_bucket_name else _of_folder(settings)
+    names = set() if settings.s3_bucket_name else _of_folder(settings)
     for record in mounts.records():
-        found |= _of_mount(Path(record.mountpoint)) if record.is_alive else set()
-    return sorted(name for name in found if name.startswith(incomplete))
+        names |= _of_mount(Path(record.mountpoint)) if record.is_alive else set()
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def mountpoints(incomplete: str) -> list[str]:
-    """Where something is mounted, or was and ended badly."""
+    """The mount points of present mounts, and of mounts that ended badly."""
     known = {*mounts.kernel_mounts(), *(record.mountpoint for record in mounts.records())}
     return sorted(path for path in known if path.startswith(incomplete))
 
@@ -98,16 +98,16 @@ def _of_folder(settings: Settings) -> set[str]:
 
 
 def _of_mount(path: Path) -> set[str]:
-    """What a mount lists, asked by a thread that nobody waits for long."""
-    found: set[str] = set()
+    """The names that a mount lists. A thread asks: a daemon that hangs would stop the shell."""
+    names: set[str] = set()
 
     def look() -> None:
         try:
-            found.update(one.name for one in path.iterdir() if not one.name.startswith((".", "_")))
+            names.update(entry.name for entry in path.iterdir() if not entry.name.startswith((".", "_")))
         except OSError:
             return
 
     asking = threading.Thread(target=look, daemon=True)
     asking.start()
     asking.join(PATIENCE)
-    return set() if asking.is_alive() else found - {"search"}
+    return set() if asking.is_alive() else names - {"search"}

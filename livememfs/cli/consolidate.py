@@ -1,6 +1,6 @@
 """`livememfs consolidate`: fold a space's notes into its bank, here or through a mount.
 
-Owns turning a result into a sentence; `runs` does the rest. Main thread only.
+Owns the sentence about the outcome; `cli/runs.py` does the rest. Main thread only.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def consolidate(
 
 
 def _figures(outcome: dict[str, Any]) -> str:
-    """What a run did."""
+    """How many notes were consolidated and files written, or would be."""
     done = "would be taken in" if outcome.get("dry_run") else "taken in"
     files = outcome["bank_files_created"] + outcome["bank_files_updated"]
     notes = output.plural(outcome["notes_processed"], "note")

@@ -1,8 +1,7 @@
-"""`livememfs demo`: the whole life of a memory in a few seconds, in a temporary directory, without any set-up.
+"""`livememfs demo`: the life of a memory in a few seconds, in a temporary directory, without any set-up.
 
-Owns the script and the check after each step: the demo fails where something is not as it should be. Every step is a
-plain shell command, shown as it is run. Needs no network; nothing of the machine's own configuration takes part, and
-nothing stays behind. Main thread only.
+Owns the script and the check after each step: the demo fails at a wrong result. Every step is a plain shell command and
+is shown. Uses neither the network nor the machine's own configuration, and leaves no files. Main thread only.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from livememfs.fuse.mountpoint import unmount
 
 STEP_TIMEOUT = 60.0
 FOREIGN = ("S3_", "AWS_", "LLMAAS_", "OPENAI_", "CONSOLIDATION_", "LIVEMEMFS_", "XDG_")
-"""Variables that would let the machine's own configuration into the demo."""
+"""Variables of the machine's own configuration; the demo does not pass them on."""
 
 DECISION = "We keep notes in S3 because every machine can reach it."
 
 
 @command
-def demo(choice: Choice) -> None:  # noqa: ARG001 - the demo uses a store of its own, whatever is configured
-    """Show all of it in a temporary directory."""
+def demo(choice: Choice) -> None:  # noqa: ARG001 - the demo always uses its own store
+    """Show notes, consolidation, observing and the bucket, in a temporary directory."""
     with tempfile.TemporaryDirectory(prefix="livememfs-demo-") as name:
         root = Path(name).resolve()
         (root / "memory").mkdir()
@@ -48,14 +47,14 @@ def demo(choice: Choice) -> None:  # noqa: ARG001 - the demo uses a store of its
 
 
 def _install(path: Path) -> None:
-    """The command under its name, whether or not it is on the machine's path: the very one that runs now."""
+    """Write a `livememfs` command that starts this same installation; it may be missing on PATH."""
     path.parent.mkdir()
     path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m livememfs "$@"\n')
     path.chmod(0o755)
 
 
 def _environment(root: Path) -> dict[str, str]:
-    """The environment of every step: the machine's, without settings, and with directories that vanish."""
+    """The environment of every step: the machine's, without settings, with temporary directories."""
     kept = {name: value for name, value in config.environment().items() if not name.startswith(FOREIGN)}
     return kept | {
         "PATH": f"{root / 'bin'}:{kept.get('PATH', '/usr/bin:/bin')}",
@@ -83,7 +82,7 @@ def _write(stage: Stage) -> None:
     stage.run(f"echo '{DECISION}' > memory/project/live/decision-storage.md")
     stage.run("echo 'Write the release notes.' > memory/project/live/todo-release.md")
     stage.run("printf '%s\\n' 'Listing is slow' 'with 10000 notes.' > memory/project/live/issue-listing.md")
-    stage.explain("Each became a note with its own name and front matter; the name you wrote goes on working.")
+    stage.explain("Each became a note with its own name and front matter; the name you wrote keeps working.")
     stage.run("ls memory/project/live", shows=["_demo_decision_", "_demo_todo_", "_demo_issue_"])
     stage.run("cat memory/project/live/decision-storage.md", shows=['category: "decision"', 'agent: "demo"', DECISION])
     stage.run("echo 'And it is cheap.' >> memory/project/live/decision-storage.md")
@@ -126,17 +125,17 @@ def _unmount(stage: Stage) -> None:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where the steps run: a directory and an environment."""
+    """The directory and the environment of the steps."""
 
     root: Path
     environment: dict[str, str]
 
     def explain(self, text: str) -> None:
-        """A sentence before the next steps."""
+        """Print a sentence before the next steps."""
         output.say("", f"# {text}")
 
     def run(self, line: str, *, shows: Sequence[str] = (), fails: bool = False) -> None:
-        """Run one shell command, show it, and hold it against what it should do. Raises LiveMemError."""
+        """Run one shell command, show it, and check its output and status. LiveMemError."""
         output.say(f"$ {line}")
         try:
             done = subprocess.run(
@@ -161,7 +160,7 @@ class Stage:
 
     @contextmanager
     def unmounted_at_the_end(self) -> Iterator[None]:
-        """Whatever happens, no mount is left behind."""
+        """Unmount at the end, also after a failure."""
         try:
             yield
         finally:

@@ -1,6 +1,6 @@
-"""`livememfs digest`: take from a space's new notes what lasts, as memories, here or through a mount.
+"""`livememfs digest`: store the lasting facts of new notes as memories, here or through a mount.
 
-Owns turning a result into a sentence; `runs` does the rest. Main thread only.
+Owns the sentence about the outcome; `cli/runs.py` does the rest. Main thread only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def digest(
     mountpoint: runs.Through = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take what lasts from the new notes of SPACE into its memories."""
+    """Store the lasting facts of SPACE's new notes as memories."""
     options = runs.options_of("digest", dry_run=dry_run, agent=agent, max_notes=max_notes, accept=accept)
     request = runs.RunRequest(space, options, mountpoint, wait)
     outcome, diff = runs.ask(choice.load(), request)
@@ -37,13 +37,13 @@ def digest(
 
 
 def _line(memory: dict[str, Any]) -> str:
-    """A memory that a dry run shows."""
+    """A memory as a dry run shows it."""
     lasts = f", for {memory['ttl']}" if memory["ttl"] else ""
     return f"+ {memory['collection']} ({memory['type']}{lasts}): {memory['content']}"
 
 
 def _figures(outcome: dict[str, Any]) -> str:
-    """What a run did."""
+    """How many notes were read and memories stored, or would be."""
     done = ("would be read", "would be stored") if outcome.get("dry_run") else ("read", "stored")
     memories = output.plural(outcome["memories_stored"], "memory", "memories")
     return f"{output.plural(outcome['notes_processed'], 'note')} {done[0]}, {memories} {done[1]}"

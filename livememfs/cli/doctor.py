@@ -1,7 +1,7 @@
-"""`livememfs doctor`: what works, what does not, the one thing to do next, and where each setting came from.
+"""`livememfs doctor`: check everything, name the next thing to do, and show where each setting came from.
 
-Owns the report and the order of the checks: first what others stand on, last what nobody can change on this machine.
-Secrets are shown as set or not set, never themselves, and a URL without its login. Main thread only.
+Owns the report and the order of the checks: first those that others depend on, last what cannot be changed on this
+machine. A secret is shown only as "(set)", a URL without its login. Main thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STYLES = {"ok": "", "warn": "yellow", "fail": "red"}
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting in force and who set it."""
+    """One setting in force and its source."""
 
     variable: str
     value: str
@@ -34,76 +34,76 @@ class Setting:
 
 @command
 def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Check machine, store, models, agents and settings, and say the one thing to do next.
+    """Check machine, store, models, agents and settings, and name the next thing to do.
 
-    Exits 1 when something has to change.
+    Exits 1 when a check fails.
     """
     settings: Settings | None = None
     try:
         settings = choice.load()
     except SettingsError as error:
-        found = [Check("settings", "fail", str(error))]  # which says what to do
+        results = [Check("settings", "fail", str(error))]  # the error itself says what to do
     else:
         quiet_log(settings)
-        found = [Check("settings", "ok", "understood")]
-    found += machine.checks(settings, choice.config)
+        results = [Check("settings", "ok", "understood")]
+    results += machine.checks(settings, choice.config)
     with output.busy("asking the mounts, the store and the models"):
-        found += run(_others, settings)
-    then = next_step(found) or _what_now()
+        results += run(_others, settings)
+    then = next_step(results) or _what_now()
     sources = setting_sources(choice, settings) if settings is not None else []
     if as_json:
-        about = {"checks": [asdict(one) for one in found], "settings": [asdict(one) for one in sources]}
+        about = {"checks": [asdict(item) for item in results], "settings": [asdict(item) for item in sources]}
         output.print_json({**about, "next": then})
     else:
-        _show(found, sources)
+        _show(results, sources)
         output.say("", f"next: {then}")
-    if any(one.verdict == "fail" for one in found):
+    if any(item.verdict == "fail" for item in results):
         raise typer.Exit(1)
 
 
 async def _others(settings: Settings | None) -> list[Check]:
-    """Everything that has to be asked for; without settings only what is on this machine."""
+    """The checks that must wait for an answer; without settings only those of this machine."""
     mounted, *agents = await around.checks(Path.cwd())
     if settings is None:
         return [mounted, *agents]
-    found = [mounted, *await store.checks(settings), *await models.checks(settings), *agents]
-    return sorted(found, key=lambda one: one.name == store.PROMISES)
+    results = [mounted, *await store.checks(settings), *await models.checks(settings), *agents]
+    return sorted(results, key=lambda check: check.name == store.PROMISES)
 
 
 def _what_now() -> str:
-    """What comes next when all is well."""
+    """The next step when every check is ok."""
     return "nothing, all is well" if mounts.kernel_mounts() else "livememfs mount DIRECTORY"
 
 
-def _show(found: list[Check], sources: list[Setting]) -> None:
-    rows = [[one.verdict, one.name, one.found, one.advice] for one in found]
-    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[one.verdict] for one in found])
+def _show(checks: list[Check], sources: list[Setting]) -> None:
+    rows = [[item.verdict, item.name, item.found, item.advice] for item in checks]
+    output.table(["", "CHECK", "FOUND", "WHAT TO DO"], rows, styles=[STYLES[item.verdict] for item in checks])
     if sources:
         output.say("")
-        output.table(["SETTING", "VALUE", "FROM"], [[one.variable, one.value, one.source] for one in sources])
+        output.table(["SETTING", "VALUE", "FROM"], [[item.variable, item.value, item.source] for item in sources])
 
 
 def setting_sources(choice: Choice, settings: Settings) -> list[Setting]:
-    """Every setting that is not at its default, with its value (secrets masked) and where it came from."""
+    """Every setting that was set, with its value (secrets masked) and its source."""
     variables = config.setting_names()
     overrides = choice.overrides()
     environ = config.environment()
-    found = []
+    settings_set = []
     for name in sorted(settings.model_fields_set):
         if getattr(settings, name) == "":
             continue
         secret = Settings.model_fields[name].repr is False
         value = "(set)" if secret and getattr(settings, name) else without_login(str(getattr(settings, name)))
-        found.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
-    return found
+        settings_set.append(Setting(variables[name], value, _source(name, variables[name], overrides, environ)))
+    return settings_set
 
 
 def _source(name: str, variable: str, overrides: dict[str, object], environ: dict[str, str]) -> str:
-    """Who has the last word about a setting; the order is that of `Settings.load`."""
+    """The source that decides a setting; the order is that of `Settings.load`."""
     if name in overrides:
         return "command line"
     if environ.get(variable):
         return f"environment, {variable}"
     standard = [other for other, setting in config.STANDARD.items() if setting == name and environ.get(other)]
-    # A file goes before the names of other tools, and a file that names this setting has the last word here.
+    # A configuration file wins over the variables of other tools; which of the two it was is not known here.
     return f"environment, {standard[0]}, or the configuration file" if standard else "configuration file"

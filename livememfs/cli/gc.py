@@ -1,6 +1,6 @@
-"""`livememfs gc`: list what lies in the bucket and serves nobody any more, and remove it when told to.
+"""`livememfs gc`: list objects of the bucket that nothing uses any more, and with `--delete` remove them.
 
-Owns what a person is told about it. Refuses to remove anything without `--delete`. Main thread only.
+Owns what is printed. Refuses to remove anything without `--delete`. Main thread only.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from livememfs.config import Settings
 from livememfs.runs.upkeep.gc import OLDER_THAN, Finding, Removed, find, remove
 
 MOST_DAYS = 36_500
-"""More would lead to before the first day that can be told."""
+"""A larger age would lead to a day before the first one that `datetime` has."""
 COLUMNS = ("KIND", "WHAT", "SIZE", "LAST WRITTEN", "WHY")
 
 
 @command
 def gc(
     choice: Choice,
-    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this one's.", show_default=False)] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Remove what is listed.")] = False,
+    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this space.", show_default=False)] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove the listed objects.")] = False,
     older_than: Annotated[
-        int, typer.Option(min=1, max=MOST_DAYS, metavar="DAYS", help="Only what was not written for so many days.")
+        int, typer.Option(min=1, max=MOST_DAYS, metavar="DAYS", help="Only objects not written for so many days.")
     ] = OLDER_THAN.days,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what no consolidation takes and nobody uses, and remove it with --delete."""
+    """List unused objects; --delete removes them."""
     settings = choice.load()
     quiet_log(settings)
     with naming_the_space(space or ""):
-        found, removed = run(_work, settings, space, timedelta(days=older_than), delete)
+        findings, removed = run(_work, settings, space, timedelta(days=older_than), delete)
     if as_json:
-        output.print_json(_figures(found, removed))
+        output.print_json(_figures(findings, removed))
         return
-    _show(found)
+    _show(findings)
     if removed is not None:
         _tell(removed)
-    elif found:
+    elif findings:
         output.note("`--delete` removes them")
 
 
@@ -52,38 +52,40 @@ async def _work(
     settings: Settings, space: str | None, older_than: timedelta, delete: bool
 ) -> tuple[list[Finding], Removed | None]:
     async with open_app(settings) as app:
-        with output.busy("looking for what is left behind"):
-            found = await find(app.replica, app.clock, space, older_than=older_than)
-        if not delete or not found:
-            return found, None
+        with output.busy("looking for unused objects"):
+            findings = await find(app.replica, app.clock, space, older_than=older_than)
+        if not delete or not findings:
+            return findings, None
         with output.bar("removing") as progress:
             leases = app.consolidations.leases
-            return found, await remove(app.replica, app.clock, leases, found, progress=progress)
+            return findings, await remove(app.replica, app.clock, leases, findings, progress=progress)
 
 
-def _figures(found: Sequence[Finding], removed: Removed | None) -> dict[str, Any]:
-    """For programs. `removed` is null when nothing was to be removed."""
+def _figures(findings: Sequence[Finding], removed: Removed | None) -> dict[str, Any]:
+    """For programs. `removed` is null without `--delete`, or when nothing was found."""
     return {
-        "found": [one.to_json() for one in found],
-        "objects": sum(len(one.objects) for one in found),
-        "bytes": sum(one.size for one in found),
+        "found": [finding.to_json() for finding in findings],
+        "objects": sum(len(finding.objects) for finding in findings),
+        "bytes": sum(finding.size for finding in findings),
         "removed": removed,
     }
 
 
-def _show(found: Sequence[Finding]) -> None:
-    if not found:
+def _show(findings: Sequence[Finding]) -> None:
+    if not findings:
         output.say("nothing is left behind")
         return
-    rows = [[one.kind, one.key, output.size(one.size), output.when(one.modified), one.why] for one in found]
+    rows = [[row.kind, row.key, output.size(row.size), output.when(row.modified), row.why] for row in findings]
     output.table(COLUMNS, rows)
-    count = output.plural(sum(len(one.objects) for one in found), "object")
-    output.say(f"{count} ({output.size(sum(one.size for one in found))})")
+    count = output.plural(sum(len(finding.objects) for finding in findings), "object")
+    output.say(f"{count} ({output.size(sum(finding.size for finding in findings))})")
 
 
 def _tell(removed: Removed) -> None:
     output.say(f"{output.plural(removed.objects, 'object')} removed")
     for space, stamp in removed.backups.items():
-        output.say(f"what stood in live/ of {space} is in backup {stamp}: `livememfs backup download {space} {stamp}`")
+        output.say(
+            f"files removed from live/ of {space} are in backup {stamp}: `livememfs backup download {space} {stamp}`"
+        )
     for key in removed.kept:
         output.note(f"{key} was written meanwhile and stays")

@@ -1,6 +1,6 @@
-"""`livememfs history` and `livememfs undo`: the runs of a space, and taking them back, with or without a mount.
+"""`livememfs history` and `livememfs undo`: the runs of a space, and the undo of a run, with or without a mount.
 
-Owns what a person is told about runs. Refuses to ask before an undo: it can be undone. Main thread only.
+Owns what is printed. Refuses to ask before an undo: it can itself be undone. Main thread only.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
     settings = choice.load()
     quiet_log(settings)
     with naming_the_space(space):
-        found, unreadable, plan = run(_runs, settings, space)
-    fallen = taken_back(found)
+        entries, unreadable, plan = run(_runs, settings, space)
+    fallen = taken_back(entries)
     if as_json:
-        output.print_json([_figures(entry, fallen) for entry in found])
-    elif found:
-        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in found])
+        output.print_json([_figures(entry, fallen) for entry in entries])
+    elif entries:
+        output.table(COLUMNS, [_row(_figures(entry, fallen)) for entry in entries])
     elif not unreadable:
         output.say(f"{space} has had no run yet; `livememfs consolidate {space}` makes one")
     if plan is not None:
@@ -49,16 +49,16 @@ def history(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None
 
 
 async def _runs(settings: Settings, space: str) -> tuple[list[Entry], dict[int, str], Entry | None]:
-    """The runs, what is wrong with those that cannot be read, and the plan that waits to be accepted."""
+    """The runs, the problem of each unreadable run, and the held plan."""
     unreadable: dict[int, str] = {}
     async with open_app(settings) as app:
         await spaces.require_space(app.replica, space)
-        found = await runs(app.replica, space, report=unreadable.__setitem__)
-        return found, unreadable, await held.current(app.replica, space)
+        entries = await runs(app.replica, space, report=unreadable.__setitem__)
+        return entries, unreadable, await held.current(app.replica, space)
 
 
 def _figures(entry: Entry, fallen: Mapping[int, int]) -> dict[str, Any]:
-    """One run for programs. `taken_back_by` is the undo by which it fell, null while it stands."""
+    """One run for programs. `taken_back_by` is the undo that took it back; null if none did."""
     return {
         "run": entry.number,
         "when": entry.committed_at,
@@ -97,13 +97,13 @@ def undo(
         typer.Argument(
             metavar="[N]",
             min=1,
-            help="The run, as `history` shows it.  [default: the last one that is not taken back]",
+            help="Number of the run in `history`.  [default: the last run not taken back]",
             show_default=False,
         ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take back run N of SPACE and everything after it."""
+    """Take back run N of SPACE and all runs after it."""
     settings = choice.load()
     quiet_log(settings)
     try:
@@ -113,7 +113,7 @@ def undo(
         path = str(error.values.get("path", ""))
         if not path.startswith("run "):
             raise
-        raise NotFound(path=f"{path}; `livememfs history {space}` shows those there are") from None
+        raise NotFound(path=f"{path}; `livememfs history {space}` lists the runs") from None
     if as_json:
         output.print_json(_figures(entry, {}) | {"notes_restored": entry.metrics["notes_restored"]})
     else:
@@ -138,7 +138,7 @@ def _tell(entry: Entry) -> None:
     changed = f"{output.plural(len(writes), 'bank file')} changed"
     output.say(
         f"{entry.space}: as it was before run {entry.undoes}; {changed}, {back} back{gone}",
-        f"this is run {entry.number}; `livememfs undo {entry.space} {entry.number}` brings back what it took",
+        f"this is run {entry.number}; `livememfs undo {entry.space} {entry.number}` takes this undo back",
     )
 
 

@@ -1,7 +1,7 @@
-"""`livememfs index`: the search index of a bucket: how it is, whether it is whole, made anew.
+"""`livememfs index`: show, check and rebuild the search index of a bucket.
 
-Owns what is printed. Works on the index of this machine that no mount uses, or on that of a team while mounts do; a
-mount tells of its own in `status.json`. Main thread only.
+Owns what is printed. Works on the index of this machine while no mount uses it, or on the shared index of a team at any
+time; a mount shows the figures of its own index in `status.json`. Main thread only.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from livememfs.cli.search import INDEXED_WITHIN, all_spaces
 from livememfs.config import Settings
 from livememfs.errors import LiveMemError
 
-app = typer.Typer(help="Look at the search index, or make it anew.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show, check or rebuild the search index.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command()
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Say what the index holds."""
+    """Show how much the index contains."""
     settings = choice.load()
     quiet_log(settings)
     figures = _opened(settings)[0]
@@ -41,22 +41,22 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
 @app.command()
 @command
 def verify(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Compare the parts of the index with each other; exit 1 when something is wrong."""
+    """Check that the parts of the index agree; exit 1 on a fault."""
     settings = choice.load()
     quiet_log(settings)
     figures, problems = _opened(settings)
     if as_json:
         output.print_json({**figures, "problems": problems})
     elif not problems:
-        output.say(f"{figures['pieces']:,} texts, nothing wrong")
+        output.say(f"{figures['pieces']:,} texts, no fault")
     if problems:
-        raise LiveMemError("; ".join(problems) + "; `livememfs index rebuild` makes it anew")
+        raise LiveMemError("; ".join(problems) + "; `livememfs index rebuild` rebuilds it")
 
 
 @app.command()
 @command
 def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
-    """Make the index of all spaces anew from the bucket."""
+    """Rebuild the index of all spaces from the bucket."""
     settings = choice.load()
     quiet_log(settings)
     drop_engine(settings)
@@ -75,7 +75,7 @@ async def _index_all(settings: Settings) -> None:
 
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """The figures of the index and what is wrong with it. CacheInUse when it is this machine's and a mount has it."""
+    """The figures of the index and its faults. CacheInUse while a mount has this machine's index open."""
     folder = Path() if settings.index_url else index_folder(settings)
     index = open_engine(settings, folder)
     try:
@@ -86,7 +86,7 @@ def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:
 
 
 def _database(settings: Settings) -> str:
-    """What the shared index is called, without who asks for it."""
+    """The address of the shared index, without the login."""
     from livememfs.recall.postgres.connection import place_of
 
     return place_of(settings.index_url)

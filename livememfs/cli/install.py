@@ -1,7 +1,7 @@
-"""`livememfs install` and `uninstall`: memory put before an agent, in one project or in all, and taken away again.
+"""`livememfs install` and `uninstall`: connect an agent to a space, in one project or in all, and undo that.
 
-Owns which mount, project and space are meant, how the MCP server is started, and that nobody's file changes before its
-change was shown and agreed to. Refuses the home directory as a project: its settings hold for every project, which is
+Owns the choice of mount, project and space, and the command that starts the MCP server. No file changes before the user
+saw the change and agreed to it. Refuses the home directory as a project: its settings are for all projects, which is
 what `--user` is for. Main thread only.
 """
 
@@ -36,7 +36,7 @@ ToolName = Annotated[
     AgentName,
     typer.Argument(metavar="TOOL", help=f"{', '.join(list(AgentName)[:-1])} or {AgentName.ZED}.", show_default=False),
 ]
-User = Annotated[bool, typer.Option("--user", help="For all projects of this user; each has a space of its own.")]
+User = Annotated[bool, typer.Option("--user", help="For all projects of this user; each has its own space.")]
 ProjectDirectory = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="The project's top directory.", show_default="the current one")
 ]
@@ -65,23 +65,23 @@ def install(
     project: ProjectDirectory = Path(),
     user: User = False,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Claude Code: hooks in settings.json, which others get too.")
+        bool, typer.Option("--shared", help="Claude Code: hooks in settings.json, which the team shares.")
     ] = False,
-    mcp: Annotated[bool, typer.Option("--mcp", help="The MCP server as well.")] = False,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Set up the MCP server too.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Put memory before TOOL: its hooks, what is known, and an MCP server.
+    """Connect TOOL to a space: hooks, context file and MCP server.
 
-    In one project, or with --user in all. Shows what changes and asks first. `uninstall` takes it away again, to the
+    In one project, or with --user in all. Shows what changes and asks first. `uninstall` restores each file to the
     byte.
     """
     quiet_log(choice.load())
     if shared and (user or tool is not AgentName.CLAUDE_CODE):
-        raise UsageError("--shared is for claude-code in one project; others have one file for hooks")
+        raise UsageError("--shared is only for claude-code in one project")
     if user and space:
-        raise UsageError(f"with --user each project has a space of its own; `{projects.FILE}` in one names another")
+        raise UsageError(f"with --user each project has its own space; `{projects.FILE}` in a project names another")
     where = resolve(mount) if mount is not None else _the_mount()
     there = _project(project, user=user)
     _check_once(tool, user=user)
@@ -90,13 +90,13 @@ def install(
     _look_for(where, None if user else path)
     context = None if user or tools.AGENTS[tool].rule is None else _context(where, path)
     wanted = tools.WantedFile(space=str(path), shared=shared, server=program() if mcp else None, context=context)
-    found = plan.installation(tool, there, where, wanted)
+    changes = plan.installation(tool, there, where, wanted)
     about = {"tool": tool, "project": there, "mount": where, "space": "" if user else space}
-    done = _settle(found, about, yes=yes, dry_run=dry_run, as_json=as_json)
+    done = _settle(changes, about, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
         whose = f"a space of {where} for each project" if user else f"space {space} of {where} in {there}"
-        _tell(found, done, f"{tool} uses {whose}")
-    if done and found.changes:
+        _tell(changes, done, f"{tool} uses {whose}")
+    if done and changes.changes:
         output.note(tools.AGENTS[tool].hint)
 
 
@@ -110,43 +110,43 @@ def uninstall(
     dry_run: DryRun = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take out of a project what `install` put there; with --user, what it put before all of them.
+    """Remove what `install` wrote in a project, or with --user in the user's settings.
 
-    Exits 1 when something stays because it was changed since.
+    Exits 1 when a part stays because somebody changed it since.
     """
     quiet_log(choice.load())
     there = _project(project, user=user)
-    found = plan.removal(tool, there, home=user)
-    done = _settle(found, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
+    changes = plan.removal(tool, there, home=user)
+    done = _settle(changes, {"tool": tool, "project": there}, yes=yes, dry_run=dry_run, as_json=as_json)
     if not as_json:
-        _tell(found, done, f"{tool} in {there} is without livememfs")
-    if found.left:
+        _tell(changes, done, f"{tool} in {there} is without livememfs")
+    if changes.left:
         raise typer.Exit(1)
 
 
-# --- what is meant -----------------------------------------------------------------------------------------------
+# --- the choice of mount, project and space ----------------------------------------------------------------------
 
 
 def _check_once(tool: AgentName, *, user: bool) -> None:
-    """An agent runs the hooks of all projects and those of one: then it would be told everything twice. UsageError."""
+    """Refuse hooks for all projects and for one: the agent runs both and would be told everything twice. UsageError."""
     agent, home = tools.AGENTS[tool], Path.home().resolve()
     if agent.plugin is None and (agent.hooks is None or not agent.hooks.tells):
         return
     if user:
-        others = [one.project for one in record.records() if one.tool == tool and one.project != str(home)]
+        others = [entry.project for entry in record.records() if entry.tool == tool and entry.project != str(home)]
         for place in others:
             output.note(
-                f"it is in {place} as well, and tells twice there: livememfs uninstall {tool} --project {place}"
+                f"{place} has {tool}'s hooks too, which tell all twice: livememfs uninstall {tool} --project {place}"
             )
     elif record.find(tool, home) is not None:
         raise UsageError(
-            f"{tool} has memory in all projects already; `{projects.FILE}` names another space for this one,"
-            f" and `livememfs uninstall {tool} --user` takes it out of all"
+            f"{tool} is installed for all projects already; `{projects.FILE}` names another space for this one,"
+            f" and `livememfs uninstall {tool} --user` removes it from all"
         )
 
 
 def program() -> list[str]:
-    """How this very installation is started from anywhere: by the absolute path of its command."""
+    """The command that starts this installation from any directory, by its absolute path."""
     called = Path(sys.argv[0]).absolute()
     beside = Path(sys.executable).with_name("livememfs")
     for path in (called, beside):
@@ -156,18 +156,19 @@ def program() -> list[str]:
 
 
 def _space_of(project: Path) -> str:
-    """The space that is named after a project. UsageError where there is none to name it after."""
-    found = projects.find(project, home=Path.home().resolve(), host=socket.gethostname(), mounts=mounts.kernel_mounts())
-    if found is None:
+    """The space that is named after a project. UsageError without a git repository and without a project file."""
+    named = projects.find(project, home=Path.home().resolve(), host=socket.gethostname(), mounts=mounts.kernel_mounts())
+    if named is None:
         raise UsageError(f"{project} is not in a git repository and has no {projects.FILE}: name a space with --space")
-    if not found.space:
-        raise UsageError(f"{found.folder / projects.FILE} cannot be used: {found.wrong}")
-    return found.space
+    if not named.space:
+        raise UsageError(f"{named.folder / projects.FILE} cannot be used: {named.wrong}")
+    return named.space
 
 
 def _project(given: Path, *, user: bool) -> Path:
-    """The project's directory, free of links; with `user` that of the user. UsageError when it is none, or the home
-    directory.
+    """The project's directory, with links resolved; with `user` the home directory.
+
+    UsageError for another path that is no directory, or is the home directory.
     """
     if user:
         return Path.home().resolve()
@@ -179,25 +180,23 @@ def _project(given: Path, *, user: bool) -> Path:
     if not is_there:
         raise UsageError(f"{path} is not a directory; name the project's with --project")
     if path == Path.home().resolve():
-        raise UsageError(
-            f"{path} is the home directory, whose settings hold for all projects; that is what --user is for"
-        )
+        raise UsageError(f"{path} is the home directory, and its settings are for all projects: use --user")
     return path
 
 
 def _the_mount() -> Path:
-    """The one mount there is. Raises UsageError when there are none or several."""
+    """The only mount of this machine. UsageError when there is none, or more than one."""
     dead = {record.mountpoint for record in mounts.records() if not record.is_alive}
     live = [path for path in mounts.kernel_mounts() if path not in dead]
     if not live:
-        raise UsageError("nothing is mounted: mount first, or name with --mount where it will be")
+        raise UsageError("nothing is mounted: mount first, or name the future mount point with --mount")
     if len(live) > 1:
         raise UsageError(f"there are several mounts, name one with --mount: {', '.join(live)}")
     return Path(live[0])
 
 
 def _look_for(mount: Path, space: Path | None) -> None:
-    """Whether the space is there; a mount that does not serve is no hindrance, hooks do nothing until it does."""
+    """Refuse a space that does not exist. A mount that does not answer is only noted: hooks do nothing then."""
     if str(mount) not in mounts.kernel_mounts():
         output.note(f"nothing is mounted on {mount} now; the hooks do nothing until it is")
         return
@@ -210,53 +209,53 @@ def _look_for(mount: Path, space: Path | None) -> None:
 
 
 def _context(mount: Path, space: Path) -> str | None:
-    """What the space has to say now; None when it cannot be read."""
+    """The context file of the space as it is now; None when it cannot be read."""
     answer = ask(mount, space / CONTEXT)
     return answer.data.decode(errors="replace") if answer is not None and not answer.errno else None
 
 
-# --- what is done about it ---------------------------------------------------------------------------------------
+# --- showing a plan and carrying it out --------------------------------------------------------------------------
 
 
-def _settle(found: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> bool:
-    """Show the plan, ask, and carry it out; whether it was. Raises UsageError when nobody can agree, or does not."""
-    if not as_json and found.changes:
-        output.say(found.diff().rstrip("\n"))
-    if found.changes and not yes and not dry_run:
-        _confirm(len(found.changes))
+def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> bool:
+    """Show the plan, ask, and carry it out; whether it was. UsageError when the user says no or cannot be asked."""
+    if not as_json and changes.changes:
+        output.say(changes.diff().rstrip("\n"))
+    if changes.changes and not yes and not dry_run:
+        _confirm(len(changes.changes))
     if not dry_run:
-        found.carry_out()
+        changes.carry_out()
     if as_json:
-        output.print_json({**about, **_figures(found), "done": not dry_run})
-    for one in found.left:
-        output.note(f"{one.path}: {one.detail} stays; remove it by hand")
+        output.print_json({**about, **_figures(changes), "done": not dry_run})
+    for left in changes.left:
+        output.note(f"{left.path}: {left.detail} stays; remove it by hand")
     return not dry_run
 
 
 def _confirm(count: int) -> None:
     """Ask at the terminal."""
     if not sys.stdin.isatty():
-        raise UsageError(f"{output.plural(count, 'file')} would change; pass --yes to have it done without being asked")
+        raise UsageError(f"{output.plural(count, 'file')} would change; pass --yes to change without a question")
     output.note(f"Change {output.plural(count, 'file')} like this? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError("nothing was changed")
 
 
-def _figures(found: Plan) -> dict[str, Any]:
+def _figures(planned: Plan) -> dict[str, Any]:
     """For programs."""
     files = [
         {
-            "path": found.name(change),
+            "path": planned.name(change),
             "action": "create" if change.before is None else "remove" if change.after is None else "change",
         }
-        for change in found.changes
+        for change in planned.changes
     ]
-    left = [{"path": one.path, "detail": one.detail} for one in found.left]
-    return {"files": files, "left": left, "diff": found.diff()}
+    left = [{"path": part.path, "detail": part.detail} for part in planned.left]
+    return {"files": files, "left": left, "diff": planned.diff()}
 
 
-def _tell(found: Plan, done: bool, sentence: str) -> None:
-    if not found.changes:
-        output.say("nothing is to be changed")
-    elif done and not found.left:
+def _tell(planned: Plan, done: bool, sentence: str) -> None:
+    if not planned.changes:
+        output.say("nothing needs to change")
+    elif done and not planned.left:
         output.note(sentence)

@@ -1,7 +1,7 @@
-"""The command `livememfs`: its groups, and what the shell learns of a failure.
+"""The command `livememfs`: its groups, and how a failure ends.
 
-Owns the assembly, of which a process does the part it was asked for: to load all commands takes longer than most of
-them do. A failure we know ends in one sentence on standard error and the error's own exit code; anything else is a bug
+Owns the assembly of the commands. A process loads only the command it runs: loading all takes longer than most commands
+need. A known error ends in one sentence on standard error and the error's own exit code; any other exception is a bug
 and shows its traceback. Main thread only.
 """
 
@@ -35,7 +35,7 @@ GROUPS = {
 }  # fmt: skip
 """Groups of commands, each the `app` of its module."""
 LIMITED = (["mount"], ["mcp"])
-"""What stays while it is used, and takes a token."""
+"""Commands that run for long and take a token."""
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
     "add_completion": False,
@@ -46,7 +46,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class _Commands(MutableMapping[str, Any]):
-    """Every command by its name, loaded when it is looked at."""
+    """Every command by its name, loaded at its first use."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -84,7 +84,7 @@ class _Commands(MutableMapping[str, Any]):
 
 
 class _Group(typer.core.TyperGroup):
-    """The parser's view of them."""
+    """The group of all commands, as the parser needs it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -108,7 +108,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def livememfs(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Agent memory as a file system: a bucket of notes and banks, mounted."""
 
@@ -127,14 +129,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         if not output.is_lost():
             raise
-        output.note(f"livememfs: what is to be shown cannot be written: {error.strerror} (the command itself is done)")
+        output.note(f"livememfs: the output cannot be written: {error.strerror} (the command itself is done)")
         sys.exit(1)
 
 
 def _hide_the_token() -> None:
-    """Begin anew with a token in the environment that was given as an argument.
+    """Start this process again with the token in the environment instead of an argument.
 
-    Everybody on the machine can read the arguments of a process, its environment only its user.
+    Everybody on the machine can read the arguments of a process, but only its user can read its environment.
     """
     secret, words = "", list[str]()
     rest = iter(sys.orig_argv[1:])
@@ -146,7 +148,7 @@ def _hide_the_token() -> None:
         else:
             words.append(word)
     if secret:
-        from livememfs import config  # only here: it takes long to load, and most commands get by without it
+        from livememfs import config  # imported here because it loads slowly, and most commands do not need it yet
 
         environment = config.environment() | {config.setting_names()["token"]: secret}
         os.execve(sys.executable, [sys.executable, *words], environment)

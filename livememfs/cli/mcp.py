@@ -1,7 +1,7 @@
-"""`livememfs mcp`: the MCP server, for an agent that starts it, or over HTTP.
+"""`livememfs mcp`: the MCP server, started by an agent, or over HTTP.
 
-Owns where the bucket comes from: the settings, or, where a mount or a space in one is named by its path, that mount's
-daemon, which has index, cache and credentials already. Standard output belongs to the protocol. Main thread only.
+Owns the choice of the server: this process with the configured bucket, or the daemon of a mount if a path names one;
+the daemon has index, cache and credentials already. Standard output belongs to the protocol. Main thread only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from livememfs.spaces import making as spaces
 def mcp(
     choice: Choice,
     space: Annotated[
-        str, typer.Option("--space", metavar="SPACE", help="The space meant where none is named; PATH in a mount.")
+        str, typer.Option("--space", metavar="SPACE", help="The default space; a path names a space of a mount.")
     ] = "",
     mount: Annotated[
         Path | None,
@@ -37,26 +37,26 @@ def mcp(
             "--mount",
             parser=Path,
             metavar="DIR",
-            help="Go through this mount; the space is that of the project it is started in.",
+            help="Use this mount; the space is that of the current project.",
             show_default=False,
         ),
     ] = None,
-    tools: Annotated[str, typer.Option(metavar="SET", help="core, all, or names with commas.")] = "core",
+    tools: Annotated[str, typer.Option(metavar="SET", help="core, all, or names separated by commas.")] = "core",
     agent: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Who writes.  [default: what the client calls itself]", show_default=False),
+        typer.Option(metavar="NAME", help="Name of the writer.  [default: the client's name]", show_default=False),
     ] = "",
     http: Annotated[
-        str | None, typer.Option("--http", metavar="ADDRESS", help="Listen there, for clients with tokens.")
+        str | None, typer.Option("--http", metavar="ADDRESS", help="Serve HTTP here, to clients with tokens.")
     ] = None,
     allow_host: AllowHost = None,
     token: Annotated[
-        str | None, typer.Option(metavar="TOKEN", help="Allow what this token does.  [default: everything]")
+        str | None, typer.Option(metavar="TOKEN", help="Allow only what this token allows.  [default: everything]")
     ] = None,
 ) -> None:
-    """Serve MCP to the agent that starts this, or over HTTP.
+    """Serve MCP on standard input and output, or over HTTP.
 
-    `--space /path/to/mount/SPACE` and `--mount` go through the daemon of that mount.
+    `--space /path/to/mount/SPACE` and `--mount` use the daemon of that mount.
     """
     settings = choice.load(token=token)
     if http is not None:
@@ -65,17 +65,17 @@ def mcp(
     quiet_log(settings)
     if mount is not None:
         if space:
-            raise UsageError("--mount and --space exclude each other: a space of a mount is named by its path")
+            raise UsageError("--mount and --space exclude each other: name a space of a mount by its path")
         _through_mount(resolve(mount), {"folder": _here()}, tools, agent, settings.token)
     elif "/" in space:
-        place = Path(space)  # its mount is resolved alone: whatever looks at the space waits for a daemon that hangs
+        place = Path(space)  # only the mount is resolved: a look at the space would wait for a daemon that hangs
         _through_mount(resolve(place.parent), {"space": place.name}, tools, agent, settings.token)
     else:
         run(_stdio, settings, space, tools, agent)
 
 
 async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None:
-    from livememfs.app.serving import over_stdio  # the protocol takes long to import; other commands do without
+    from livememfs.app.serving import over_stdio  # slow to import, and other commands do not need it
 
     async with open_app(settings, serving=True) as app:
         if space:
@@ -85,7 +85,7 @@ async def _stdio(settings: Settings, space: str, tools: str, agent: str) -> None
 
 
 def _here() -> str:
-    """The directory this is started in; empty for one that is gone."""
+    """The current directory; empty if it was removed."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -93,11 +93,11 @@ def _here() -> str:
 
 
 def _through_mount(mount: Path, which: Mapping[str, str], tools: str, agent: str, token: str) -> None:
-    """Pass on what is said to the daemon of a mount, which allows what the token does. MountError."""
+    """Relay to the daemon of a mount, which allows only what the token allows. MountError."""
     record = mounts.find(mount)
     if record is None or not record.is_alive:
         raise MountError(f"nothing is mounted on {mount}; mount it, or name the space without a path")
-    if ask(mount) is None:  # an agent that begins waits for its servers
+    if ask(mount) is None:  # fail at once: a starting agent waits for its servers
         raise MountError(f"the daemon of {mount} does not answer")
     wanted = {**which, "tools": tools, "agent": agent}
     sock.relay(sock.connect(record.socket, wanted | ({"token": token} if token else {})))

@@ -1,7 +1,7 @@
-"""`livememfs memories ...`: what is remembered in a space, with or without a mount.
+"""`livememfs memories ...`: the memories of a space, with or without a mount.
 
-Owns what a person is told about it. Refuses to ask anything: what is forgotten can be restored, and `--purge` says what
-it does. Main thread only.
+Owns what is printed. Refuses to ask for confirmation: a forgotten memory can be restored, and `--purge` says what it
+does. Main thread only.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class CollectionName(StrEnum):
     GOALS = "goals"
 
 
-In = Annotated[CollectionName, typer.Option("--in", help="Which folder of the space.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="Which memory, as `list` shows it.", show_default=False)]
+In = Annotated[CollectionName, typer.Option("--in", help="The folder of the space.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The ID that `list` shows.", show_default=False)]
 
 
 @app.command("list")
@@ -51,23 +51,23 @@ def list_memories(
     choice: Choice,
     space: SpaceName,
     collection: In = CollectionName.MEMORIES,
-    forgotten: Annotated[bool, typer.Option("--forgotten", help="Those that were forgotten instead.")] = False,
+    forgotten: Annotated[bool, typer.Option("--forgotten", help="List forgotten memories instead.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what is remembered, the oldest first."""
+    """List memories, the oldest first."""
 
     async def work(app: App) -> list[tuple[str, Memory]]:
         if forgotten:
             return [(old.id, old.memory) for old in await memories.forgotten(app.replica, space, collection)]
         return await memories.current(app.replica, app.clock, space, collection)
 
-    found = _run(choice, space, work)
+    listed = _run(choice, space, work)
     if as_json:
-        output.print_json([_as_json(memory_id, memory) for memory_id, memory in found])
-    elif not found:
+        output.print_json([_as_json(memory_id, memory) for memory_id, memory in listed])
+    elif not listed:
         output.say(f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}")
     else:
-        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in found])
+        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in listed])
 
 
 @app.command()
@@ -75,16 +75,14 @@ def list_memories(
 def add(
     choice: Choice,
     space: SpaceName,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is true.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The fact to remember.", show_default=False)],
     collection: In = CollectionName.MEMORIES,
     kind: Annotated[str | None, typer.Option("--type", metavar="NAME", help="fact, decision, ...")] = None,
-    subject: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="What it is about; may be repeated.")
-    ] = None,
+    subject: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A subject; may be repeated.")] = None,
     ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it is true: 1h, 7d, 30d.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remember something."""
+    """Store a memory."""
     _check(collection, kind, ttl)
     given = {"type": kind, "subjects": subject, "ttl": ttl}
     content = frontmatter.join({name: value for name, value in given.items() if value}, text)
@@ -109,9 +107,9 @@ def forget(
     space: SpaceName,
     memory_id: Id,
     collection: In = CollectionName.MEMORIES,
-    purge: Annotated[bool, typer.Option("--purge", help="Remove it and all that it was, for good.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove it and its old versions for good.")] = False,
 ) -> None:
-    """Forget something; `restore` brings it back."""
+    """Forget a memory; `restore` brings it back."""
 
     async def work(app: App) -> str:
         if purge:
@@ -129,7 +127,7 @@ def forget(
 @app.command()
 @command
 def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = CollectionName.MEMORIES) -> None:
-    """Bring back what was forgotten."""
+    """Bring back a forgotten memory."""
 
     async def work(app: App) -> str:
         return await memories.restore(app.replica, app.clock, space, collection, memory_id)
@@ -138,8 +136,8 @@ def restore(choice: Choice, space: SpaceName, memory_id: Id, collection: In = Co
 
 
 def _check(collection: CollectionName, kind: str | None, ttl: str | None) -> None:
-    """Refuse what storing would keep aside, by the reader that storing has: what was to last an hour would last for
-    ever, and nobody would know. UsageError.
+    """Refuse a type or a ttl that cannot be read. Storing would drop the value silently, and a memory meant for an hour
+    would stay for ever. UsageError.
     """
     wanted = {
         "type": (kind, f"one of {', '.join(TYPES)}"),

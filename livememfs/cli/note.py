@@ -25,12 +25,14 @@ from livememfs.tree.writer import agent_of
 def note(
     choice: Choice,
     space: SpaceName,
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="The note; - or nothing reads standard input.")] = "-",
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="The note; without it, or with -, standard input.")
+    ] = "-",
     category: Annotated[
         str | None, typer.Option(metavar="NAME", help="observation, decision, todo, insight, ...", show_default=False)
     ] = None,
     agent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who writes it.  [default: you]", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="Name of the writer.  [default: you]", show_default=False)
     ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="A tag; may be repeated.", show_default=False)
@@ -66,7 +68,7 @@ def note(
 
 def _standard_input() -> str:
     if sys.stdin.isatty():
-        raise UsageError("there is no text; give it as an argument, or pipe it in")
+        raise UsageError("there is no text; give it as an argument or on standard input")
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:

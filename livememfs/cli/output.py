@@ -1,8 +1,8 @@
 """What commands print: tables and sentences for people, JSON for programs.
 
-Owns the two consoles, and that no text steers the terminal, whoever wrote it. Results go to standard output, everything
-about how it went to standard error, so that a pipe carries results only. Refuses colours and boxes where nobody looks.
-Main thread only.
+Owns the two consoles, and removes terminal control codes from all text. Results go to standard output, remarks and
+errors to standard error, so that a pipe carries results only. Refuses colours and boxes outside of a terminal. Main
+thread only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 """How many of many names are printed."""
 PLAIN_WIDTH = 200
-"""Columns of a table that goes to a file or a pipe: lines must not be folded at a width nobody sees."""
+"""Columns of a table in a file or a pipe: there is no terminal whose width could fold the lines."""
 
 
 def say(*lines: str) -> None:
@@ -52,16 +52,16 @@ def note(*lines: str) -> None:
 
 
 def take_any_text() -> None:
-    """Have characters that a terminal or a file cannot show written as escapes: a note may hold any."""
+    """Write characters as escapes where the output cannot encode them: a note may contain any."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def is_lost() -> bool:
-    """Whether standard output cannot be written, as on a full disk. Then nothing more is, also at the end."""
+    """Whether standard output cannot be written, as on a full disk. If so, later output is dropped, also at exit."""
     try:
-        os.write(1, b"\n")  # before a traceback, if it comes to that, a line more does no harm
+        os.write(1, b"\n")  # a blank line before a possible traceback does no harm
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
         return True
@@ -69,7 +69,7 @@ def is_lost() -> bool:
 
 
 def complain(error: LiveMemError) -> None:
-    """A failure in one sentence, and what to do about it."""
+    """Print an error in one sentence, with its advice."""
     advice = error.advice()
     note(redact(without_login(f"livememfs: {error}{f' ({advice})' if advice else ''}")).text)
 
@@ -80,14 +80,14 @@ def print_json(value: Any) -> None:
 
 
 def exported(archive: Exported, as_json: bool) -> None:
-    """An archive that was written, and what is not in it."""
+    """Print which archive was written, and the objects that are not in it."""
     if as_json:
         print_json(archive)
         return
     say(f"{plural(archive.objects, 'object')} in {archive.target} ({size(archive.size)})")
     if archive.left_out:
         names = ", ".join(archive.left_out[:SHOWN]) + (" and others" if len(archive.left_out) > SHOWN else "")
-        note(f"left out, since nothing could be unpacked under such a name: {names}")
+        note(f"left out, because files with such names could not be unpacked: {names}")
 
 
 def _jsonable(value: Any) -> Any:
@@ -120,7 +120,7 @@ def _console() -> Console:
 
 @contextmanager
 def busy(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on standard error while something lasts; the value changes its text. Silent without a terminal."""
+    """A spinner on standard error during some work; the yielded function changes its text. Needs a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
@@ -131,7 +131,7 @@ def busy(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def bar(text: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error; the value takes how many are done, and of how many."""
+    """A progress bar on standard error; the yielded function takes the count done and the total."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

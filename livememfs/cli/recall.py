@@ -1,7 +1,7 @@
 """`livememfs recall`: what to know before answering a message, without a mount.
 
-Owns what is printed. The same as `.recall` in a mount, and of the same sessions; a message that names none belongs to
-its terminal's. Main thread only.
+Owns what is printed. Does the same as `.recall` in a mount, with the same sessions; a message without a session belongs
+to that of its terminal. Main thread only.
 """
 
 from __future__ import annotations
@@ -31,18 +31,20 @@ def recall(
     choice: Choice,
     space: Annotated[
         str,
-        typer.Argument(metavar="SPACE", help="Whose memories.", show_default=False, autocompletion=completion.spaces),
+        typer.Argument(
+            metavar="SPACE", help="The space to recall from.", show_default=False, autocompletion=completion.spaces
+        ),
     ],
     message: Annotated[
-        str | None, typer.Argument(metavar="MESSAGE", help="The message; else what comes on standard input.")
+        str | None, typer.Argument(metavar="MESSAGE", help="The message; without it, standard input.")
     ] = None,
     session: Annotated[
-        str, typer.Option("--session", metavar="NAME", help="Nothing is told it twice; else that of the terminal.")
+        str, typer.Option("--session", metavar="NAME", help="The session; without it, that of the terminal.")
     ] = "",
-    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="Where it was said.")] = "",
+    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="The channel of the message.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what is known that matters for a message: memories and notes, each once a session."""
+    """Print what to know before answering a message, each item once a session."""
     settings = choice.load()
     quiet_log(settings)
     data = message.encode("utf-8", "surrogateescape") if message is not None else sys.stdin.buffer.read()

@@ -1,7 +1,8 @@
-"""Asking for a run of a space from the command line, here or through a mount, whatever kind of run it is.
+"""Start a run of a space from the command line, here or through a mount; used by `consolidate` and `digest`.
 
-Owns the way to a result and what is told of one that went wrong. Without a mount point the run happens in this process;
-with one the command is what a shell would do by hand: write to the control file, read the wait file. Main thread only.
+Owns how the result is awaited and printed, failures included. Without a mount point the run happens in this process.
+With one, the command does what a shell would do by hand: write to the control file, read the wait file. Main thread
+only.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ DOING: dict[RunKind, str] = {"consolidation": "consolidating", "digest": "digest
 DONE: dict[RunKind, str] = {"consolidation": "consolidated", "digest": "digested"}
 
 Wait = Annotated[
-    bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without it that is always so.")
+    bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without --mountpoint it always waits.")
 ]
 MaxNotes = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Take at most so many notes.", show_default=False)
@@ -42,13 +43,13 @@ Accept = Annotated[
 ]
 Through = Annotated[
     Path | None,
-    typer.Option(parser=Path, metavar="DIR", help="Let the daemon of this mount do it.", show_default=False),
+    typer.Option(parser=Path, metavar="DIR", help="Run in the daemon of this mount.", show_default=False),
 ]
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What is asked of which space. `mountpoint` None: in this process."""
+    """A run to start. `mountpoint` None: in this process."""
 
     space: str
     options: RunOptions
@@ -62,7 +63,7 @@ class RunRequest:
 
 
 def options_of(kind: RunKind, **given: Any) -> RunOptions:
-    """The options of a command. UsageError for those that do not go together."""
+    """The options of a command. UsageError for options that exclude each other."""
     try:
         return RunOptions.from_json({name: value for name, value in given.items() if value}, kind=kind)
     except BadRequest as error:
@@ -70,7 +71,7 @@ def options_of(kind: RunKind, **given: Any) -> RunOptions:
 
 
 def ask(settings: Settings, request: RunRequest) -> tuple[dict[str, Any], str | None]:
-    """The outcome as the control file shows it, and the diff of a dry run that has one."""
+    """The outcome as the control file shows it, and the diff of a dry run, if there is one."""
     quiet_log(settings)
     if request.mountpoint is not None:
         return _through_mount(resolve(request.mountpoint), request)
@@ -86,7 +87,7 @@ def end(
     *,
     as_json: bool,
 ) -> None:
-    """Tell the outcome and leave with the exit code it deserves. `figures`: one sentence about a run that went well."""
+    """Print the outcome and exit with its code. `figures` gives one sentence about a successful run."""
     if as_json:
         output.print_json(outcome)
     else:
@@ -108,7 +109,7 @@ async def _here(settings: Settings, request: RunRequest) -> tuple[dict[str, Any]
 
 
 def _through_mount(path: Path, request: RunRequest) -> tuple[dict[str, Any], str | None]:
-    """Ask the daemon. The wait file answers about every request made before it is opened, so ours is among them."""
+    """Ask the daemon. The wait file covers every request made before it is opened: so ours, written first."""
     if str(path) not in mounts.kernel_mounts():
         raise MountError(f"no livememfs is mounted on {path}")
     options, folder = request.options, path / request.space
@@ -129,7 +130,7 @@ def _through_mount(path: Path, request: RunRequest) -> tuple[dict[str, Any], str
 
 
 def _follow(path: Path, request: RunRequest) -> dict[str, Any]:
-    """Read progress until the result. A failed run ends the stream with an error, after its result was read."""
+    """Read progress until the result. A failed run ends the stream with an OSError, after the result was read."""
     last: dict[str, Any] = {}
     with output.busy(request.doing) as show, path.open("rb", buffering=0) as stream:
         try:
@@ -152,7 +153,7 @@ def _tell(
     if diff is not None:
         output.say(diff.rstrip("\n"))
     if state in ("queued", "running"):
-        output.say(f"{space}: {state}; `cat {CONTROLS[kind]}` in the space shows how it goes")
+        output.say(f"{space}: {state}; `cat {CONTROLS[kind]}` in the space shows its progress")
         return
     if state in ("held", "error"):
         advice = outcome.get("what_to_do")
@@ -168,5 +169,5 @@ def _cost(outcome: dict[str, Any]) -> str:
     tokens = f", {outcome['llm_tokens_used']} tokens" if outcome["llm_tokens_used"] else ""
     return (
         f"{outcome['notes_remaining']} left, "
-        f"{outcome['duration_seconds']:.1f} s by {outcome['model'] or 'nobody'}{tokens}"
+        f"{outcome['duration_seconds']:.1f} s by {outcome['model'] or 'no model'}{tokens}"
     )

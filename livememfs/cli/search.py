@@ -1,7 +1,7 @@
 """`livememfs search`: a question to one space or to all of them, without a mount.
 
-Owns what is printed, and that a search that failed ends with status 1. The index is that of a mount of the same bucket
-while none is running, else one of its own: both are made from the bucket, and kept. Main thread only.
+Owns what is printed; a failed search exits with status 1. Uses the index that a mount of the same bucket left, or,
+while a mount has that open, an index of its own. Both are built from the bucket and kept. Main thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from livememfs.text.size import tokens
 from livememfs.text.times import iso
 
 INDEXED_WITHIN = 600.0
-"""How long the first question waits for a bucket to be indexed; what is not by then is left out, and said."""
+"""Seconds the first question waits for the index of a bucket. The answer says what is not indexed by then."""
 
 
 @command
@@ -42,7 +42,7 @@ def search(
     budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,
     as_json: JsonFlag = False,
 ) -> None:
-    """Search notes and banks by words and by meaning. Filters stand in QUESTION, like type:decision after:2026-02."""
+    """Search notes and banks by words and by meaning. QUESTION may have filters: type:decision after:2026-02."""
     settings = choice.load()
     quiet_log(settings)
     answer = run(_ask, settings, question, space or [], limit)
@@ -51,7 +51,7 @@ def search(
     else:
         paths = [hit.record.key for hit in answer.found.hits]
         output.say(page(answer.query, answer.found, paths, budget=budget, notes=answer.notes).rstrip("\n"))
-    if answer.failed:  # a script must not take it for a bucket that knows nothing
+    if answer.failed:  # otherwise a script would take it for an empty result
         raise typer.Exit(1)
 
 
@@ -60,13 +60,13 @@ async def _ask(settings: Settings, question: str, wanted: list[str], limit: int 
         for name in wanted:
             with naming_the_space(name):
                 await spaces.require_space(app.replica, name)
-        asked = wanted or await all_spaces(app.replica)
-        await app.recall.prepare(asked, INDEXED_WITHIN)
-        return await app.recall.ask(question, asked, limit=limit)
+        searched = wanted or await all_spaces(app.replica)
+        await app.recall.prepare(searched, INDEXED_WITHIN)
+        return await app.recall.ask(question, searched, limit=limit)
 
 
 async def all_spaces(replica: Replica) -> list[str]:
-    """The spaces there are."""
+    """The names of all spaces."""
     folders = (await replica.names.listing("")).folders
     named = [name for name in sorted(folders) if not name.startswith("_")]
     return [name for name in named if keys.META in (await replica.names.listing(f"{name}/")).objects]

@@ -1,7 +1,7 @@
-"""`livememfs selftest`: does a mount do what it says, tried on the mount itself in a space that goes again.
+"""`livememfs selftest`: try a mount in a space made for the test and removed afterwards.
 
-Owns the steps and the scratch space. Everything is done with calls that any program makes; a step that does not come
-back within its time has failed, and the space is removed whatever happened, an interrupt included. Main thread only.
+Owns the steps and the scratch space. The steps use only ordinary file calls. A step that does not end in time fails.
+The space is removed in any case, also after an interrupt. Main thread only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ State = Literal["ok", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class Result:
-    """How one step went. `ms`: how long it took; `detail`: why it failed or was left out."""
+    """How one step went. `ms`: how long it took; `detail`: why it failed or was skipped."""
 
     step: str
     state: State
@@ -47,26 +47,26 @@ class Result:
 
 
 class Wrong(Exception):
-    """A step came to something else than it should."""
+    """A step had a wrong result."""
 
 
 class Skipped(Exception):
-    """A step is not for this mount."""
+    """A step is not possible on this mount."""
 
 
 @command
 def selftest(
     choice: Choice,
     mountpoint: completion.MountedAt,
-    llm: Annotated[bool, typer.Option("--llm", help="Let a configured model be asked, which may cost.")] = False,
+    llm: Annotated[bool, typer.Option("--llm", help="Call a configured model, which may cost.")] = False,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="Longest time of one step.")
     ] = STEP_SECONDS,
     as_json: JsonFlag = False,
 ) -> None:
-    """Try on a mount what it is for: notes, search, a dry run, ordinary files, the way to the bucket.
+    """Test a mount: notes, search, a dry run, ordinary files, the upload to the bucket.
 
-    In a space of its own, which is removed. Exits 1 when a step fails.
+    Makes a space for the test and removes it. Exits 1 when a step fails.
     """
     quiet_log(choice.load())
     path = resolve(mountpoint)
@@ -74,23 +74,25 @@ def selftest(
         raise MountError(f"no livememfs is mounted on {path}")
     trial = Trial(path, f"{PREFIX}{secrets.token_hex(4)}", llm, timeout)
     with output.busy(f"trying {path}") as show:
-        found = run(trial.run, show)
+        results = run(trial.run, show)
     if as_json:
-        output.print_json({"mountpoint": str(path), "space": trial.space, "steps": [asdict(one) for one in found]})
+        output.print_json(
+            {"mountpoint": str(path), "space": trial.space, "steps": [asdict(result) for result in results]}
+        )
     else:
-        _show(found)
+        _show(results)
     if trial.is_interrupted:
         raise typer.Exit(INTERRUPTED)
-    if any(one.state == "failed" for one in found):
+    if any(result.state == "failed" for result in results):
         raise typer.Exit(1)
 
 
-def _show(found: list[Result]) -> None:
+def _show(results: list[Result]) -> None:
     styles = {"ok": "", "failed": "red", "skipped": "yellow"}
-    rows = [[one.step, one.state, f"{one.ms:.1f}", one.detail] for one in found]
-    output.table(["STEP", "", "MS", ""], rows, styles=[styles[one.state] for one in found])
-    failed = [one.step for one in found if one.state == "failed"]
-    output.say("", f"{len(failed)} of {len(found)} failed: {', '.join(failed)}" if failed else "all is well")
+    rows = [[result.step, result.state, f"{result.ms:.1f}", result.detail] for result in results]
+    output.table(["STEP", "", "MS", ""], rows, styles=[styles[result.state] for result in results])
+    failed = [result.step for result in results if result.state == "failed"]
+    output.say("", f"{len(failed)} of {len(results)} failed: {', '.join(failed)}" if failed else "all is well")
 
 
 # --- the run -----------------------------------------------------------------------------------------------------
@@ -106,20 +108,20 @@ class Trial:
         self._timeout = timeout
 
     async def run(self, show: Callable[[str], None]) -> list[Result]:
-        """What each step came to. Those after the first that failed are left out, but for removing the space."""
-        found: list[Result] = []
+        """The result of each step. After the first failure the rest is skipped, except removing the space."""
+        results: list[Result] = []
         async with trio.open_nursery() as nursery:
             await nursery.start(self._watch_signals, nursery.cancel_scope)
             for name, step in self._steps.all():
                 show(name)
-                if any(one.state == "failed" for one in found):
-                    found.append(Result(name, "skipped", 0.0, "not tried"))
+                if any(result.state == "failed" for result in results):
+                    results.append(Result(name, "skipped", 0.0, "not tried"))
                 else:
-                    found.append(await self._try(name, step))
+                    results.append(await self._try(name, step))
             nursery.cancel_scope.cancel()
         with trio.CancelScope(shield=True):
-            found.append(await self._try("remove the space", self._steps.remove))
-        return found
+            results.append(await self._try("remove the space", self._steps.remove))
+        return results
 
     async def _watch_signals(
         self, scope: trio.CancelScope, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -156,7 +158,7 @@ MORE = "It came back to it twice.\n"
 
 @dataclass(frozen=True)
 class Steps:
-    """What is tried, each in calls that block; each raises OSError, Wrong or Skipped."""
+    """The steps. Each blocks, and raises OSError, Wrong or Skipped."""
 
     mount: Path
     space: Path
@@ -164,7 +166,7 @@ class Steps:
     timeout: float
 
     def all(self) -> list[tuple[str, Callable[[], None]]]:
-        """The steps in order; each may need what those before it left."""
+        """The steps in order; each may need the files of earlier ones."""
         return [
             ("make a space", self.space.mkdir),
             ("write a note", self._write),
@@ -181,7 +183,7 @@ class Steps:
         ]
 
     def remove(self) -> None:
-        """Take the scratch space away with everything in it."""
+        """Remove the scratch space with all its content."""
         if not self.space.exists():
             return
         for note in (self.space / "live").iterdir():
@@ -204,21 +206,21 @@ class Steps:
         self._written.write_text(TEXT)
 
     def _holds(self, text: str) -> None:
-        """Whether the note has a front matter and this text, by the name it was written under."""
-        found = self._written.read_text()
-        if not found.startswith("---\n") or not found.endswith(text):
-            raise Wrong(f"{self._written.name} has {_short(found)}")
+        """Check that the note has front matter and this text, under the name it was written with."""
+        content = self._written.read_text()
+        if not content.startswith("---\n") or not content.endswith(text):
+            raise Wrong(f"{self._written.name} has {_short(content)}")
 
     def _only(self) -> Path:
-        """The one note, by its own name."""
-        found = list((self.space / "live").iterdir())
-        if len(found) != 1 or "_decision_" not in found[0].name:
-            raise Wrong(f"live/ lists {', '.join(path.name for path in found) or 'nothing'}")
-        return found[0]
+        """The only note, under its own name."""
+        notes = list((self.space / "live").iterdir())
+        if len(notes) != 1 or "_decision_" not in notes[0].name:
+            raise Wrong(f"live/ lists {', '.join(path.name for path in notes) or 'nothing'}")
+        return notes[0]
 
     def _canonical(self) -> None:
         if self._only().read_text() != self._written.read_text():
-            raise Wrong("it is not the same by both names")
+            raise Wrong("the content differs between its two names")
 
     def _edit(self) -> None:
         before = self._only()
@@ -226,7 +228,7 @@ class Steps:
             file.write(MORE)
         self._holds(TEXT + MORE)
         if self._only() != before:
-            raise Wrong("it has become another note")
+            raise Wrong("after the edit it is another note")
 
     def _rename(self) -> None:
         other = self._written.with_name("decision-renamed.md")
@@ -237,18 +239,18 @@ class Steps:
         other.rename(self._written)
 
     def _search(self) -> None:
-        """A search hears of a note a moment after it was written."""
+        """Wait for the note: a search finds it only a moment after it was written."""
         page = self.space / "search" / "quiet harbour.md"
         name, until = self._only().name, time.monotonic() + self.timeout
-        while name not in (found := page.read_text()):
+        while name not in (results := page.read_text()):
             if time.monotonic() > until:
-                raise Wrong(f"the search has {_short(found)}")
+                raise Wrong(f"the search has {_short(results)}")
             time.sleep(LOOK_SECONDS)
 
     def _dry_run(self) -> None:
         model = json.loads((self.mount / STATE / "status.json").read_bytes())["model"]
         if not self.llm and model != "built-in filing":
-            raise Skipped(f"it would ask {model}; --llm has it asked")
+            raise Skipped(f"it would call {model}; --llm allows that")
         (self.space / ".consolidate").write_text('{"dry_run": true}')
         lines = (self.space / ".consolidate.wait").read_text().splitlines()
         outcome = json.loads(lines[-1]) if lines else {}
@@ -284,11 +286,11 @@ class Steps:
         self._file.rename(self._moved)
         self._has(self._moved, TEXT)
         if self._file.exists():
-            raise Wrong("it is there under its old name")
+            raise Wrong("it still exists under its old name")
 
     def _has(self, path: Path, text: str) -> None:
-        if (found := path.read_text()) != text or path.stat().st_size != len(text):
-            raise Wrong(f"{path.name} has {_short(found)}")
+        if (content := path.read_text()) != text or path.stat().st_size != len(text):
+            raise Wrong(f"{path.name} has {_short(content)}")
 
     def _fsync(self) -> None:
         with self._moved.open("r+") as file:
@@ -301,7 +303,7 @@ class Steps:
         lines = (self.mount / STATE / "journal.wait").read_text().splitlines()
         last = json.loads(lines[-1]) if lines else {}
         if last.get("state") != "ok":
-            raise Wrong(str(last.get("reason") or last or "it says nothing"))
+            raise Wrong(str(last.get("reason") or last or "it is empty"))
 
 
 def _short(text: str) -> str:

@@ -1,6 +1,6 @@
 """`livememfs space ...`: spaces on the store, with or without a mount.
 
-Owns asking before something is removed. Main thread only.
+Owns what is printed, and the question before a space is removed. Main thread only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SpaceName = Annotated[
 
 
 class Distil(StrEnum):
-    """Which runs take notes out of `live/`."""
+    """The kind of run that removes notes from `live/`."""
 
     DIGEST = BY_DIGEST
 
@@ -52,19 +52,17 @@ def create(
         str | None,
         typer.Option(
             metavar="standard|journal|minimal|FILE",
-            help="Which files the bank has. Sealed at once; without it the first consolidation seals the standard.",
+            help="Which files the bank has. Cannot be changed; without it the first consolidation uses the standard.",
             show_default=False,
         ),
     ] = None,
-    description: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)] = "",
+    description: Annotated[str, typer.Option(metavar="TEXT", help="Its purpose.", show_default=False)] = "",
     owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who it belongs to.  [default: you]", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="Its owner.  [default: you]", show_default=False)
     ] = None,
     distil: Annotated[
         Distil | None,
-        typer.Option(
-            help="Notes leave live/ once a digest has read them; else a consolidation takes them.", show_default=False
-        ),
+        typer.Option(help="A digest removes notes from live/; without it a consolidation does.", show_default=False),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -117,19 +115,19 @@ def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
         async with open_app(settings) as app:
             return await spaces.list_spaces(app.replica), app.store.label
 
-    found, place = run(work, _settings(choice))
+    listed, place = run(work, _settings(choice))
     if as_json:
-        output.print_json(found)
-    elif not found:
-        # Named, since a folder that was mistyped is made, and looks like one whose memory is gone.
+        output.print_json(listed)
+    elif not listed:
+        # Name the place: a mistyped folder is created, and then looks like lost memory.
         output.say(f"there is no space in {place} yet; `livememfs space create NAME` makes one")
     else:
-        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(found))
+        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(listed))
 
 
-def _rows(found: list[spaces.SpaceEntry]) -> list[list[str]]:
+def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
     rows = []
-    for entry in found:
+    for entry in listed:
         meta = entry.meta
         if meta is None:
             rows.append([entry.name, "-", "-", "-", "-", entry.problem])
@@ -150,33 +148,33 @@ def _rows(found: list[spaces.SpaceEntry]) -> list[list[str]]:
 @app.command()
 @command
 def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
-    """Show what a space is and holds."""
+    """Show a space: its notes, bank, rules, owner and dates."""
 
     async def work(settings: Settings) -> spaces.SpaceInfo:
         async with open_app(settings) as app:
             return await spaces.info(app.replica, name)
 
-    found = _run(choice, name, work)
+    space = _run(choice, name, work)
     if as_json:
-        output.print_json(found)
+        output.print_json(space)
         return
     lines = {
-        "notes waiting": f"{found.notes} ({output.size(found.note_bytes)})",
-        "bank": f"{output.plural(found.bank_files, 'file')} ({output.size(found.bank_bytes)})",
-        "rules": "sealed" if found.rules else "not chosen yet",
-        "synthesis": "yes" if found.synthesis else "no",
+        "notes waiting": f"{space.notes} ({output.size(space.note_bytes)})",
+        "bank": f"{output.plural(space.bank_files, 'file')} ({output.size(space.bank_bytes)})",
+        "rules": "sealed" if space.rules else "not chosen yet",
+        "synthesis": "yes" if space.synthesis else "no",
     }
-    if found.meta is not None:
+    if space.meta is not None:
         lines |= {
-            "description": found.meta.description or "-",
-            "owner": found.meta.owner or "-",
-            "created": output.when(found.meta.created_at),
-            "consolidated": output.when(found.meta.last_consolidation),
-            "consolidations": str(found.meta.consolidation_count),
-            "notes taken in": str(found.meta.total_notes_processed),
+            "description": space.meta.description or "-",
+            "owner": space.meta.owner or "-",
+            "created": output.when(space.meta.created_at),
+            "consolidated": output.when(space.meta.last_consolidation),
+            "consolidations": str(space.meta.consolidation_count),
+            "notes taken in": str(space.meta.total_notes_processed),
         }
-    if found.problem:
-        lines["problem"] = found.problem
+    if space.problem:
+        lines["problem"] = space.problem
     output.say(f"space {name}", *(f"  {label + ':':16}{value}" for label, value in lines.items()))
 
 
@@ -205,11 +203,11 @@ def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
         async with open_app(settings) as app:
             return await spaces.summary(app.replica, name)
 
-    found = _run(choice, name, work)
+    text = _run(choice, name, work)
     if as_json:
-        output.print_json(found)
+        output.print_json(text)
     else:
-        output.say(found.render().rstrip("\n"))
+        output.say(text.render().rstrip("\n"))
 
 
 # --- taking out --------------------------------------------------------------------------------------------------
@@ -236,8 +234,8 @@ def export(
             async with open_app(settings) as app:
                 return await spaces.export(app.replica, name, path, progress=progress)
 
-    found = _run(choice, name, work)
-    output.exported(found, as_json)
+    archive = _run(choice, name, work)
+    output.exported(archive, as_json)
 
 
 @app.command()
@@ -261,7 +259,7 @@ def delete(
                     return await spaces.delete(app.replica, name, progress=progress)
 
     if not yes:
-        _confirm(_run(choice, name, look))  # outside of trio, where Ctrl-C ends a question that nobody answers
+        _confirm(_run(choice, name, look))  # outside of trio, so that Ctrl-C ends the question
     removed = _run(choice, name, work)
     if as_json:
         output.print_json({"space": name, "removed_objects": removed})
@@ -269,14 +267,14 @@ def delete(
         output.say(f"space {name} is removed ({output.plural(removed, 'object')})")
 
 
-def _confirm(found: spaces.SpaceInfo) -> None:
+def _confirm(space: spaces.SpaceInfo) -> None:
     """Ask at the terminal. Raises UsageError when there is none or the answer is no."""
-    holds = f"{output.plural(found.notes, 'note')} and {output.plural(found.bank_files, 'bank file')}"
+    holds = f"{output.plural(space.notes, 'note')} and {output.plural(space.bank_files, 'bank file')}"
     if not sys.stdin.isatty():
-        raise UsageError(f"space {found.name} holds {holds}; pass --yes to remove it without being asked")
-    output.note(f"space {found.name} holds {holds}. Remove it for good? [y/N]")
+        raise UsageError(f"space {space.name} holds {holds}; pass --yes to remove it without a question")
+    output.note(f"space {space.name} holds {holds}. Remove it for good? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError(f"space {found.name} was left as it is")
+        raise UsageError(f"space {space.name} was not removed")
 
 
 # --- common ------------------------------------------------------------------------------------------------------
@@ -284,13 +282,13 @@ def _confirm(found: spaces.SpaceInfo) -> None:
 
 @contextmanager
 def naming_the_space(space: str) -> Iterator[None]:
-    """Say what it is that is not there: a bare name leaves open whether a space, a file or a bucket was meant."""
+    """Say in NotFound that a space is missing: a bare name could also be a file or a bucket."""
     try:
         yield
     except NotFound as error:
         if error.values.get("path") != space:
             raise
-        raise NotFound(path=f"space {space}; `livememfs space list` shows those there are") from None
+        raise NotFound(path=f"space {space}; `livememfs space list` lists the spaces") from None
 
 
 def _run(choice: Choice, space: str, work: Callable[[Settings], Awaitable[T]]) -> T:

@@ -1,6 +1,6 @@
-"""`livememfs token`: who may use a bucket over HTTP, or with a mount that is limited.
+"""`livememfs token`: make and manage the tokens for HTTP and for limited mounts.
 
-Owns what is printed: a token's secret once, when it is made, and never again. Main thread only.
+Owns what is printed: a token's secret only once, when the token is made. Main thread only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Which = Annotated[
 @command
 def create(
     choice: Choice,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, or whose it is.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its purpose or its owner.", show_default=False)],
     permissions: Annotated[
         str, typer.Option("--permissions", metavar="LIST", help="read, write, admin; each includes those before it.")
     ] = "read",
@@ -46,35 +46,36 @@ def create(
         list[str] | None, typer.Option("--space", metavar="SPACE", help="Only this space; repeat.  [default: all]")
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="TIME", help="How long it lasts: 12h, 30d, 1y.  [default: ever]")
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="How long it is valid: 12h, 30d, 1y.  [default: forever]"),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a token and show it, this once."""
-    wanted = [one.strip() for one in permissions.split(",") if one.strip()]
+    """Make a token and show it once."""
+    wanted = [word.strip() for word in permissions.split(",") if word.strip()]
     secret, token = _do(choice, lambda app: app.tokens.create(name, wanted, space or (), _lasts(expires)))
     if as_json:
         output.print_json({"token": secret, **token.to_json()})
         return
     output.say(secret)
-    output.note(f"token {name}: {_rights(token)}; it is shown this once, and cannot be shown again")
+    output.note(f"token {name}: {_rights(token)}; it is shown only now, and cannot be shown again")
 
 
 @app.command("list")
 @command
 def list_tokens(choice: Choice, as_json: JsonFlag = False) -> None:
-    """List all tokens, without what they are."""
+    """List all tokens, without their secrets."""
 
     async def work(app: App) -> tuple[list[Token], datetime]:
         return list(await app.tokens.list()), app.clock.now()
 
-    found, now = _do(choice, work)
+    tokens, now = _do(choice, work)
     if as_json:
-        output.print_json([{**one.to_json(), "state": one.state(now)} for one in found])
-    elif not found:
+        output.print_json([{**token.to_json(), "state": token.state(now)} for token in tokens])
+    elif not tokens:
         output.say("there is no token yet; `livememfs token create NAME` makes one")
     else:
-        rows = [_row(one, now) for one in found]
+        rows = [_row(token, now) for token in tokens]
         output.table(["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"], rows)
 
 
@@ -100,14 +101,14 @@ def _rights(token: Token) -> str:
 @app.command()
 @command
 def revoke(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
-    """Make a token worth nothing; it stays in the list."""
+    """Revoke a token; it stays in the list."""
     _tell("revoked", _do(choice, lambda app: app.tokens.revoke(token)), as_json)
 
 
 @app.command()
 @command
 def delete(choice: Choice, token: Which, as_json: JsonFlag = False) -> None:
-    """Take a token out of the list."""
+    """Remove a token from the list."""
     _tell("deleted", _do(choice, lambda app: app.tokens.delete(token)), as_json)
 
 
@@ -120,13 +121,13 @@ def update(
     space: Annotated[
         list[str] | None, typer.Option("--space", metavar="SPACE", help="Only this space; repeat.")
     ] = None,
-    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="All spaces.")] = False,
+    all_spaces: Annotated[bool, typer.Option("--all-spaces", help="Allow all spaces.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Change what a token may do."""
     if space and all_spaces:
         raise UsageError("--space and --all-spaces exclude each other")
-    wanted = [one.strip() for one in permissions.split(",") if one.strip()] if permissions is not None else None
+    wanted = [word.strip() for word in permissions.split(",") if word.strip()] if permissions is not None else None
     spaces = [] if all_spaces else space
     if wanted is None and spaces is None:
         raise UsageError(f"say what changes: --permissions {','.join(PERMISSIONS)}, --space, or --all-spaces")
@@ -138,15 +139,15 @@ def update(
 @command
 def purge(
     choice: Choice,
-    revoked: Annotated[bool, typer.Option("--revoked", help="Revoked ones as well.")] = False,
+    revoked: Annotated[bool, typer.Option("--revoked", help="Remove revoked tokens too.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Take tokens that have expired out of the list."""
+    """Remove expired tokens from the list."""
     gone = _do(choice, lambda app: app.tokens.purge(revoked=revoked))
     if as_json:
-        output.print_json([one.to_json() for one in gone])
+        output.print_json([token.to_json() for token in gone])
     else:
-        output.say(f"{output.plural(len(gone), 'token')} removed{''.join(f', {one.name}' for one in gone)}")
+        output.say(f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}")
 
 
 def _tell(done: str, token: Token, as_json: bool) -> None:
@@ -168,7 +169,7 @@ def _do(choice: Choice, work: Callable[[App], Awaitable[T]]) -> T:
 
 
 def _lasts(text: str | None) -> timedelta | None:
-    """A time as people write it. UsageError."""
+    """A duration as people write it, such as `30d`. UsageError."""
     if text is None:
         return None
     match = _LASTS.fullmatch(text.strip().lower())

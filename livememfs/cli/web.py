@@ -1,6 +1,6 @@
 """`livememfs web`: the live page, MCP and figures over HTTP, without a mount.
 
-Owns that whoever starts it is told where it is and how to get in. Main thread only.
+Owns what is printed at its start: the address, and how to make a token. Main thread only.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def web(
 ) -> None:
     """Serve the live page, MCP (/mcp) and figures (/metrics) over HTTP.
 
-    Whoever comes needs a token: `livememfs token create NAME`.
+    Every client needs a token: `livememfs token create NAME`.
     """
     listen(choice.load(), address, allow_host or [], "core", pages=True)
 
@@ -40,7 +40,7 @@ def listen(settings: Settings, address: str, names: list[str], tools: str, *, pa
 
 
 async def _listen(settings: Settings, address: str, names: list[str], tools: str, pages: bool) -> None:
-    from livememfs.app.serving import http_server  # as in `mcp`
+    from livememfs.app.serving import http_server  # slow to import, as in `mcp`
     from livememfs.serve.http import ListenAddress
 
     async with open_app(settings, serving=True) as app, trio.open_nursery() as nursery:
@@ -52,7 +52,7 @@ async def _listen(settings: Settings, address: str, names: list[str], tools: str
 
 
 async def tell(app: App, url: str, *, pages: bool) -> None:
-    """Where it is, and how to get in."""
+    """Print the address, and how to make a first token."""
     output.say(f"{url}/" if pages else f"{url}/mcp")
     if not any(token.state(app.clock.now()) == "active" for token in await app.tokens.list()):
         output.note("nobody has a token yet: `livememfs token create NAME --permissions read,write` makes one")

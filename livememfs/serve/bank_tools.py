@@ -1,6 +1,6 @@
 """The tools for the bank, by the names of the data model's section 5.
 
-Owns what each answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
+Owns their answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ async def bank_list(call: ToolCall, space_id: str) -> Answered:
 
 
 async def bank_read(call: ToolCall, space_id: str, filename: str, from_line: int = 1) -> Answered:
-    """One file of the bank, or as much of it as there is room for: `next_line` is where the rest begins."""
-    found, text = await bank_file(call, space_id, filename)
-    content, further = await aside(len(text), partial(_part, text, from_line, found.key))
-    return {"content": content, "updated_at": _modified(found), **further}
+    """One file of the bank, or as much of it as fits; the rest begins at `next_line`."""
+    info, text = await bank_file(call, space_id, filename)
+    content, further = await aside(len(text), partial(_part, text, from_line, info.key))
+    return {"content": content, "updated_at": _modified(info), **further}
 
 
 def _part(text: str, from_line: int, key: str) -> tuple[str, dict[str, int]]:
-    """What of a text there is room for, and where the rest begins. BadRequest."""
+    """The part of a text that fits, and the line where the rest begins. BadRequest."""
     lines = lines_of(text)
     if from_line > max(len(lines), 1):
         raise BadRequest(path=key, detail=f"it has {len(lines)} lines")
@@ -52,18 +52,18 @@ def _part(text: str, from_line: int, key: str) -> tuple[str, dict[str, int]]:
 
 
 async def bank_file(call: ToolCall, space: str, filename: str) -> tuple[ObjectInfo, str]:
-    """A file of the bank and all of its text. NotFound, NotText."""
+    """A file of the bank and its whole text. NotFound, NotText."""
     await spaces.require_space(call.replica, space)
     key = keys.bank_key(space, check_path(filename.removeprefix("bank/"), f"{space}/bank"))
     try:
-        found = await call.replica.read(key, fresh=True)
+        stored = await call.replica.read(key, fresh=True)
     except ObjectMissing:
         raise NotFound(path=key) from None
-    return found.info, decode_text(found.data, key)
+    return stored.info, decode_text(stored.data, key)
 
 
 async def bank_read_all(call: ToolCall, space_id: str) -> Answered:
-    """All files of the bank that there is room for."""
+    """All files of the bank that fit."""
     items = await _bank(call, space_id)
     texts: dict[str, str] = {}
 
@@ -77,7 +77,7 @@ async def bank_read_all(call: ToolCall, space_id: str) -> Answered:
 
 
 async def fitting(texts: Mapping[str, str], budget: Budget, field: str) -> Answered:
-    """The files of a bank that there is room for, and the names of the others."""
+    """The files of a bank that fit, and the names of the others."""
     return await aside(sum(map(len, texts.values())), partial(_fitting, texts, budget, field))
 
 
@@ -105,7 +105,7 @@ def _modified(item: ObjectInfo) -> str:
 async def bank_consolidate(
     call: ToolCall, space_id: str, agent: str = "", dry_run: bool = False, max_notes: int | None = None
 ) -> Answered:
-    """Fold the notes into the bank; a run that is at work already is waited for."""
+    """Fold the notes into the bank; waits for a run that is under way already."""
     await spaces.require_space(call.replica, space_id)
     runs = call.context.consolidations
     options = RunOptions(dry_run=dry_run, agent=agent or None, max_notes=max_notes)

@@ -1,7 +1,7 @@
 """The tools for backups, tokens and the service itself.
 
-Owns what each answers; a token's secret is in one answer, that of its making. Refuses to decide who may call it: the
-toolbox does, and where a backup's space stands inside of an argument, `_space_of`. Trio thread only.
+Owns their answers; only the answer of `admin_create_token` has a token's secret. Refuses to decide who may call a tool:
+the toolbox does, and for a space inside of a backup's id `_space_of`. Trio thread only.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ MOST_DAYS = 36_500
 
 
 async def backup_create(call: ToolCall, space_id: str) -> Answered:
-    """Copy a space aside."""
+    """Copy a space into a backup."""
     made = await backups.create(call.replica, call.clock, space_id, automatic=False)
     return {"backup_id": f"{space_id}/{made.stamp}", "objects": made.objects, "bytes": made.bytes}
 
 
 async def backup_list(call: ToolCall, space_id: str = "") -> Answered:
-    """The backups of one space or of all that the caller sees, the oldest first."""
-    found = await backups.list_backups(call.replica, space_id or None)
-    return {"backups": [_shown(one) for one in found if call.access.sees(one.space)]}
+    """The backups of one space or of all spaces that the caller sees, the oldest first."""
+    listed = await backups.list_backups(call.replica, space_id or None)
+    return {"backups": [_shown(backup) for backup in listed if call.access.sees(backup.space)]}
 
 
-def _shown(one: backups.Backup) -> dict[str, Any]:
-    about = {"objects": one.objects, "bytes": one.bytes, "automatic": one.automatic, "complete": one.complete}
-    return {"backup_id": f"{one.space}/{one.stamp}", **about}
+def _shown(backup: backups.Backup) -> dict[str, Any]:
+    about = {name: getattr(backup, name) for name in ("objects", "bytes", "automatic", "complete")}
+    return {"backup_id": f"{backup.space}/{backup.stamp}", **about}
 
 
 def _space_of(call: ToolCall, backup_id: str, needs: Permission) -> tuple[str, str]:
-    """The space and the stamp that a backup's id names. The caller may do it in that space. BadRequest, NotFound."""
+    """The space and the stamp of a backup's id, where the caller has this permission. BadRequest, NotFound."""
     space, slash, stamp = backup_id.partition("/")
     if not slash or "/" in stamp:
         raise BadRequest(path="backup_id", detail=f"{backup_id[:80]!a} is no SPACE/STAMP")
@@ -59,7 +59,7 @@ def _space_of(call: ToolCall, backup_id: str, needs: Permission) -> tuple[str, s
 async def backup_restore(
     call: ToolCall, backup_id: str, confirm: bool = False, to: str = "", replace: bool = False
 ) -> Answered:
-    """Make a space as a backup was."""
+    """Restore a space from a backup."""
     space, stamp = _space_of(call, backup_id, "admin")
     _confirmed(confirm, backup_id)
     if to:
@@ -73,8 +73,8 @@ async def backup_restore(
 async def backup_download(call: ToolCall, backup_id: str) -> Answered:
     """A backup as an archive in base64."""
     space, stamp = _space_of(call, backup_id, "read")
-    found = await backups.find(call.replica, space, stamp, whole=True)
-    return await archive(call, found.prefix, "_backups/", f"livememfs backup download {space} {stamp}")
+    backup = await backups.find(call.replica, space, stamp, whole=True)
+    return await archive(call, backup.prefix, "_backups/", f"livememfs backup download {space} {stamp}")
 
 
 async def backup_delete(call: ToolCall, backup_id: str, confirm: bool = False) -> Answered:
@@ -93,7 +93,7 @@ def _confirmed(confirm: bool, path: str) -> None:
 
 
 async def system_health(call: ToolCall) -> Answered:
-    """Whether the bucket answers, and what waits for it."""
+    """Whether the bucket answers, and how much waits for upload."""
     begun = trio.current_time()
     reason = ""
     try:
@@ -109,7 +109,7 @@ async def system_health(call: ToolCall) -> Answered:
 
 
 def about_of(names: Callable[[], Sequence[str]]) -> McpTool:
-    """`system_about`, which knows the other tools."""
+    """`system_about`, which lists the other tools."""
 
     async def system_about(call: ToolCall) -> Answered:
         return {
@@ -117,7 +117,7 @@ def about_of(names: Callable[[], Sequence[str]]) -> McpTool:
             "version": __version__,
             "model": str(call.context.status().get("model", "")),
             "agent": call.agent,
-            "permissions": [one for one in PERMISSIONS if call.access.may(one)],
+            "permissions": [permission for permission in PERMISSIONS if call.access.may(permission)],
             "tools": list(names()),
         }
 
@@ -138,9 +138,9 @@ async def admin_create_token(
 
 
 async def admin_list_tokens(call: ToolCall) -> Answered:
-    """All tokens, without what they are."""
+    """All tokens, without their secrets."""
     now = call.clock.now()
-    return {"tokens": [token_shown(one, now) for one in await call.tokens.list()]}
+    return {"tokens": [token_shown(token, now) for token in await call.tokens.list()]}
 
 
 async def admin_update_token(
@@ -152,22 +152,22 @@ async def admin_update_token(
 
 
 async def admin_revoke_token(call: ToolCall, token: str) -> Answered:
-    """Make a token worth nothing."""
+    """Revoke a token."""
     return token_shown(await call.tokens.revoke(token), call.clock.now())
 
 
 async def admin_delete_token(call: ToolCall, token: str) -> Answered:
-    """Take a token out of the list."""
+    """Remove a token from the list."""
     return token_shown(await call.tokens.delete(token), call.clock.now())
 
 
 async def admin_purge_tokens(call: ToolCall, revoked: bool = False) -> Answered:
-    """Take out those that have expired."""
-    return {"removed": [one.name for one in await call.tokens.purge(revoked=revoked)]}
+    """Remove expired tokens."""
+    return {"removed": [token.name for token in await call.tokens.purge(revoked=revoked)]}
 
 
 def token_shown(token: Token, now: datetime) -> dict[str, Any]:
-    """What may be told of a token."""
+    """A token without its secret."""
     return {
         "name": token.name,
         "hash": token.hash,
@@ -203,7 +203,7 @@ TOOLS = (
     McpTool("backup_list", "List backups.", (_SPACE,), {"backups": "array"}, backup_list),
     McpTool(
         "backup_restore",
-        "Make a space as a backup was; replace one that is there.",
+        "Restore a space from a backup; can replace a space.",
         (_BACKUP, _CONFIRM, Parameter("to", "another space"), Parameter("replace", kind="boolean")),
         {"space_id": "string", "objects": "integer"},
         backup_restore,
@@ -230,7 +230,7 @@ TOOLS = (
     McpTool("system_health", "Tell whether the store answers.", (), {"status": "string"}, system_health, about=""),
     McpTool(
         "admin_create_token",
-        "Make a token; it is shown this once.",
+        "Make a token; it is shown only once.",
         (
             Parameter("name", required=True),
             _RIGHTS,
@@ -256,7 +256,7 @@ TOOLS = (
     ),
     McpTool(
         "admin_revoke_token",
-        "Make a token worthless for good.",
+        "Revoke a token for good.",
         (_WHICH,),
         {},
         admin_revoke_token,

@@ -1,9 +1,9 @@
-"""Connections to the HTTP server: how many there are, whose, and for how long they may keep us waiting.
+"""Connections to the HTTP server: their number, their owners, and their time limits.
 
-Owns accepting them, HTTP/1.1 as the only protocol (no h2c, no HTTP/2 by prior knowledge), and whom to hang up on: who
-has too many loses the one that was idle longest, so that nobody's are paid for by another. A connection belongs to its
-address until the guard has seen a good token on it; from then on to that token, since behind a proxy all share one
-address. Refuses to read a request: hypercorn does. Trio thread only.
+Owns accepting them, HTTP/1.1 as the only protocol (no h2c, no HTTP/2 by prior knowledge), and the choice of connections
+to close: an owner with too many loses the one that was idle longest, so that no owner can crowd out another. The owner
+is the address until the guard sees a good token on the connection, and then that token, since behind a proxy all have
+one address. Refuses to read a request: hypercorn does. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from hypercorn.typing import ConnectionState, LifespanState
 from livememfs.serve.guard import CONNECTION
 
 MOST = 1_024
-"""Fewer where the system allows few descriptors: a mount needs some too. Half of them may be of one token, and half of
-those whose token is not known yet.
+"""Fewer if the system allows few descriptors: a mount needs some too. Half of them may be of one token, and half of
+unknown owners.
 """
 WAITING = 512
-"""Connections that the system keeps until they are accepted."""
+"""Connections that the kernel queues until they are accepted."""
 IDLE_SECONDS = 30
-"""How long a connection may be open without a request, or take to send the head of one."""
+"""Most seconds without a request, or for the head of one."""
 SEND_SECONDS = 60.0
-"""How long a client may take to read a part of an answer."""
+"""Most seconds for a client to read a part of an answer."""
 
 
 class Connection:
@@ -48,22 +48,22 @@ class Connection:
         self._stream, self._all = stream, all_
 
     def belongs_to(self, holder: str) -> None:
-        """A good token was seen on it."""
+        """The guard saw a good token on it."""
         if (self.owner, self.known) != (holder, True):
             self.owner, self.known = holder, True
             self._all.make_room(self)
 
     def begun(self) -> None:
-        """A request is under way."""
+        """A request begins."""
         self.busy += 1
 
     def ended(self) -> None:
-        """It no longer is; the connection is the one that was used last."""
+        """A request ended; this connection is now the last used one."""
         self.busy -= 1
         self._all.used(self)
 
     def hang_up(self) -> None:
-        """End it, also where it waits for a reader."""
+        """Close it, also while it waits for its reader."""
         self.scope.cancel()
         self._stream.socket.close()
 
@@ -78,54 +78,54 @@ class ClientConnections:
         self._config.keep_alive_timeout = IDLE_SECONDS
         self.most = min(MOST, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._open: dict[Connection, None] = {}
-        """The one that was idle longest first."""
+        """In order of use, the longest idle first."""
         self.hung_up = 0
 
     async def serve(self, listening: socket.socket, *, task_status: trio.TaskStatus[Any]) -> None:
-        """Serve whoever connects, until cancelled."""
+        """Serve all connections, until cancelled."""
         listening.listen(WAITING)
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
         try:
             await trio.serve_listeners(self._one, [listener], task_status=task_status)
         finally:
-            for one in self._open:
-                one.hang_up()
+            for connection in self._open:
+                connection.hang_up()
 
     async def _one(self, stream: trio.SocketStream) -> None:
-        one = Connection(stream, self)
-        self._open[one] = None
+        connection = Connection(stream, self)
+        self._open[connection] = None
         try:
-            with one.scope:
-                self.make_room(one)
-                state = LifespanState({CONNECTION: one})  # each request gets what is in it
+            with connection.scope:
+                self.make_room(connection)
+                state = LifespanState({CONNECTION: connection})  # every request gets this state
                 await _Server(self._app, self._config, self._context, state, cast(Any, stream))
         finally:
-            self._open.pop(one, None)
+            self._open.pop(connection, None)
             await trio.aclose_forcefully(stream)
 
     def used(self, one: Connection) -> None:
-        """It is not idle."""
+        """Mark it as the last used one."""
         if one in self._open:
             self._open[one] = self._open.pop(one)
 
     def make_room(self, new: Connection) -> None:
-        """Hang up on what is too much since this one came, or since it is known whose it is."""
-        others = [one for one in self._open if one is not new]
+        """Close connections over the limits, after this one came or got its owner."""
+        others = [connection for connection in self._open if connection is not new]
         if new.known:
-            self._keep(self.most // 2, [one for one in others if one.known and one.owner == new.owner])
+            self._keep(self.most // 2, [other for other in others if other.known and other.owner == new.owner])
         else:
-            self._keep(self.most // 2, [one for one in others if not one.known])
-        self._keep(self.most, [one for one in others if one in self._open])
+            self._keep(self.most // 2, [other for other in others if not other.known])
+        self._keep(self.most, [other for other in others if other in self._open])
 
     def _keep(self, most: int, others: Sequence[Connection]) -> None:
-        """Make room for one more: those without a token go first, then those of whoever has most; idle ones first."""
+        """Make room for one more: first those without a token, then those of the owner with most; idle ones first."""
         if len(others) < most:
             return
-        count = Counter(one.owner for one in others)
-        first = sorted(others, key=lambda one: (one.known, -count[one.owner], one.busy > 0))
-        for one in first[: len(others) - most + 1]:
-            del self._open[one]
-            one.hang_up()
+        count = Counter(connection.owner for connection in others)
+        first = sorted(others, key=lambda connection: (connection.known, -count[connection.owner], connection.busy > 0))
+        for connection in first[: len(others) - most + 1]:
+            del self._open[connection]
+            connection.hang_up()
             self.hung_up += 1
 
     def __len__(self) -> int:
@@ -139,18 +139,18 @@ def _address(stream: trio.SocketStream) -> str:
 
 
 class _Http1(H11Protocol):
-    """HTTP/1.1 and nothing else. What asks for another protocol is a request like any other; the guard refuses it."""
+    """HTTP/1.1 only. A request for another protocol is an ordinary request here; the guard refuses it."""
 
     async def _check_protocol(self, event: Any) -> None:
-        """No other protocol is begun."""
+        """Never switch protocols."""
 
 
 class _Tasks(TaskGroup):
     """The tasks of one connection."""
 
     async def spawn_app(self, app: Any, config: Config, scope: Any, send: Any) -> Any:
-        """As hypercorn does it, but an answer that did not wait for all of a body ends the wait for the rest: else the
-        connection would hang until its other end gives up.
+        """As in hypercorn, but an answer before the end of the body stops the wait for the rest: the connection would
+        hang until the client gives up.
         """
         put, get = trio.open_memory_channel[Any](config.max_app_queue_size)
 
@@ -186,7 +186,7 @@ class _Server(TCPServer):
                     peer,
                     own,
                     self.protocol_send,
-                )  # type: ignore[assignment]  # which has all that is asked of the wrapper
+                )  # type: ignore[assignment]  # it has all methods used of the wrapper
                 await self.protocol.initiate()
                 await self.idle_task.restart(self._task_group, self._idle_timeout)
                 await self._read_data()
@@ -196,7 +196,7 @@ class _Server(TCPServer):
             await self._close()
 
     async def protocol_send(self, event: Event) -> None:
-        """As hypercorn does it, but not for ever: half an answer is no answer, so only time ends the sending of one."""
+        """As in hypercorn, but with a time limit. Only time ends the sending: a client cannot use half an answer."""
         if not isinstance(event, RawData):
             await super().protocol_send(event)
             return

@@ -1,6 +1,6 @@
-"""How the tools, the prompts and the files of a bank are described to a client of MCP.
+"""Descriptions of tools, prompts and bank files for MCP clients.
 
-Owns the words of the protocol for what they do to what is kept. Refuses to know a caller. Pure; any thread.
+Owns the protocol's hints on the effects of a tool. Refuses to know a caller. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from livememfs.store.base import ObjectInfo
 
 
 def _hints(*, reads: bool = False, destroys: bool = False, same_twice: bool = False) -> types.ToolAnnotations:
-    """Each of them said, whatever a client assumes. Nothing reaches beyond the bucket."""
+    """All hints, so that a client assumes none. No tool reaches beyond the bucket."""
     return types.ToolAnnotations(
         read_only_hint=reads, destructive_hint=destroys, idempotent_hint=same_twice, open_world_hint=False
     )
@@ -36,7 +36,7 @@ BANK_FILE = types.ResourceTemplate(
 
 
 def tool(one: McpTool, space: str = "") -> types.Tool:
-    """A tool as the protocol has it."""
+    """A tool in the form of the protocol."""
     return types.Tool(
         name=one.name,
         title=_title(one),
@@ -48,7 +48,7 @@ def tool(one: McpTool, space: str = "") -> types.Tool:
 
 
 def prompt(one: McpTool, space: str = "") -> types.Prompt:
-    """A prompt as the protocol has it."""
+    """A prompt in the form of the protocol."""
     arguments = [
         types.PromptArgument(name=given.name, description=given.says, required=given.required)
         for given in one.taken(space)
@@ -61,5 +61,5 @@ def _title(one: McpTool) -> str:
 
 
 def resource(item: ObjectInfo) -> types.Resource:
-    """A bank file as the protocol has it."""
+    """A bank file in the form of the protocol."""
     return types.Resource(uri=uri_of(item.key), name=item.key, mime_type="text/markdown", size=item.size)

@@ -1,8 +1,8 @@
 """A space's folder as the six commands of a file-based memory tool: view, create, str_replace, insert, delete, rename.
 
-Owns the commands and what they answer a model. What a path means is the tree's: a file made in `live/` is a note, one
-in `memories/` a memory, `bank/` answers that it is read-only, and any other name is an ordinary file. Paths begin with
-`/memories`, which is the space. Refuses paths that lead out of it, and files that are no text. Trio thread only.
+Owns the commands and their answers. The tree decides what a path means: a new file in `live/` is a note, one in
+`memories/` a memory, `bank/` is read-only, and any other name is an ordinary file. Paths begin with `/memories`, which
+is the space. Refuses paths that lead out of it, and files that are no text. Trio thread only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ROOT = "/memories"
 COMMANDS = ("view", "create", "str_replace", "insert", "delete", "rename")
 LARGEST = 1 << 20
-"""Bytes of a file that a model may read or write at once."""
+"""Most bytes of a file that a model may read or write."""
 MOST_ENTRIES = 200
 DEPTH = 2
 SNIPPET = 4
@@ -47,7 +47,7 @@ _NEW, _READ, _REPLACE = OpenMode(read=False, write=True), OpenMode(), OpenMode(r
 
 
 class Folder:
-    """One space of a tree, for one caller. `may_write` False: only looking. `agent`: who writes notes, if known."""
+    """One space of a tree, for one caller. `may_write` False: only view. `agent`: the writer of notes, if known."""
 
     def __init__(self, root: Root, space: str, *, may_write: bool = True, agent: str = "") -> None:
         self._root = root
@@ -87,7 +87,7 @@ class Folder:
         return f"{_shown(parts)} is made"
 
     async def str_replace(self, path: str, old_str: str, new_str: str = "") -> str:
-        """Replace a text that stands once in a file."""
+        """Replace a text that occurs exactly once in a file."""
         parts = _parts(path)
         node = await self._node(parts)
         text = await self._text(node)
@@ -95,7 +95,7 @@ class Folder:
         if count != 1:
             lines = [str(number) for number, line in enumerate(text.split("\n"), 1) if old_str.split("\n")[0] in line]
             where = f" (lines {', '.join(lines[:10])})" if count and lines else ""
-            detail = f"old_str stands {count} times in it{where}; it must stand there exactly once"
+            detail = f"old_str occurs {count} times in it{where}; it must occur exactly once"
             raise BadRequest(path=_shown(parts), detail=detail)
         at = text.index(old_str)
         changed = text.replace(old_str, new_str, 1)
@@ -117,11 +117,11 @@ class Folder:
         return _edited(parts, changed, insert_line, inserted.count("\n") - 1)
 
     async def delete(self, path: str) -> str:
-        """Remove a file, or a directory with all that is in it. The space itself stays, and what it keeps: ReadOnly."""
+        """Remove a file, or a directory with its content. ReadOnly for the directories of the space itself."""
         parts = _parts(path)
         self._writing()
         if not parts:
-            raise BadRequest(path=ROOT, detail="the space itself cannot be removed so; `space_delete` does that")
+            raise BadRequest(path=ROOT, detail="this command cannot remove the space itself; `space_delete` can")
         directory = await self._parent(parts)
         going = await _going(directory, parts[-1], await directory.child(parts[-1]))
         try:
@@ -151,18 +151,18 @@ class Folder:
         return node
 
     async def _parent(self, parts: Sequence[str], *, make: bool = False) -> Directory:
-        """The directory in which a path ends; `make`: made where it is missing, with those above it."""
-        found = await self._node(())
+        """The directory of a path's last name; `make`: with its parents, if they are missing."""
+        node = await self._node(())
         for part in parts[:-1]:
-            directory = _directory(found)
+            directory = _directory(node)
             try:
-                found = await directory.child(part)
+                node = await directory.child(part)
             except NotFound:
                 if not make:
                     raise
                 self._writing()
-                found = await directory.mkdir(part, 0o755, self._caller)
-        return _directory(found)
+                node = await directory.mkdir(part, 0o755, self._caller)
+        return _directory(node)
 
     def _writing(self) -> None:
         if not self._may_write:
@@ -202,29 +202,29 @@ class Folder:
         await self._uploaded()
 
     async def _uploaded(self) -> None:
-        """Whoever hears that something is done may have it from the bucket."""
+        """Wait for the upload: after the answer, another host must find the change in the bucket."""
         await self._root.context.replica.uploaded(f"{self._space}/")
 
     async def _listing(self, directory: Directory, path: str, depth: int) -> list[str]:
-        found: list[str] = []
+        lines: list[str] = []
         children = [(name, node) for name, node in await directory.children() if not name.startswith((".", "_"))]
         for count, (name, node) in enumerate(children):
             if count == MOST_ENTRIES:
-                found.append(f"\t{path}/... and {len(children) - count} more")
+                lines.append(f"\t{path}/... and {len(children) - count} more")
                 break
             below = isinstance(node, Directory)
             try:
                 size = (await node.attrs()).size
             except LiveMemError:
-                continue  # gone meanwhile
-            found.append(f"{size}\t{path}/{name}{'/' if below else ''}")
+                continue  # removed meanwhile
+            lines.append(f"{size}\t{path}/{name}{'/' if below else ''}")
             if isinstance(node, Directory) and depth > 1:
-                found += await self._listing(node, f"{path}/{name}", depth - 1)
-        return found
+                lines += await self._listing(node, f"{path}/{name}", depth - 1)
+        return lines
 
 
 def _signed(text: str, agent: str) -> str:
-    """A note with its author, where it does not name one: the tree could only tell this process."""
+    """A note with its writer, if it names none: the tree would only know this process."""
     try:
         metadata, body = frontmatter.split(text)
         return text if "agent" in metadata else frontmatter.join({**metadata, "agent": agent}, body)
@@ -233,26 +233,26 @@ def _signed(text: str, agent: str) -> str:
 
 
 async def _going(directory: Directory, name: str, node: Node) -> list[tuple[Directory, str, bool]]:
-    """What goes with a name, in an order in which it can: where it stands, its name, whether it is a directory.
+    """Everything to remove with a name, content first: the parent, the name, whether it is a directory.
 
-    ReadOnly for what a space keeps, wherever it stands: told while nothing is removed, for the notes in `live/` would
+    ReadOnly for a directory of livememfs anywhere in it. Checked before anything is removed: the notes in `live/` would
     be gone before the directory itself refuses.
     """
     if not isinstance(node, Directory):
         return [(directory, name, False)]
     if type(node) is not PlainDirectory:
-        raise ReadOnly("livememfs keeps it; remove what is in it one by one", path=node.path)
-    inside = [one for inner, child in await node.children() for one in await _going(node, inner, child)]
+        raise ReadOnly("livememfs needs it; remove its files one by one", path=node.path)
+    inside = [step for inner, child in await node.children() for step in await _going(node, inner, child)]
     return [*inside, (directory, name, True)]
 
 
 async def _remove(going: Sequence[tuple[Directory, str, bool]], shown: str) -> None:
-    """Remove all of it, or tell how far it came."""
+    """Remove all of it; an error says how far it came."""
     for done, (directory, name, below) in enumerate(going):
         try:
             await (directory.rmdir(name) if below else directory.unlink(name))
         except NotFound:
-            continue  # somebody else removed it meanwhile
+            continue  # another host removed it meanwhile
         except LiveMemError as error:
             if not done:
                 raise
@@ -267,7 +267,7 @@ def _directory(node: Node) -> Directory:
 
 
 def _parts(path: str) -> list[str]:
-    """The parts of a path below the space. BadRequest for one that leads elsewhere."""
+    """The parts of a path below the space. BadRequest for a path out of it."""
     inside = path.strip().rstrip("/")
     if inside != ROOT and not inside.startswith(f"{ROOT}/"):
         raise BadRequest(path=path[:80], detail=f"paths begin with {ROOT}")
@@ -290,7 +290,7 @@ def _range(given: Sequence[int] | None, text: str) -> tuple[int, int]:
 
 
 def _viewed(parts: Sequence[str], text: str, view_range: Sequence[int] | None) -> str:
-    """The lines that were asked for, as far as there is room for them."""
+    """The requested lines, as many as fit."""
     first, last = _range(view_range, text)
     shown = first - 1 + first_lines(text.split("\n")[first - 1 : last], Budget(MOST_TOKENS))
     rest = f"\n(more: view_range [{shown + 1}, {last}])" if shown < last else ""
@@ -303,7 +303,7 @@ def _numbered(text: str, first: int, last: int) -> str:
 
 
 def _edited(parts: Sequence[str], text: str, line: int, more: int) -> str:
-    """What a file looks like around a change."""
+    """The lines around a change."""
     first = max(line + 1 - SNIPPET, 1)
     return f"{_shown(parts)} is changed:\n{_numbered(text, first, line + 1 + more + SNIPPET)}"
 
@@ -329,8 +329,8 @@ async def memory(call: ToolCall, space_id: str, command: str, **given: Any) -> A
     if missing or odd:
         raise BadRequest(path=command, detail=f"it takes {', '.join(wanted)}")
     folder = Folder(call.root, space_id, may_write=call.access.may("write"), agent=call.agent)
-    said = getattr(folder, command)
-    return {"text": await said(**given)}
+    answer = getattr(folder, command)
+    return {"text": await answer(**given)}
 
 
 TOOL = McpTool(

@@ -1,11 +1,10 @@
-"""Who may come in over HTTP: around everything that is served, so that no route has a check of its own to forget.
+"""The guard of the HTTP server: it surrounds all routes, so that none needs a check of its own, and none can forget it.
 
-Owns the order: is the request one that is understood in one way alone, is it for this server (its `Host`, against DNS
-rebinding), does it come from a page of another site (`Origin`, `Sec-Fetch-Site`), whose is it (a token, as
-`Authorization: Bearer` or in a cookie), are there too many at once, of this token or of those without one, and is it of
-a size that anybody may send. Puts what the caller may do into the request's state as `access`, and how to ask for it
-again as `still`. Whoever guesses tokens is not slowed down: 256 random bits are not guessed. Refuses to log, to show or
-to pass on a token. Trio thread only.
+Owns the order of checks: the form of the request, which must have only one meaning; its `Host`, against DNS rebinding;
+its origin (`Origin`, `Sec-Fetch-Site`), against pages of other sites; its token (`Authorization: Bearer` or a cookie);
+the number of requests at once, per token or without one; its size. Puts the caller's access into the request's state as
+`access`, and a function that asks again as `still`. Does not slow down guesses of tokens: 256 random bits cannot be
+guessed. Refuses to log, to show or to pass on a token. Trio thread only.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ log = structlog.get_logger("livememfs.serve")
 
 COOKIE = "livememfs_token"
 CONNECTION = "connection"
-"""Where in a request's state its connection is."""
+"""The key of the connection in a request's state."""
 LARGEST_BODY, SMALL_BODY = 4 << 20, 64 << 10
-"""Bytes of a request where much may be sent, and elsewhere."""
+"""Most bytes of a request: at the path for large ones, and elsewhere."""
 MOST_AT_ONCE, MOST_OF_A_TOKEN = 1_024, 256
-"""Requests under way, streams of events included, of all tokens and of one; more are sent away and may come again."""
+"""Most requests at once, streams included: of all tokens, and of one. More are refused, and may come again."""
 MOST_UNKNOWN, MOST_OF_AN_ADDRESS = 64, 32
-"""The same without a token, of all addresses and of one: a place of their own, so that they take none from others."""
+"""The same without a token: of all addresses, and of one. Counted apart, so that they cannot block others."""
 BODY_SECONDS, UNKNOWN_SECONDS = 30.0, 5.0
-"""How long a request may take to arrive, with a token and without."""
+"""Most seconds for a request to arrive, with a token and without."""
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HEADERS = (
@@ -58,7 +57,7 @@ NO_STORE = (b"cache-control", b"no-store")
 
 @dataclass(frozen=True)
 class GuardStatistics:
-    """Requests let in, sent away for want of a token, for coming from elsewhere, and for size or number; under way."""
+    """Requests served; refused by token, by host or origin, and by size or number; running now."""
 
     served: int
     unknown: int
@@ -68,7 +67,7 @@ class GuardStatistics:
 
 
 class _Refused(Exception):
-    """A request that is answered here."""
+    """The guard refuses a request."""
 
     def __init__(self, status: int, reason: str, advice: str = "") -> None:
         super().__init__(reason)
@@ -76,10 +75,10 @@ class _Refused(Exception):
 
 
 class Guard:
-    """Around `app`. `hosts` are the names this server goes by; `open_paths` need no token, a last `/` means below.
+    """Guards `app`. `hosts` are the names of this server; `open_paths` need no token, a final `/` means all below.
 
-    `always` is the path that answers however many others ask, and `large` the one to which much may be sent. `sign_in`
-    is where browsers without a token are sent; empty: nowhere.
+    `always` is the path that answers without limits of number, `large` the path for large requests. Browsers without a
+    token are redirected to `sign_in`; empty: they are not.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # which refuses a websocket
+            return  # without an answer a websocket is refused
         connection: Connection | None = scope.get("state", {}).get(CONNECTION)
         if connection is not None:
             connection.begun()
@@ -131,7 +130,10 @@ class Guard:
         state = await self._check_token(scope, headers)
         if state["holder"] and CONNECTION in scope.get("state", {}):
             scope["state"][CONNECTION].belongs_to(state["holder"])
-        scope = {**scope, "state": {**scope.get("state", {}), **state}}  # which a server may give several requests
+        scope = {
+            **scope,
+            "state": {**scope.get("state", {}), **state},
+        }  # a copy: one connection gives all its requests the same state
         with self._place(state["holder"], (scope.get("client") or ("",))[0]):
             body = await self._whole(scope, headers, receive, known=bool(state["holder"]))
             self._served += 1
@@ -139,7 +141,7 @@ class Guard:
 
     @contextmanager
     def _place(self, holder: str, address: str) -> Iterator[None]:
-        """A place for a request of a token, or of an address where there is none. _Refused where there is no room."""
+        """Count a request of a token, or without one of its address. _Refused if there are too many."""
         whose = (bool(holder), holder or address)
         most, own = (MOST_AT_ONCE, MOST_OF_A_TOKEN) if holder else (MOST_UNKNOWN, MOST_OF_AN_ADDRESS)
         full = self._under_way[whose] >= own
@@ -155,17 +157,17 @@ class Guard:
             if not self._under_way[whose]:
                 del self._under_way[whose]
 
-    # --- where it comes from ----------------------------------------------------------------------------------
+    # --- host and origin --------------------------------------------------------------------------------------
 
     def _check_host(self, headers: Headers) -> None:
-        """A page of another site whose name was made to point here sends that name."""
+        """Refuse other host names: a page of another site, whose name points here, would send that name."""
         given = headers.getlist("host")
         if len(given) != 1 or _name(given[0]) not in self._hosts:
             self._foreign += 1
-            raise _Refused(421, "this server does not go by that name", "livememfs web --allow-host NAME adds one")
+            raise _Refused(421, "this server does not have that host name", "livememfs web --allow-host NAME adds one")
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """What a page of another site asks for; following a link from there is no such thing."""
+        """Refuse requests of pages of other sites; a link from there may be followed."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         if origin is not None:
             foreign = urlsplit(origin).netloc.lower() != headers["host"].lower() or not _is_web(origin)
@@ -176,10 +178,10 @@ class Guard:
             self._foreign += 1
             raise _Refused(403, "pages of other sites may not use this server")
 
-    # --- whose it is ------------------------------------------------------------------------------------------
+    # --- the token --------------------------------------------------------------------------------------------
 
     async def _check_token(self, scope: Scope, headers: Headers) -> dict[str, Any]:
-        """What is known of the caller. _Refused for whoever needs a token and has none that is good."""
+        """The state for the caller. _Refused without a good token where one is needed."""
         secret = _secret(headers)
         access = None
         if secret:
@@ -187,7 +189,7 @@ class Guard:
                 access = await self._tokens.access(secret)
             except LiveMemError as error:
                 log.info("tokens cannot be looked up", reason=str(error))
-                raise _Refused(503, "the store does not answer, so nobody can be let in", error.advice()) from None
+                raise _Refused(503, "the store does not answer, so tokens cannot be checked", error.advice()) from None
         if access is None and not self._is_open(scope["path"]):
             self._unknown += 1
             missing = NotSignedIn()
@@ -196,7 +198,7 @@ class Guard:
         return {"access": access, "holder": holder, "still": self._still(holder)}
 
     def _still(self, digest: str) -> Callable[[], Awaitable[Access | None]]:
-        """How something that goes on for long asks whether the caller still may."""
+        """A function by which a long request asks again for the caller's access."""
 
         async def still() -> Access | None:
             try:
@@ -207,12 +209,12 @@ class Guard:
         return still
 
     def _is_open(self, path: str) -> bool:
-        return any(path.startswith(one) if one.endswith("/") and one != "/" else path == one for one in self._open)
+        return any(path.startswith(top) if top.endswith("/") and top != "/" else path == top for top in self._open)
 
-    # --- how much it is ---------------------------------------------------------------------------------------
+    # --- the size ---------------------------------------------------------------------------------------------
 
     async def _whole(self, scope: Scope, headers: Headers, receive: Receive, *, known: bool) -> bytes:
-        """The body, of which there may be only so much, and only so slowly."""
+        """The body, within the limits of size and time."""
         most = LARGEST_BODY if known and scope["path"] == self._large else SMALL_BODY
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 20 or int(length) > most:
@@ -238,7 +240,7 @@ class Guard:
 
     def _answer(self, scope: Scope, refused: _Refused) -> Response:
         headers = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
-        if refused.status in (400, 408, 413):  # what comes next on this connection is the rest of it
+        if refused.status in (400, 408, 413):  # the unread rest of the request would be taken for the next one
             headers["Connection"] = "close"
         accepts = Headers(scope=scope).get("accept", "")
         if refused.status == 401 and self._sign_in and scope["method"] == "GET" and "text/html" in accepts:
@@ -252,20 +254,20 @@ class Guard:
 
 
 def _check_form(scope: Scope, headers: Headers) -> None:
-    """Refuse what somebody in between could have taken for another request, and other protocols. _Refused."""
+    """Refuse requests that a proxy could have read differently, and other protocols. _Refused."""
     if scope.get("http_version", "1.1") not in ("1.0", "1.1") or "h2c" in headers.get("upgrade", "").lower():
         raise _Refused(400, "this server speaks HTTP/1.1")
     if "transfer-encoding" in headers and "content-length" in headers:
-        raise _Refused(400, "a request says its length once")
+        raise _Refused(400, "a request must have only one length")
 
 
 def local_path(path: str) -> str:
-    """A path to go on to on this server; `/` for one that a browser could take for another server's."""
+    """A path on this server to redirect to; `/` for one that a browser could take for another server."""
     return path if path.startswith("/") and path[1:2] not in ("/", "\\") and path.isprintable() else "/"
 
 
 def _name(host: str) -> str:
-    """The name in a `Host` header, without its port; empty for what is none."""
+    """The name in a `Host` header, without its port; empty for an invalid one."""
     match = _HOST.fullmatch(host)
     return match[1].strip("[]").lower() if match else ""
 
@@ -275,7 +277,7 @@ def _is_web(origin: str) -> bool:
 
 
 def _secret(headers: Headers) -> str:
-    """The token that a request brings. One in the header goes before the cookie, also when it is no good."""
+    """The token of a request. A header wins over the cookie, even with an invalid token."""
     given = headers.get("authorization")
     if given is not None:
         kind, _, secret = given.partition(" ")
@@ -284,8 +286,9 @@ def _secret(headers: Headers) -> str:
 
 
 def _cookie(header: str) -> str:
-    """The value of our cookie, of the first where there are several; empty for none. `http.cookies` ends at the first
-    one that it dislikes, and on localhost every application's cookies come along.
+    """The value of our first cookie; empty without one.
+
+    `http.cookies` stops at the first invalid cookie, and on localhost the cookies of all applications arrive.
     """
     pairs = (pair.strip(" \t").partition("=") for pair in header.split(";"))
     return next((value.strip(' \t"') for name, _, value in pairs if name == COOKIE), "")
@@ -306,13 +309,13 @@ def _again(body: bytes, receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
-    """Adds what every answer says, where it does not say so itself."""
+    """Adds the common headers that an answer does not set itself."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
             known = {name.lower() for name, _ in headers}
-            added = [one for one in (*HEADERS, NO_STORE) if one[0] not in known]
+            added = [header for header in (*HEADERS, NO_STORE) if header[0] not in known]
             message = {**message, "headers": [*headers, *added]}
         await send(message)
 

@@ -1,7 +1,7 @@
-"""Serving over HTTP: MCP at `/mcp`, figures at `/metrics`, a sign of life at `/healthz`, and the pages beside them.
+"""Serving over HTTP: MCP at `/mcp`, figures at `/metrics`, a health check at `/healthz`, and the pages.
 
-Owns what stands where, and the server itself: where it listens, for how long it waits for clients, how it ends. The
-guard stands around all of it. Refuses to listen beyond this machine without a name to be called by. Trio thread only.
+Owns the routes, and the server itself: its address, its waits for clients, its end. The guard surrounds all of it.
+Refuses to listen beyond this machine without a host name for its clients. Trio thread only.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ DEFAULT_PORT = 8765
 MCP, METRICS, HEALTH = "/mcp", "/metrics", "/healthz"
 LOGIN, STATIC = "/login", "/static/"
 OPEN = (HEALTH, LOGIN, STATIC)
-"""What needs no token: it tells nothing."""
+"""Paths without a token: they show nothing of the bucket."""
 
 Status = Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """Where to listen. Port 0: any that is free."""
+    """An address to listen at. Port 0: any free port."""
 
     host: str
     port: int
@@ -61,7 +61,7 @@ class ListenAddress:
         elif not colon or text.endswith("]"):
             host, digits = text, str(port)
         host = host.strip("[]") or LOOPBACK[0]
-        if not digits.isdecimal() or int(digits) > 65_535 or any(one in host for one in " /@"):
+        if not digits.isdecimal() or int(digits) > 65_535 or any(character in host for character in " /@"):
             raise UsageError(f"{text!r} is no address to listen at, such as 127.0.0.1:{DEFAULT_PORT}")
         return cls(host, int(digits))
 
@@ -78,12 +78,12 @@ class ListenAddress:
 
 
 def names_of(address: ListenAddress, others: Sequence[str]) -> tuple[str, ...]:
-    """The names a server goes by. UsageError for one that the world can reach and that has none."""
+    """The host names of a server. UsageError for a server beyond this machine without any."""
     if address.here_only:
         return (*LOOPBACK, address.host, *others)
     everywhere = address.host in ("0.0.0.0", "::")
     if everywhere and not others:
-        raise UsageError(f"listening at {address.host} needs --allow-host NAME: by which name it will be called")
+        raise UsageError(f"listening at {address.host} needs --allow-host NAME: the host name that clients use")
     return (*others, *(() if everywhere else (address.host,)))
 
 
@@ -95,7 +95,7 @@ def application(
     mcp: StreamableHTTPSessionManager,
     pages: Sequence[BaseRoute] = (),
 ) -> Guard:
-    """Everything that is served, with the guard around it."""
+    """All routes, with the guard around them."""
     routes: list[BaseRoute] = [
         Route(METRICS, partial(_metrics, status), methods=["GET"]),
         Route(HEALTH, partial(_healthz, status), methods=["GET"]),
@@ -114,7 +114,7 @@ def application(
 
 
 async def _metrics(status: Status, request: Request) -> Response:
-    """Figures for Prometheus, for whoever sees the whole bucket."""
+    """Figures for Prometheus, for callers with access to the whole bucket."""
     from livememfs.serve.metrics import CONTENT_TYPE, render
 
     access = request.state.access
@@ -125,7 +125,7 @@ async def _metrics(status: Status, request: Request) -> Response:
 
 
 async def _healthz(status: Status, _: Request) -> Response:
-    """Whether it works, in a word: whoever asks has shown no token."""
+    """Whether it works, in one word: callers need no token here."""
     from livememfs.serve.metrics import healthy
 
     well, about = healthy(status())
@@ -133,7 +133,7 @@ async def _healthz(status: Status, _: Request) -> Response:
 
 
 class HttpServer:
-    """One server. `run` serves until `stop`, or until it is cancelled; `closing` ends what would go on for ever."""
+    """One server. `run` serves until `stop`, or until it is cancelled; `closing` ends streams, which have no end."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class HttpServer:
         self.url = ""
 
     async def run(self, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve; says where when it listens. UsageError when it cannot."""
+        """Serve; reports its URL once it listens. UsageError if it cannot listen."""
         listening = self._bind()
         host, port = listening.getsockname()[:2]
         self.url = f"http://{ListenAddress(host, port)}"
@@ -165,16 +165,16 @@ class HttpServer:
             nursery.cancel_scope.cancel()
 
     def _bind(self) -> socket.socket:
-        """The socket to listen on. UsageError when it cannot be had."""
+        """The socket to listen on. UsageError."""
         family = socket.AF_INET6 if ":" in self._address.host else socket.AF_INET
         try:
             return socket.create_server((self._address.host, self._address.port), family=family)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise UsageError(f"it is not possible to listen at {self._address}: {reason}") from None
+            raise UsageError(f"the server cannot listen at {self._address}: {reason}") from None
 
     def stop(self) -> None:
-        """End it: nobody new is let in."""
+        """End it: no new client is accepted."""
         self._closing()
         self._stopping.set()
 
@@ -184,7 +184,7 @@ class HttpServer:
 
 
 def session_manager(mcp: McpServer) -> StreamableHTTPSessionManager:
-    """The SDK's keeper of sessions over HTTP."""
+    """The SDK's session manager for HTTP."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     return StreamableHTTPSessionManager(mcp.sdk, max_sessions=SESSIONS, session_idle_timeout=SESSION_SECONDS)

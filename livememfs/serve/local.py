@@ -27,20 +27,20 @@ Send = Callable[[bytes], Awaitable[None]]
 LONGEST_LINE = 4 << 20
 CHUNK = 1 << 16
 LAST_ANSWERS = 10.0
-"""How long what was asked just before the input ended has for its answer: `printf ... | livememfs mcp` wants one, and a
-note that came last is to be stored.
+"""Seconds for the last answers after the end of the input: `printf ... | livememfs mcp` expects its answer, and a note
+in the last request must be stored.
 """
 NEVER_ANSWERED = "subscriptions/listen"
 
 
 async def over_stdio(server: McpServer) -> None:
-    """Serve whoever started this process, until they close its standard input."""
-    # What the SDK opens by itself is read in a thread that it waits for: no signal would end this process then.
+    """Serve the client that started this process, until it closes standard input."""
+    # The SDK's own streams read in a thread and wait for it: then no signal could end this process.
     await _over(server, _lines_of(sys.stdin.fileno()), _output(sys.stdout.fileno()))
 
 
 async def over_stream(server: McpServer, stream: trio.SocketStream) -> None:
-    """Serve one client, until it goes."""
+    """Serve one client, until it disconnects."""
     await _over(server, _lines(stream), stream.send_all)
 
 
@@ -65,14 +65,14 @@ class _Unanswered:
             self._ids.add(message.id)
 
     def said(self, message: types.JSONRPCMessage) -> None:
-        """A message has gone out."""
+        """A message was sent."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
             if not self._ids:
                 self._none.set()
 
     async def wait(self) -> None:
-        """Until all are answered: the SDK drops each answer that is not written when the input ends."""
+        """Wait until all are answered: at the end of the input the SDK would drop unsent answers."""
         self._none = trio.Event()
         if self._ids:
             with trio.move_on_after(LAST_ANSWERS):
@@ -81,7 +81,7 @@ class _Unanswered:
 
 @asynccontextmanager
 async def _messages(lines: AsyncIterator[bytes], send: Send) -> AsyncIterator[tuple[Any, Any]]:
-    """The streams that the SDK takes, over lines of JSON."""
+    """The streams for the SDK, over lines of JSON."""
     into: MemoryObjectSendStream[SessionMessage | Exception]
     received: MemoryObjectReceiveStream[SessionMessage | Exception]
     sent: MemoryObjectSendStream[SessionMessage]
@@ -123,11 +123,11 @@ async def _messages(lines: AsyncIterator[bytes], send: Send) -> AsyncIterator[tu
 
 
 async def _lines_of(source: int) -> AsyncIterator[bytes]:
-    """The lines of a descriptor, the last one also without an end.
+    """The lines of a descriptor, the last one also without a line end.
 
-    Read in a thread that is left behind when cancelled, and past Python's own buffer, whose lock such a thread would
-    hold while the interpreter ends. A thread, since a plain file or /dev/null cannot be waited for, and since a
-    terminal or pipe may be shared with processes that do not expect it not to block.
+    Reads in a thread, because a plain file or /dev/null cannot be polled, and because other processes may share the
+    terminal or pipe and expect it to block. A cancellation abandons the thread. It bypasses Python's own buffer, whose
+    lock it would still hold at the end of the interpreter.
     """
     waiting = bytearray()
     while chunk := await trio.to_thread.run_sync(os.read, source, CHUNK, abandon_on_cancel=True):
@@ -142,7 +142,7 @@ async def _lines_of(source: int) -> AsyncIterator[bytes]:
 
 
 def _output(target: int) -> Send:
-    """Writes to a descriptor. A client that has stopped reading keeps nobody from ending this process."""
+    """Writes to a descriptor. A client that does not read cannot keep this process from ending."""
 
     async def write(data: bytes) -> None:
         while data:
@@ -152,7 +152,7 @@ def _output(target: int) -> Send:
 
 
 async def _lines(stream: trio.SocketStream) -> AsyncIterator[bytes]:
-    """Whole lines; one that never ends, ends the connection."""
+    """Whole lines; one that is too long ends the connection."""
     waiting = bytearray()
     while chunk := await stream.receive_some(CHUNK):
         waiting += chunk

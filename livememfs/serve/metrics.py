@@ -1,8 +1,8 @@
-"""Figures for Prometheus, from what `status.json` says.
+"""Figures for Prometheus, from `status.json`.
 
-Owns their names, and that no label has a text as its value: what can stand there is listed here, the rest is `other`. A
-name that was given stays. Pure; any thread. What the library costs to load, a fifth of a second, is for the first who
-asks: import this module there.
+Owns their names, and the values of labels: all are listed here, and any other value is `other`. A published name is
+never changed. Pure; any thread. The library takes a fifth of a second to load, so import this module only where figures
+are requested.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Figure:
     """One figure, or one for each value of a label.
 
     :name:   without prefix, and without the `_total` of counters
-    :path:   where the status has it, with dots
-    :label:  of what has several: then the path leads to a mapping from the label's values to numbers
-    :values: those that are shown by name; with `rest`, all others together are `other`
+    :path:   its place in the status, with dots
+    :label:  the label, if there are several values: then `path` leads to a mapping from these to numbers
+    :values: the values shown by name; with `rest`, all others are summed as `other`
     """
 
     name: str
@@ -44,20 +44,20 @@ class Figure:
     rest: bool = False
 
     def family(self, status: Mapping[str, Any]) -> Metric | None:
-        """What Prometheus is told; None where the status has nothing to say."""
-        found = _at(status, self.path)
-        if found is None:
+        """The metric; None if the status does not have it."""
+        value = _at(status, self.path)
+        if value is None:
             return None
         family = _family(self.kind, self.name, self.help, [self.label] if self.label else [])
-        for labels, value in self._samples(found) if self.label else [((), found)]:
-            family.add_metric(labels, float(value))
+        for labels, number in self._samples(value) if self.label else [((), value)]:
+            family.add_metric(labels, float(number))
         return family
 
-    def _samples(self, found: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], float]]:
+    def _samples(self, counts: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], float]]:
         for name in self.values:
-            yield (name,), float(found.get(name, 0))
+            yield (name,), float(counts.get(name, 0))
         if self.rest:
-            yield (OTHER,), float(sum(value for name, value in found.items() if name not in self.values))
+            yield (OTHER,), float(sum(value for name, value in counts.items() if name not in self.values))
 
 
 FIGURES = (
@@ -213,7 +213,7 @@ FIGURES = (
     Figure("web_streams", "gauge", "Live pages that listen.", "statistics.web.events.streams"),
     Figure("token_checks_good", "counter", "Tokens shown by callers that were good.", "statistics.tokens.good"),
 )
-"""Every figure there is in the status under a path of its own."""
+"""Every figure with its own path in the status."""
 
 
 def render(status: Mapping[str, Any]) -> bytes:
@@ -222,13 +222,13 @@ def render(status: Mapping[str, Any]) -> bytes:
 
 
 def healthy(status: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-    """Whether all is well, and what anybody may know of it, who has shown no token: one word."""
+    """Whether the mount works, and the answer for callers without a token: one word."""
     well = status.get("state") == "ok" and not status.get("stuck")
     return well, {"status": "ok" if well else "degraded"}
 
 
 class _Collected(Collector):
-    """What the library writes from."""
+    """The source of metrics for the library."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = families
@@ -266,8 +266,8 @@ def _single(name: str, help: str, value: float) -> Metric:
 
 
 def _at(status: Mapping[str, Any], path: str) -> Any:
-    """What the status has there; None for nothing."""
-    found: Any = status
+    """The value at a path of the status; None without one."""
+    value: Any = status
     for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value

@@ -1,8 +1,8 @@
-"""Who hears that files of a bank have changed: sessions, and the streams that clients of the newest revision, which has
-no sessions, open for it.
+"""Reports changes of bank files to MCP clients: to sessions, and to the streams of clients of the newest revision,
+which has no sessions.
 
-Owns the queue of changes, whom each concerns, and that nobody hears of what they may not see. Refuses to wait for one
-that does not listen. Trio thread only.
+Owns the queue of changes, their recipients, and that a client gets only changes it may see. Refuses to wait for a
+client that does not read. Trio thread only.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ log = structlog.get_logger("livememfs.serve")
 
 SCHEME = "livememfs"
 SECONDS = 5.0
-"""How long somebody may take to hear of a change."""
+"""Most seconds for the delivery of a change."""
 QUEUED = 256
-"""Changes that wait to be told; when there are more, listeners are told that all they asked for may have changed."""
+"""Most waiting changes; after more, all subscribed files are reported as changed."""
 
 Still = Callable[[], Awaitable[Access | None]]
-"""What somebody may do now; None: nothing any more."""
+"""Gives the present access of a caller; None: the access has ended."""
 
 
 @dataclass(eq=False)
 class _Listener:
-    """Somebody who hears of changes: how to find out whether they still may, how to tell them, what they asked for."""
+    """A recipient of changes: a check of its access, a way to send, and the subscribed addresses."""
 
     still: Still
     tell: Callable[[ServerEvent], Awaitable[None]]
@@ -58,7 +58,7 @@ class _Listener:
 
 
 class News:
-    """Changes of the banks of one bucket. `run` must be running for them to be told."""
+    """Changes of the banks of one bucket. `run` must run, or nothing is reported."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -71,7 +71,7 @@ class News:
         return len(self._listeners)
 
     def hears(self, session: Connection, still: Still) -> set[str]:
-        """A session hears of changes from now on, until it ends; returns the addresses it asked for, to be changed."""
+        """Report changes to a session until it ends; returns its subscribed addresses, a set to be changed."""
         listener = self._listeners.get(session)
         if listener is None:
             listener = self._listeners[session] = _Listener(still, partial(_notify, session))
@@ -82,10 +82,10 @@ class News:
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams, still: Still
     ) -> SubscriptionsListenResult:
-        """Tell over one stream, for as long as it is open, what was asked for and may be seen."""
-        asked, access = params.notifications, await still()
-        uris = [uri for uri in asked.resource_subscriptions or () if access is not None and sees(access, uri)]
-        kept = asked.model_copy(
+        """Report the wanted and visible changes over one stream, while it is open."""
+        wanted, access = params.notifications, await still()
+        uris = [uri for uri in wanted.resource_subscriptions or () if access is not None and sees(access, uri)]
+        kept = wanted.model_copy(
             update={"resource_subscriptions": uris, "tools_list_changed": None, "prompts_list_changed": None}
         )
         bus = InMemorySubscriptionBus()
@@ -96,7 +96,7 @@ class News:
             del self._listeners[bus]
 
     async def run(self) -> None:
-        """Tell of changes, until cancelled."""
+        """Report changes, until cancelled."""
         changes = self._replica.changes
         changes.subscribe(self._heard)
         known: set[str] = set()
@@ -120,7 +120,7 @@ class News:
                 self._missed = True
 
     async def _tell(self, who: object, listener: _Listener, uris: Sequence[str], *, appeared: bool) -> None:
-        """Tell somebody what they may know of; who does not listen, or is gone, hears no more."""
+        """Report to one recipient the changes it may see; remove it if it does not read or is gone."""
         access = await listener.still()
         seen = [uri for uri in uris if access is not None and sees(access, uri)]
         if access is None or (uris and not seen):
@@ -132,7 +132,7 @@ class News:
                 if appeared:
                     await listener.tell(ResourcesListChanged())
             self.told += 1
-        except Exception as error:  # the SDK's streams raise anyio's own kinds, which say that nobody is there
+        except Exception as error:  # the SDK's streams raise various errors of anyio when the client is gone
             log.info("somebody cannot be told of a change", reason=type(error).__name__)
             self._listeners.pop(who, None)
 
@@ -145,7 +145,7 @@ async def _notify(session: Connection, event: ServerEvent) -> None:
 
 
 def sees(access: Access, uri: str) -> bool:
-    """Whether an address is one of a bank that may be seen."""
+    """Whether an address is in a bank that this access sees."""
     try:
         return access.sees(named(uri)[0])
     except LiveMemError:

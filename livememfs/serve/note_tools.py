@@ -1,6 +1,6 @@
 """The tools for notes, by the names of the data model's section 5.
 
-Owns what each answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
+Owns their answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from livememfs.text.times import iso, parse_iso
 MOST_NOTES = 500
 MOST_WORDS = 64
 READ_AT_ONCE, MOST_LOOKED_AT = 100, 10_000
-"""Notes that are read at a time, and for one answer: a search that finds nothing must end too."""
+"""Notes read at a time, and most notes read for one answer: a search without a result must end too."""
 _LIMIT = Parameter("limit", kind="integer", least=1, most=MOST_NOTES)
 
 
@@ -55,7 +55,7 @@ async def live_read(
     since: str = "",
     before: str = "",
 ) -> Answered:
-    """The newest notes, newest first; those older than the one that `before` names."""
+    """The newest notes, newest first; with `before`, notes older than that one."""
     after = _moment(since)
 
     def fits(note: Note) -> bool:
@@ -90,27 +90,28 @@ async def newest(
     after: datetime | None = None,
     before: str = "",
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The newest notes that fit, newest first, and whether there may be more. Their names sort by time, so they are
-    read from the newest on, until there are enough.
+    """The newest notes that fit, newest first, and whether there may be more.
+
+    Names sort by time, so reading starts with the newest and stops when there are enough.
     """
     await spaces.require_space(call.replica, space)
     prefix = keys.live_prefix(space)
     infos = await call.replica.names.walk(prefix, local=True)
     names = await aside(len(infos) * A_NAME, partial(_names, infos, prefix, after, before))
-    found: list[tuple[str, Note]] = []
+    fitting: list[tuple[str, Note]] = []
     looked = 0
-    while looked < min(len(names), MOST_LOOKED_AT) and len(found) <= limit:
+    while looked < min(len(names), MOST_LOOKED_AT) and len(fitting) <= limit:
         portion = names[looked : looked + READ_AT_ONCE]
         looked += len(portion)
         stored = await call.replica.read_many([prefix + name for name in portion])
-        size = sum(len(one.data) for one in stored.values())
-        found += await aside(size, partial(_fitting, portion, prefix, stored, fits))
-    size = sum(len(note.body) for _, note in found[:limit])
-    return await aside(size, partial(_within, found, limit, budget, more=looked < len(names)))
+        size = sum(len(item.data) for item in stored.values())
+        fitting += await aside(size, partial(_fitting, portion, prefix, stored, fits))
+    size = sum(len(note.body) for _, note in fitting[:limit])
+    return await aside(size, partial(_within, fitting, limit, budget, more=looked < len(names)))
 
 
 def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, before: str) -> list[str]:
-    """The names of the notes that may be meant, newest first."""
+    """The names of all possible notes, newest first."""
     notes = (info.key.removeprefix(prefix) for info in infos if keys.parse(info.key).kind == "note")
     names = [name for name in notes if not _is_before(name, after) and (not before or name < before)]
     return names[::-1]
@@ -119,25 +120,25 @@ def _names(infos: Sequence[ObjectInfo], prefix: str, after: datetime | None, bef
 def _fitting(
     names: Sequence[str], prefix: str, stored: Mapping[str, StoredObject], fits: Callable[[Note], bool]
 ) -> list[tuple[str, Note]]:
-    """The notes among some objects that fit."""
+    """The notes that fit, among these objects."""
     notes = ((name, _parsed(stored.get(prefix + name), prefix + name, name)) for name in names)
     return [(name, note) for name, note in notes if note is not None and fits(note)]
 
 
 def _within(
-    found: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
+    fitting: Sequence[tuple[str, Note]], limit: int, budget: Budget, *, more: bool
 ) -> tuple[list[dict[str, Any]], bool]:
     """As many notes as there is room for, and whether there may be more."""
     shown: list[dict[str, Any]] = []
-    for name, note in found[:limit]:
+    for name, note in fitting[:limit]:
         if not budget.takes(name, note.body, *note.tags, at_any_cost=not shown):
             break
         shown.append(_shown(name, note))
-    return shown, more or len(found) > len(shown)
+    return shown, more or len(fitting) > len(shown)
 
 
 def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
-    """A note; None when it is gone, or no text."""
+    """A note; None if it is gone, or no text."""
     try:
         return Note.parse(stored.data, path=key, name=name) if stored is not None else None
     except NotText:
@@ -145,7 +146,7 @@ def _parsed(stored: StoredObject | None, key: str, name: str) -> Note | None:
 
 
 def _is_before(name: str, after: datetime | None) -> bool:
-    """Whether a note's name alone says that it is too old: then it need not be read."""
+    """Whether the time in a note's name is too old, so that the note need not be read."""
     named = keys.NoteName.parse(name) if after is not None else None
     return named is not None and after is not None and after - named.timestamp > timedelta(seconds=1)
 

@@ -1,8 +1,8 @@
-"""Prompts: what a person asks for by a name, as their program offers it (`/recall`), and what the model is then told.
+"""Prompts: a person picks one by its name (`/recall`), and the model gets its text.
 
-Owns the three texts. What is recorded stands in them between the marks of recorded data. A prompt is a tool that
-answers a text, so arguments and permissions are checked as a tool's are. Refuses to write anything: the model does, by
-the tools. Trio thread only.
+Owns the three texts; recorded data in them is between its marks. A prompt is a tool whose answer is a text, so
+arguments and permissions are checked like those of a tool. Refuses to write anything: the model writes, with the tools.
+Trio thread only.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from livememfs.serve import recall_tools
 from livememfs.serve.toolbox import Answered, JsonKind, McpTool, ToolCall
 
 LONGEST = 8_000
-"""Characters of what is to be remembered; more is a file."""
+"""Most characters to remember; a longer text should be a file."""
 _SPACE = Parameter("space_id", "the space")
 _TEXT: Mapping[str, JsonKind] = {"text": "string"}
 
 
 async def recall(call: ToolCall, question: str, space_id: str = "") -> Answered:
-    """What is known that fits a question, and the question."""
+    """Search results for a question, and the question."""
     from livememfs.recall.search.page import page  # with the index, which needs numpy
 
     answer = await recall_tools.ask(call, question, space_id)
     paths = [hit.record.key for hit in answer.found.hits]
-    told = await in_thread(partial(page, answer.query, answer.found, paths, notes=answer.notes))
+    results = await in_thread(partial(page, answer.query, answer.found, paths, notes=answer.notes))
     rules = (
         "Answer the question from the recorded data above, and name the paths that you rely on. Where it does not say,"
         " search with other words before you guess, and say what is not known."
     )
-    return {"text": f"{told}\n{rules}\n\nQuestion: {question}\n"}
+    return {"text": f"{results}\n{rules}\n\nQuestion: {question}\n"}
 
 
 async def remember(call: ToolCall, what: str, space_id: str = "") -> Answered:
-    """How to keep something."""
+    """Instructions to store something."""
     rules = (
         f"Keep what follows in the shared memory{_of(call, space_id)}. One lasting fact about people, projects or"
         " preferences: store_memory. Anything else: live_note, with the category that fits. One call for each thing,"
@@ -47,7 +47,7 @@ async def remember(call: ToolCall, what: str, space_id: str = "") -> Answered:
 
 
 async def handover(call: ToolCall, space_id: str) -> Answered:
-    """What the next agent would be shown, and how to complete it."""
+    """The context that the next agent gets, and instructions to complete it."""
     context = (await recall_tools.get_project_context(call, space_id))["context"]
     rules = (
         "Hand the work over to the next agent, who sees what is recorded above and nothing of this conversation. Write"

@@ -1,8 +1,7 @@
-"""The tools that find and remember: what was observed (claude-mem 5.3), and memories (companion-memory).
+"""The tools to search and remember: observations (claude-mem 5.3), and memories (companion-memory).
 
-Owns what each answers. A search never fails for a reason of the index's own: its `notes` say what is missing. Refuses
-to decide who may call it: the toolbox does, and where no project is named, all that the caller sees is searched. Trio
-thread only.
+Owns their answers. A search never fails because of the index: its `notes` say what is missing. Refuses to decide who
+may call it: the toolbox does; without a project, a search covers all spaces that the caller sees. Trio thread only.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TIMELINE = 2_000
 _ID = re.compile(r"#?[0-9A-Za-z_-]{1,100}")
 
 
-# --- what was observed ---------------------------------------------------------------------------------------------
+# --- observations --------------------------------------------------------------------------------------------------
 
 
 async def search_memory(
@@ -47,12 +46,12 @@ async def search_memory(
     files: Sequence[str] = (),
     limit: int = 10,
 ) -> Answered:
-    """Search everything that is kept, by words and by meaning."""
+    """Search notes, banks, memories and observations, by words and by meaning."""
     from livememfs.recall.search.page import snippet  # with the index, which needs numpy
 
     narrowed = {"type": [type] if type else [], "concept": concepts, "file": files}
     answer = await ask(call, query, project, narrowed, limit)
-    found = await in_thread(
+    results = await in_thread(
         lambda: [
             {
                 "path": hit.record.key,
@@ -67,7 +66,7 @@ async def search_memory(
             for hit in answer.found.hits
         ]
     )
-    return {"results": found, "notes": [*answer.query.doubts, *answer.notes, *answer.found.remarks]}
+    return {"results": results, "notes": [*answer.query.doubts, *answer.notes, *answer.found.remarks]}
 
 
 async def ask(
@@ -77,21 +76,21 @@ async def ask(
     narrowed: Mapping[str, Sequence[str]] | None = None,
     limit: int = 10,
 ) -> SearchAnswer:
-    """What is found in a project, or in all that the caller sees."""
-    asked = parse(question, now=call.clock.now())
+    """Search a project, or all spaces that the caller sees."""
+    search = parse(question, now=call.clock.now())
     for key, values in (narrowed or {}).items():
-        asked = asked.narrowed(key, *values) if values else asked
-    asked = replace(asked, limit=min(asked.limit or limit, MOST_FOUND))
+        search = search.narrowed(key, *values) if values else search
+    search = replace(search, limit=min(search.limit or limit, MOST_FOUND))
     if project:
         await spaces.require_space(call.replica, project)
         seen: Sequence[str] = (project,)
     else:
-        seen = [one.name for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
-    return await call.context.recall.ask(asked, tuple(seen), anew=True)
+        seen = [space.name for space in await spaces.list_spaces(call.replica) if call.access.sees(space.name)]
+    return await call.context.recall.ask(search, tuple(seen), anew=True)
 
 
 async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
-    """What was observed around an observation, or last."""
+    """The observations around one, or the last ones."""
     await spaces.require_space(call.replica, project)
     pages = call.context.pages
     if not anchor:
@@ -103,70 +102,74 @@ async def timeline(call: ToolCall, project: str, anchor: str = "") -> Answered:
 
 
 async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> Answered:
-    """Observations in full, in the order asked for."""
+    """Whole observations, in the requested order."""
     await spaces.require_space(call.replica, project)
-    wanted = [_one_id(one) for one in ids]
+    wanted = [_one_id(name_or_id) for name_or_id in ids]
     prefix = keys.observations_prefix(project)
     level = await call.replica.names.listing(prefix)
     named: dict[str, str] = {}
     for name in level.objects:
         named[name.removesuffix(".md")] = named[keys.ending(name)] = prefix + name
-    found = await call.replica.read_many([named[one] for one in wanted if one in named])
+    contents = await call.replica.read_many([named[name_or_id] for name_or_id in wanted if name_or_id in named])
     shown: list[dict[str, Any]] = []
     missing, more, budget = [], [], Budget(MOST_TOKENS)
-    for one in wanted:
-        stored = found.get(named.get(one, ""))
+    for name_or_id in wanted:
+        stored = contents.get(named.get(name_or_id, ""))
         try:
             data = stored.data if stored is not None else None
-            read = Observation.parse(data, path=one, name=named[one].rpartition("/")[2]) if data is not None else None
+            observation = (
+                Observation.parse(data, path=name_or_id, name=named[name_or_id].rpartition("/")[2])
+                if data is not None
+                else None
+            )
         except NotText:
-            read = None
-        if read is None:
-            missing.append(one)
-        elif budget.takes(read.narrative, *read.facts, at_any_cost=not shown):
-            shown.append(_observation(read))
+            observation = None
+        if observation is None:
+            missing.append(name_or_id)
+        elif budget.takes(observation.narrative, *observation.facts, at_any_cost=not shown):
+            shown.append(_observation(observation))
         else:
-            more.append(one)
+            more.append(name_or_id)
     return {"observations": shown, "missing": missing} | ({"more": more} if more else {})
 
 
 def _one_id(text: str) -> str:
-    """The id of an observation as it was given. BadRequest."""
+    """The id in an argument. BadRequest."""
     if not _ID.fullmatch(text):
         raise BadRequest(path="id", detail=f"{text[:40]!a} is no id of an observation")
     return text.removeprefix("#").removesuffix(".md")
 
 
-def _observation(one: Observation) -> dict[str, Any]:
+def _observation(observation: Observation) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "session": one.session,
-        "created_at": iso(one.created_at),
-        "type": one.type,
-        "title": one.title,
-        "subtitle": one.subtitle,
-        "narrative": one.narrative.strip("\n"),
-        "facts": list(one.facts),
-        "concepts": list(one.concepts),
-        "files_read": list(one.files_read),
-        "files_modified": list(one.files_modified),
+        "id": observation.id,
+        "session": observation.session,
+        "created_at": iso(observation.created_at),
+        "type": observation.type,
+        "title": observation.title,
+        "subtitle": observation.subtitle,
+        "narrative": observation.narrative.strip("\n"),
+        "facts": list(observation.facts),
+        "concepts": list(observation.concepts),
+        "files_read": list(observation.files_read),
+        "files_modified": list(observation.files_modified),
     }
 
 
 async def get_session_summary(call: ToolCall, session_id: str, project: str) -> Answered:
-    """What a session came to."""
+    """The summary of a session."""
     await spaces.require_space(call.replica, project)
     key = keys.session_key(project, keys.session_slug(session_id), keys.SUMMARY)
     try:
-        found = Summary.parse((await call.replica.read(key)).data, path=key)
+        summary = Summary.parse((await call.replica.read(key)).data, path=key)
     except ObjectMissing:
         raise NotFound(path=f"summary of session {session_id[:80]!a} in {project}") from None
-    said = {name: text for name in SUMMARY_FIELDS if (text := getattr(found, name))}
-    return {"session_id": session_id, "created_at": iso(found.created_at), **said}
+    parts = {name: text for name in SUMMARY_FIELDS if (text := getattr(summary, name))}
+    return {"session_id": session_id, "created_at": iso(summary.created_at), **parts}
 
 
 async def get_project_context(call: ToolCall, project: str) -> Answered:
-    """What to know of a project before working in it."""
+    """The context of a project, to read before work."""
     await spaces.require_space(call.replica, project)
     return {"context": await call.context.pages.page(project)}
 
@@ -183,8 +186,8 @@ def _at_a_desk(tool: tools.MemoryTool) -> Work:
 
 
 def _short(tool: tools.MemoryTool) -> tuple[Parameter, ...]:
-    """A tool's parameters without what their names say: the list of all tools is read with every request."""
-    return (SPACE, *(replace(one, says=_SAID.get(one.name, "")) for one in tool.parameters))
+    """A tool's parameters with short descriptions: a model reads the list of all tools with every request."""
+    return (SPACE, *(replace(parameter, says=_SAID.get(parameter.name, "")) for parameter in tool.parameters))
 
 
 _SAID = {"ttl": "7d, 1h; none: lasts", "subjects": "whom it is about"}

@@ -1,8 +1,8 @@
-"""Sessions of MCP over HTTP: whose each is, how many there may be, and which is given up when there is no room.
+"""Sessions of MCP over HTTP: their owners, their number, and which one is ended when there are too many.
 
-Owns the endpoint around the SDK's keeper of sessions: a message of a shape that no request has is refused before it is
-parsed, a session is for the token alone that opened it, and a token that opens too many loses the one that was idle
-longest. Refuses to end a session at work. Trio thread only.
+Owns the endpoint around the SDK's session manager: a message with too many or too deep parts is refused before it is
+parsed; only the token that opened a session may use it; a token with too many sessions loses the one that was idle
+longest. Refuses to end a busy session. Trio thread only.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 MOST = 1_000
 MOST_OF_A_TOKEN = 250
 IDLE_SECONDS = 600.0
-"""After which a session that nobody uses is ended; its client opens another."""
+"""Seconds without a request after which a session ends; its client opens another."""
 HEADER, VERSION = "mcp-session-id", "mcp-protocol-version"
 
 
 @dataclass(eq=False)
 class _Session:
-    """One session: whose, when it was used last, requests under way."""
+    """One session: its owner, the time of its last use, its running requests."""
 
     holder: str
     user: Any
@@ -46,7 +46,7 @@ class McpEndpoint:
         self._manager = manager
         self._turn = trio.CapacityLimiter(1)
         self._open: dict[str, _Session] = {}
-        """The one that was used longest ago first."""
+        """In order of use, the least recent first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, whose body the guard has read."""
@@ -55,18 +55,18 @@ class McpEndpoint:
 
         message = await receive()
         if not await shape.fits(message.get("body", b"")):
-            told = {"error": "the message has too many parts, or they are nested too deep"}
-            await JSONResponse(told, 400)(scope, receive, send)
+            reason = {"error": "the message has too many parts, or they are nested too deep"}
+            await JSONResponse(reason, 400)(scope, receive, send)
             return
         access, holder = scope["state"]["access"], scope["state"]["holder"]
-        # By this the SDK knows whose a session is: another token cannot go on with it.
+        # By this user the SDK binds a session to its token: no other token can use it.
         user = AuthenticatedUser(AccessToken(token="", client_id=access.name, scopes=[], subject=holder))
         scope = {**scope, "user": user}
         if len(message.get("body", b"")) < LARGE:
             await self._pass_on(scope, _first(message, receive), send)
             return
-        # What parses it holds the thread for some milliseconds. Its turn ends when it is answered that it was read, or
-        # when it is asked whether the client is still there.
+        # Parsing a large message holds the thread for milliseconds, so only one is parsed at a time. The turn ends when
+        # the SDK answers, or asks for further messages: by then it has parsed this one.
         turn = object()
         await self._turn.acquire_on_behalf_of(turn)
 
@@ -93,17 +93,17 @@ class McpEndpoint:
         headers = Headers(scope=scope)
         name, version = headers.get(HEADER), headers.get(VERSION)
         if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            await self._manager.handle_request(scope, receive, send)  # the newest revision has no sessions
+            await self._manager.handle_request(scope, receive, send)  # the newest protocol revision has no sessions
         elif name is None:
             await self._begin(scope, scope["state"]["holder"], receive, send)
         else:
             await self._go_on(name, scope, receive, send)
 
     async def _begin(self, scope: Scope, holder: str, receive: Receive, send: Send) -> None:
-        """A request without a session opens one, when it is the right one."""
+        """A request without a session; the right kind of it opens one."""
         if not await self._make_room(holder):
-            told = {"error": "too many sessions are open", "what_to_do": "end one, or try again in a moment"}
-            await JSONResponse(told, 503)(scope, receive, send)
+            reason = {"error": "too many sessions are open", "what_to_do": "end one, or try again in a moment"}
+            await JSONResponse(reason, 503)(scope, receive, send)
             return
         session = _Session(holder, scope["user"], trio.current_time(), busy=1)
 
@@ -120,7 +120,7 @@ class McpEndpoint:
             session.busy -= 1
 
     async def _go_on(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request of a session; the keeper refuses what is none, or another's."""
+        """A request in a session; the manager refuses an unknown session, or one of another token."""
         session = self._open.get(name)
         if session is None or session.holder != scope["state"]["holder"]:
             await self._manager.handle_request(scope, receive, send)
@@ -141,23 +141,26 @@ class McpEndpoint:
                 self._open[name] = self._open.pop(name)
 
     async def _make_room(self, holder: str) -> bool:
-        """Whether there is room for one more of a token: its own idle ones go first, then those of who has most."""
+        """Make room for one more session of a token: end its own idle ones, then those of the token with most; whether
+        there is room.
+        """
         now = trio.current_time()
-        for name in [one for one, session in self._open.items() if not session.busy]:
+        for name in [idle for idle, session in self._open.items() if not session.busy]:
             if self._open[name].used + IDLE_SECONDS < now:
-                del self._open[name]  # the keeper has ended it by itself
+                del self._open[name]  # the manager has ended it already
         own = sum(session.holder == holder for session in self._open.values())
         if own >= MOST_OF_A_TOKEN:
             return await self._give_up(holder)
         return len(self._open) < MOST or await self._give_up(holder) or await self._give_up(self._greediest())
 
     def _greediest(self) -> str:
-        """The token that has most sessions."""
+        """The token with the most sessions."""
         return Counter(session.holder for session in self._open.values()).most_common(1)[0][0]
 
     async def _give_up(self, holder: str) -> bool:
-        """End the session of a token that was idle longest; False where all are at work."""
-        name = next((one for one, had in self._open.items() if had.holder == holder and not had.busy), None)
+        """End the longest idle session of a token; False if all are busy."""
+        own = ((name, session) for name, session in self._open.items() if session.holder == holder)
+        name = next((name for name, session in own if not session.busy), None)
         if name is None:
             return False
         session = self._open.pop(name)
@@ -171,7 +174,7 @@ class McpEndpoint:
 
 
 def _first(message: Message, receive: Receive) -> Receive:
-    """The messages of a request of which one was read."""
+    """The messages of a request, of which the first was read already."""
     waiting = [message]
 
     async def again() -> Message:
@@ -185,4 +188,4 @@ async def _nothing() -> Message:
 
 
 async def _nobody(_: Message) -> None:
-    """Nobody hears the answer."""
+    """Drops the answer."""

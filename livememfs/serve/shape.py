@@ -1,8 +1,8 @@
-"""Whether JSON that somebody sent is of a shape that a request has: looked at before anything parses it.
+"""Checks received JSON before it is parsed: it may not have too many or too deep parts.
 
-Owns the limits of depth and of parts. What parses JSON cannot be interrupted, and a few megabytes of small objects take
-it long; a text costs little however long it is. Refuses to parse: what is no JSON may pass, and whoever parses it says
-so. Pure, in pieces that are each soon done; any thread.
+Owns the limits of depth and parts. A JSON parser cannot be interrupted, and needs long for a few megabytes of small
+objects; a long string costs little. Refuses to parse: text that is no JSON passes here, and the parser refuses it.
+Pure, in short steps; any thread.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from livememfs.concurrency import aside
 
 DEEPEST = 32
 MOST_PARTS = 5_000
-"""Lists, objects, texts and what stands between two commas; the largest call that a tool takes has some hundreds."""
+"""Counts brackets, strings and commas; the largest valid call of a tool has some hundreds."""
 WINDOW = 1 << 16
-"""Bytes that are looked at in one go."""
+"""Bytes matched in one step."""
 _PART = re.compile(rb'[\[\]{},"]')
 _TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
@@ -28,22 +28,22 @@ async def fits(body: bytes) -> bool:
 
 def _fits(body: bytes) -> bool:
     depth = parts = at = 0
-    while (found := _PART.search(body, at)) is not None:
-        at, parts = found.end(), parts + 1
-        if found[0] == b'"':
+    while (mark := _PART.search(body, at)) is not None:
+        at, parts = mark.end(), parts + 1
+        if mark[0] == b'"':
             at = _end_of_text(body, at)
         else:
-            depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(found[0], 0)
+            depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(mark[0], 0)
         if parts > MOST_PARTS or depth > DEEPEST:
             return False
     return True
 
 
 def _end_of_text(body: bytes, at: int) -> int:
-    """Where a text has ended that began before `at`."""
+    """The end of a string that began before `at`."""
     while at < len(body):
-        found = _TEXT.match(body, at, at + WINDOW)
-        if found is None or found.end() == at:
-            return at + 1  # its quote, or the last byte of a text that has no end
-        at = found.end()
+        inner = _TEXT.match(body, at, at + WINDOW)
+        if inner is None or inner.end() == at:
+            return at + 1  # its closing quote, or the last byte of a string without an end
+        at = inner.end()
     return at

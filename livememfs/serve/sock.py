@@ -1,7 +1,7 @@
 """A socket of a mount, by which an agent's process shares its daemon: index, cache and credentials stay in one place.
 
-Owns the socket: that nobody but this user can open it, that its path is never too long for the system, and the first
-line of each connection, which says what is wanted. Refuses to know what is spoken afterwards. `connect` and `relay` may
+Owns the socket, which only this user can open and whose path is never too long for the kernel, and the first line of
+each connection, which says what the client wants. Refuses to know the protocol after it. `connect` and `relay` may
 be called from any thread, the rest from the trio thread.
 """
 
@@ -27,22 +27,23 @@ from livememfs.errors import LiveMemError, MountError
 log = structlog.get_logger("livememfs.serve")
 
 MOST_CLIENTS = 256
-"""Connections that have said what they want; more are told so."""
+"""Most clients; more get an error."""
 MOST_SILENT = 64
-"""Connections that have not. When there are more, the one that has been silent longest is ended."""
+"""Most connections before their first line. With more, the oldest of them is closed."""
 FIRST_LINE = 4_096
 FIRST_SECONDS, ANSWER_SECONDS = 10.0, 60.0
 CHUNK = 1 << 16
 LONGEST_PATH = 107
-"""Bytes of a socket's path that the system takes."""
+"""Most bytes of a socket's path in the kernel."""
 
 Client = Callable[[trio.SocketStream, Mapping[str, Any]], Awaitable[None]]
-"""Serves one connection, given what its first line says."""
+"""Serves one connection, given the content of its first line."""
 
 
 async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Serve whoever of this user's processes connects, until cancelled. Where that cannot be, nobody is served: a mount
-    is worth having without.
+    """Serve the processes of this user that connect, until cancelled.
+
+    If the socket cannot be made, serve nobody: the mount works without it.
     """
     try:
         listener = _listener(path)
@@ -60,7 +61,7 @@ async def listen(path: Path, client: Client, *, task_status: trio.TaskStatus[Non
 
 
 def _listener(path: Path) -> trio.SocketListener:
-    _remove(path)  # of a daemon that is no more: a mount point has one
+    _remove(path)  # left by an earlier daemon: a mount point has only one
     private.make(path.parent)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     old = os.umask(0o177)
@@ -83,7 +84,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """The same path in as many characters as the system takes."""
+    """The same path, short enough for the kernel."""
     if len(os.fsencode(path)) <= LONGEST_PATH:
         yield str(path)
         return
@@ -95,14 +96,14 @@ def _short(path: Path) -> Iterator[str]:
 
 
 class _Room:
-    """Who is there: connections that have not said what they want, the oldest first, and how many others."""
+    """The connections before their first line, the oldest first, and the number of clients."""
 
     def __init__(self) -> None:
         self._silent: dict[trio.CancelScope, None] = {}
         self._clients = 0
 
     async def first_line(self, stream: trio.SocketStream) -> Mapping[str, Any] | None:
-        """What a client wants; None for one that does not say so in time."""
+        """The first line of a client; None if it does not come in time."""
         with trio.CancelScope() as scope:
             self._silent[scope] = None
             if len(self._silent) > MOST_SILENT:
@@ -117,7 +118,7 @@ class _Room:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A client that is served. MountError where there are too many."""
+        """Count a client. MountError if there are too many."""
         if self._clients >= MOST_CLIENTS:
             raise MountError(f"{MOST_CLIENTS} agents share this mount already")
         self._clients += 1
@@ -128,7 +129,7 @@ class _Room:
 
 
 async def _one(client: Client, room: _Room, stream: trio.SocketStream) -> None:
-    """One connection. However it ends, the others go on."""
+    """One connection. Its errors do not end the others."""
     try:
         wanted = await room.first_line(stream)
         if wanted is not None:
@@ -144,7 +145,7 @@ async def _one(client: Client, room: _Room, stream: trio.SocketStream) -> None:
 
 
 async def welcome(stream: trio.SocketStream) -> None:
-    """Tell a client that it gets what it wants."""
+    """Tell a client that it is accepted."""
     await stream.send_all(b"{}\n")
 
 
@@ -176,7 +177,7 @@ def connect(path: Path, wanted: Mapping[str, Any]) -> socket.socket:
         made.sendall(json.dumps(wanted).encode() + b"\n")
         answer = bytearray()
         while not answer.endswith(b"\n"):
-            byte = made.recv(1)  # what follows is the protocol's
+            byte = made.recv(1)  # further bytes belong to the protocol
             if not byte:
                 raise OSError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
             answer += byte
@@ -193,9 +194,9 @@ def connect(path: Path, wanted: Mapping[str, Any]) -> socket.socket:
 
 
 def relay(connection: socket.socket, source: int = 0, target: int = 1) -> None:
-    """Pass bytes on between a connection and two descriptors, until the daemon ends it. Blocking.
+    """Relay bytes between a connection and two descriptors, until the daemon closes it. Blocking.
 
-    Threads, since standard input and output may be shared with a process that does not expect them not to block.
+    Uses threads: standard input and output may be shared with a process that expects them to block.
     """
 
     def send() -> None:

@@ -1,6 +1,6 @@
 """The tools for spaces as a whole, by the names of the data model's section 5.
 
-Owns what each answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
+Owns their answers. Refuses to decide who may call it: the toolbox does. Trio thread only.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from livememfs.text.size import Budget
 from livememfs.text.times import iso
 
 LARGEST_ARCHIVE = 2 << 20
-"""Bytes that are sent in one answer; larger ones are for the command line."""
+"""Most bytes of an archive in an answer; larger ones are for the command line."""
 SUMMARY_NOTES, NOTES_TOKENS = 10, 5_000
-"""The last notes of a summary, and how much of it they may be."""
+"""Most notes in a summary, and most tokens for them."""
 _CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
 
 
@@ -52,12 +52,12 @@ async def space_create(
 
 async def space_list(call: ToolCall) -> Answered:
     """The spaces that the caller sees."""
-    found = [one for one in await spaces.list_spaces(call.replica) if call.access.sees(one.name)]
-    return {"spaces": [{"space_id": one.name, **_record(one.meta, one.problem)} for one in found]}
+    seen = [space for space in await spaces.list_spaces(call.replica) if call.access.sees(space.name)]
+    return {"spaces": [{"space_id": space.name, **_record(space.meta, space.problem)} for space in seen]}
 
 
 def _record(meta: Meta | None, problem: str) -> dict[str, Any]:
-    """What `_meta.json` says."""
+    """The fields of `_meta.json`."""
     if meta is None:
         return {"problem": problem}
     last = meta.last_consolidation
@@ -72,34 +72,34 @@ def _record(meta: Meta | None, problem: str) -> dict[str, Any]:
 
 
 async def space_info(call: ToolCall, space_id: str) -> Answered:
-    """What a space is and how much it holds."""
-    found = await spaces.info(call.replica, space_id)
+    """A space's record, and how much it contains."""
+    info = await spaces.info(call.replica, space_id)
     return {
         "space_id": space_id,
-        **_record(found.meta, found.problem),
-        "live": {"notes": found.notes, "bytes": found.note_bytes},
-        "bank": {"files": found.bank_files, "bytes": found.bank_bytes},
-        "rules": found.rules,
-        "synthesis": found.synthesis,
+        **_record(info.meta, info.problem),
+        "live": {"notes": info.notes, "bytes": info.note_bytes},
+        "bank": {"files": info.bank_files, "bytes": info.bank_bytes},
+        "rules": info.rules,
+        "synthesis": info.synthesis,
     }
 
 
 async def space_rules(call: ToolCall, space_id: str) -> Answered:
-    """The rules, as they were sealed."""
+    """The sealed rules."""
     return {"rules": await spaces.rules(call.replica, space_id)}
 
 
 async def space_summary(call: ToolCall, space_id: str) -> Answered:
-    """Everything that is settled, and the last notes: what an agent loads first."""
-    found = await spaces.summary(call.replica, space_id)
-    rules = found.rules or ""
+    """Rules, bank and the last notes: an agent loads these first."""
+    summary = await spaces.summary(call.replica, space_id)
+    rules = summary.rules or ""
     budget = Budget(MOST_TOKENS - NOTES_TOKENS)
     budget.takes(rules, at_any_cost=True)
     notes, more = await note_tools.newest(call, space_id, lambda _: True, SUMMARY_NOTES, Budget(NOTES_TOKENS))
     return {
-        "description": found.description,
+        "description": summary.description,
         "rules": rules,
-        **await fitting(found.bank, budget, "bank"),
+        **await fitting(summary.bank, budget, "bank"),
         "notes": notes,
         "more": more,
     }
@@ -112,17 +112,17 @@ async def space_export(call: ToolCall, space_id: str) -> Answered:
 
 
 async def archive(call: ToolCall, prefix: str, below: str, otherwise: str) -> Answered:
-    """What is below a prefix as a `.tar.gz`. TooLarge; `otherwise` is the command for what is."""
+    """All objects below a prefix as a `.tar.gz`. TooLarge, with the command `otherwise` as advice."""
     objects = [item for item in await call.replica.names.walk(prefix) if not item.key.endswith("/")]
     if sum(item.size for item in objects) > LARGEST_ARCHIVE:
         raise TooLarge(path=prefix, detail=f"over {LARGEST_ARCHIVE >> 20} MB; `{otherwise}` writes it to a file")
     good = unpackable(item.key.removeprefix(below) for item in objects)
     kept = [item for item in objects if item.key.removeprefix(below) in good]
     left_out = [item.key for item in objects if item.key.removeprefix(below) not in good]
-    found = [(item, data) for item in kept if (data := await content(call.replica, item)) is not None]
-    about_them = {"left_out": left_out} if left_out else {}  # nothing of their name could be unpacked
-    packed = await in_thread(partial(_packed, found, below))
-    return {"archive_base64": packed, "objects": len(found), **about_them}
+    contents = [(item, data) for item in kept if (data := await content(call.replica, item)) is not None]
+    about_them = {"left_out": left_out} if left_out else {}  # files with such names could not be unpacked
+    packed = await in_thread(partial(_packed, contents, below))
+    return {"archive_base64": packed, "objects": len(contents), **about_them}
 
 
 def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:
@@ -137,12 +137,12 @@ def _packed(objects: Sequence[tuple[ObjectInfo, bytes]], below: str) -> str:
 
 
 async def space_delete(call: ToolCall, space_id: str, confirm: bool = False) -> Answered:
-    """Remove a space with all it holds; its backups stay."""
+    """Remove a space with all its objects; its backups stay."""
     if not confirm:
         raise BadRequest(path=space_id, detail="nothing was removed: confirm is not true")
     runs = call.context.consolidations
     for kind in CONTROLS:
-        runs.cancel(space_id, kind)  # what it would write is to go; one that writes already is waited for
+        runs.cancel(space_id, kind)  # its result would be removed anyway; `hold` waits for a run that writes already
     async with runs.leases.hold(space_id):
         return {"objects": await spaces.delete(call.replica, space_id)}
 

@@ -1,7 +1,7 @@
-"""What a tool of the MCP server is, and how one is called whoever calls it.
+"""The form of an MCP tool, and the one way to call it.
 
-Owns the order: which arguments there are, then whether they name a space, then whether the caller may. So no tool has a
-guard of its own, and none can forget it. Refuses to know a protocol and any tool. Trio thread only.
+Owns the order of checks: the arguments, then the space, then the caller's permission. So no tool checks access itself,
+and none can forget it. Refuses to know a protocol or a certain tool. Trio thread only.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 Answered = dict[str, Any]
 Progress = Callable[[str], Awaitable[None]]
-"""Hears in a word how far a long call is."""
+"""Called with a word on the progress of a long call."""
 Effect = Literal["reads", "adds", "changes", "destroys"]
 JsonKind = Literal["string", "integer", "number", "boolean", "array", "object"]
 SPACE = Parameter("space_id", required=True)
 MAX_SPACE = 255
 LONGEST_PATH = 1_000
 LONGEST_TEXT = 1 << 20
-"""Characters of what is kept as it is given: a note, a file."""
+"""Most characters of a stored text: a note, a file."""
 MOST_TOKENS = 20_000
-"""Of one answer, as estimated: clients refuse much larger ones, and a model pays for all of it. What is left out is
-named, and can be asked for.
+"""Estimated, of one answer: clients refuse much larger ones, and a model pays for every token. An answer names the
+parts that it leaves out, so that they can be requested.
 """
 
 
 async def unheard(_: str) -> None:
-    """Where nobody waits for progress."""
+    """For callers that want no progress."""
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call: of what bucket, by whom.
+    """One call: the bucket and the caller.
 
-    :agent:    the name it writes under, where it gives none
-    :space:    the space meant where none is named; empty: one has to be
-    :warnings: what the caller should hear beside the answer
+    :agent:    the writer's name, if the arguments have none
+    :space:    the default space; empty: the arguments must name one
+    :warnings: sentences for the caller, besides the answer
     """
 
     root: Root
@@ -61,7 +61,7 @@ class ToolCall:
 
     @property
     def context(self) -> Context:
-        """What the tree of the bucket stands on."""
+        """The context of the tree."""
         return self.root.context
 
     @property
@@ -75,7 +75,7 @@ class ToolCall:
         return self.root.context.clock
 
     def warn(self, error: LiveMemError) -> None:
-        """Tell the caller, for example, of what was replaced in a text."""
+        """Add a warning for the caller, for example that private text was replaced."""
         self.warnings.append(str(error))
 
 
@@ -87,11 +87,11 @@ class McpTool:
     """One tool.
 
     :purpose: one sentence for a model
-    :returns: the fields of the answer with JSON's words for them
-    :needs:   the permission for it, in the space it is about
-    :about:   the parameter that names the space; empty for what concerns the bucket or finds its spaces by itself
-    :effect:  what it does to what is kept: who destroys twice destroys no more, who changes twice may
-    :core:    whether it belongs to the small set
+    :returns: the fields of the answer with their JSON types
+    :needs:   the permission that it needs in its space
+    :about:   the parameter that names the space; empty if it concerns the bucket or finds its spaces itself
+    :effect:  its effect on stored data; a repeated call that destroys has no further effect, one that changes may
+    :core:    whether it belongs to the small set of tools
     """
 
     name: str
@@ -105,21 +105,21 @@ class McpTool:
     core: bool = False
 
     def taken(self, space: str) -> tuple[Parameter, ...]:
-        """Its parameters where a space is meant anyhow, or (empty) where none is."""
-        return tuple(one for one in self.parameters if not (space and one.name == self.about))
+        """Its parameters, without that for the space if there is a default `space`."""
+        return tuple(parameter for parameter in self.parameters if not (space and parameter.name == self.about))
 
     def input_schema(self, space: str = "") -> dict[str, Any]:
         """The JSON schema of its arguments."""
-        found = schema(self.taken(space))
-        return found if found["required"] else {name: one for name, one in found.items() if name != "required"}
+        whole = schema(self.taken(space))
+        return whole if whole["required"] else {name: value for name, value in whole.items() if name != "required"}
 
     def output_schema(self) -> dict[str, Any]:
         """The JSON schema of its answer."""
         return {"type": "object", "properties": {name: {"type": kind} for name, kind in self.returns.items()}}
 
     async def call(self, call: ToolCall, arguments: Mapping[str, Any]) -> Answered:
-        """Do it. BadRequest, NotFound for a space that is not there for the caller, Forbidden, and what the work
-        raises.
+        """Check and run it. BadRequest, NotFound for a space that the caller does not see, Forbidden, and the errors of
+        the work.
         """
         given = dict(arguments)
         if self.about and call.space and given.get(self.about) is None:
@@ -134,15 +134,15 @@ class McpTool:
 
 
 def check_space(name: str) -> str:
-    """`name` itself when it could be a space, also another program's; InvalidName. Nothing that reaches elsewhere."""
+    """`name` itself if it can be a space, also one made by another program; InvalidName. Excludes all paths."""
     odd = not name or len(name) > MAX_SPACE or name[0] in "._" or not name.isprintable()
     if odd or any(character in '/\\"' for character in name):
-        raise InvalidName(path=f"space {name[:40]!a}", detail="spaces are called by a-z 0-9 . _ -")
+        raise InvalidName(path=f"space {name[:40]!a}", detail="names of spaces have a-z 0-9 . _ -")
     return name
 
 
 def check_path(text: str, what: str) -> str:
-    """A path of several parts that stays below where it begins. BadRequest."""
+    """A relative path that stays below its start. BadRequest."""
     parts = text.split("/")
     bad = any(part in ("", ".", "..") for part in parts) or "\\" in text or "\0" in text
     if bad or len(text.encode("utf-8", "replace")) > LONGEST_PATH:
@@ -151,14 +151,12 @@ def check_path(text: str, what: str) -> str:
 
 
 def chosen(tools: Sequence[McpTool], wanted: str) -> tuple[McpTool, ...]:
-    """The tools of a set: `core` (also where none is said), `all`, or names with commas. BadRequest for a name that is
-    none.
-    """
+    """The tools of a set: `core` (the default), `all`, or names separated by commas. BadRequest for an unknown name."""
     if wanted == "all":
         return tuple(tools)
     if wanted in ("core", ""):
-        return tuple(one for one in tools if one.core)
-    known = {one.name: one for one in tools}
+        return tuple(tool for tool in tools if tool.core)
+    known = {tool.name: tool for tool in tools}
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -199,7 +199,7 @@ def test_a_file_with_comments_is_refused_where_the_agent_would_read_none_of_it(p
     made = project({HOOKS[tool]: text_for(tool, "comments")})
     before = made.everything()
 
-    with pytest.raises(CannotInstall, match="reads nothing of a file with comments"):
+    with pytest.raises(CannotInstall, match="ignores a file with comments"):
         made.install(tool)
 
     assert made.everything() == before

@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_understood_is_refused(project: Make, tool: AgentN
         (AgentName.CODEX, ".codex/config.toml", b"mcp_servers = 3\n", "not a table"),
         (AgentName.CODEX, ".codex/config.toml", b"= no\n", "not TOML"),
         (AgentName.CODEX, ".codex/config.toml", b"a = '\xe9'\n", "not TOML"),
-        (AgentName.ZED, "AGENTS.md", b"#\0 \0P\0", "byte order"),
+        (AgentName.ZED, "AGENTS.md", b"#\0 \0P\0", "NUL bytes"),
     ],
 )
 def test_what_is_in_the_way_is_refused_and_no_other_file_changes(

@@ -93,7 +93,7 @@ def found_elsewhere(home: Path, url: str) -> Project:
     ("text", "space", "wrong"),
     [
         ('space = "team"\n', "team", ""),
-        ('space = "team"\nb = 1\na = 2\n', "team", "more than `space`: a, b"),
+        ('space = "team"\nb = 1\na = 2\n', "team", "other keys than `space`, which are ignored: a, b"),
         ('space = "Team!"\n', "", "starts with a letter or digit"),
         ("space = 3\n", "", 'no `space = "NAME"`'),
         ("", "", "no `space"),

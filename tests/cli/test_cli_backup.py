@@ -60,7 +60,7 @@ def test_a_removed_space_comes_back(cli: Cli, project: str, stamp: str, tmp_path
     ended = cli("backup", "restore", project, "latest")
 
     assert ended.code == 0
-    assert f"space {project} is as {project} was in {stamp}" in ended.out
+    assert f"space {project} is restored from backup {stamp} of {project}" in ended.out
     assert notes(tmp_path / "store", project) == before != {}
     assert [entry["name"] for entry in cli("space", "list", "--json").json] == [project]
 

@@ -48,7 +48,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence(project: str, argument
 
     assert ended.returncode == 1
     assert ended.stderr.decode() == (
-        "livememfs: what is to be shown cannot be written: No space left on device (the command itself is done)\n"
+        "livememfs: the output cannot be written: No space left on device (the command itself is done)\n"
     )
 
 
@@ -145,4 +145,4 @@ def test_a_space_that_is_not_there_is_called_one(cli: Cli, arguments: list[str])
     ended = cli(*arguments)
 
     assert ended.code == 1
-    assert ended.err == "livememfs: there is no space nope; `livememfs space list` shows those there are\n"
+    assert ended.err == "livememfs: there is no space nope; `livememfs space list` lists the spaces\n"

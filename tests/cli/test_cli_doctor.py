@@ -184,7 +184,7 @@ def test_no_model_for_meanings_is_fine(cli: Cli, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("LIVEMEMFS_EMBED_MODEL", "none")
 
     found = named(cli("doctor", "--json").json["checks"], "embeddings")
-    assert (found["verdict"], "words alone" in found["found"]) == ("ok", True)
+    assert (found["verdict"], "words only" in found["found"]) == ("ok", True)
 
 
 def test_an_endpoint_for_meanings_that_is_not_there_is_a_warning_that_names_its_settings(

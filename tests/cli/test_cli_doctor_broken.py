@@ -167,7 +167,7 @@ def test_a_disk_that_is_full_or_nearly(tmp_path: Path, size: str, verdict: str) 
         f"mount -t tmpfs -o size={size} none {tmp_path}/small", tmp_path, LIVEMEMFS_CACHE=f"{tmp_path}/small/buckets"
     )
 
-    assert f"make room where {tmp_path}/small is" in advice(ended, verdict, "disk")
+    assert f"free disk space at {tmp_path}/small" in advice(ended, verdict, "disk")
 
 
 # --- mounts and agents -------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ async def test_hooks_of_a_space_that_is_gone(
     assert "nothing answers claude.Stop" in broken_hook.found
 
 
-@pytest.mark.parametrize(("program", "said"), [("true", "it says nothing"), ("echo no >&2; exit 3", "no")])
+@pytest.mark.parametrize(("program", "said"), [("true", "it prints nothing"), ("echo no >&2; exit 3", "no")])
 async def test_a_server_that_does_not_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
 ) -> None:

@@ -110,7 +110,7 @@ def test_installing_twice_says_that_nothing_is_to_be_changed(cli: Cli, mounted: 
 
     ended = cli("install", "cursor", "--space", "project")
 
-    assert (ended.code, ended.out) == (0, "nothing is to be changed\n")
+    assert (ended.code, ended.out) == (0, "nothing needs to change\n")
     assert files(there) == before
 
 
@@ -339,9 +339,9 @@ def test_for_all_projects_the_users_own_settings_are_written(
     (mount / "there").mkdir()
     (mount / "there" / "_meta.json").write_text("{}")
     again = cli("install", "claude-code", "--space", "there", "--yes")
-    assert (again.code, "has memory in all projects already" in again.err) == (2, True)
+    assert (again.code, "is installed for all projects already" in again.err) == (2, True)
     assert cli("install", "codex", "--space", "there", "--yes").code == 0
-    assert f"is in {there} as well" in cli("install", "codex", "--user", "--dry-run").err
+    assert f"{there} has codex's hooks too" in cli("install", "codex", "--user", "--dry-run").err
     assert cli("uninstall", "codex", "--yes").code == 0
     assert cli("uninstall", "claude-code", "--user", "--yes").code == 0
     assert files(home) == {".claude.json": b'{"numStartups": 3}'}

@@ -104,7 +104,7 @@ def test_a_failed_command_exits_with_the_error_s_code_and_an_empty_standard_outp
     ended = cli("space", "info", "nowhere")
 
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err == "livememfs: there is no space nowhere; `livememfs space list` shows those there are\n"
+    assert ended.err == "livememfs: there is no space nowhere; `livememfs space list` lists the spaces\n"
 
 
 def test_an_interrupt_exits_130(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,9 +208,9 @@ def test_a_table_in_a_pipe_has_one_line_per_row(capsys: pytest.CaptureFixture[st
     ("arguments", "sentence"),
     [
         (["space", "list", "--config", "{folder}"], "cannot read {folder}: Is a directory"),
-        (["space", "list", "--store", "~nosuchuser/x"], "a user that is not known here"),
-        (["mount", "~nosuchuser/x", "--cache", "~nosuchuser/y"], "a user that is not known here"),
-        (["uninstall", "codex", "--project", "~nosuchuser/x"], "a user that is not known here"),
+        (["space", "list", "--store", "~nosuchuser/x"], "an unknown user"),
+        (["mount", "~nosuchuser/x", "--cache", "~nosuchuser/y"], "an unknown user"),
+        (["uninstall", "codex", "--project", "~nosuchuser/x"], "an unknown user"),
         (["uninstall", "codex", "--project", "{folder}/round"], "round"),
     ],
 )

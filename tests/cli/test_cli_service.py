@@ -152,7 +152,7 @@ def test_what_only_the_configuration_file_says_is_left_to_it(
     ("options", "sentence"),
     [
         (["--agnet", "x"], "--agnet"),
-        (["--foreground"], "nothing for a unit"),
+        (["--foreground"], "not possible in a unit"),
         (["--cache-size", "big"], "cache-size"),
         (["--token", "sesame"], "--token is a secret"),
     ],

@@ -22,7 +22,7 @@ def test_a_new_token_is_alone_on_standard_output_so_that_it_can_be_piped(cli: Cl
     assert done.out.count("\n") == 1
     assert done.out.startswith("lm_")
     assert "read, write in all spaces" in done.err
-    assert "shown this once" in done.err
+    assert "shown only now" in done.err
     assert done.out.strip() not in done.err
     assert done.out.strip() not in (tmp_path / "store/_system/tokens.json").read_text()
 

@@ -107,4 +107,4 @@ def test_a_mount_that_cannot_be_says_why(home: Path) -> None:
     assert "status 32" in done.stdout
     assert "127.0.0.1:9 does not answer" in done.stderr
     assert "status 1\n" in done.stdout
-    assert "frobnicate means nothing to livememfs" in done.stderr
+    assert "livememfs does not know the option frobnicate" in done.stderr

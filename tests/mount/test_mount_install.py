@@ -184,7 +184,7 @@ def test_one_installation_serves_all_projects_each_with_a_space_of_its_own(
     until(lambda: all(sessions(space) for space in spaces) and len(sessions("project-of-mine")) == 2, WITHIN)
     assert {space: sessions(space) for space in spaces} == wanted
     errors = (folder_mounted / ".livememfs/errors.ndjson").read_text()
-    assert "it says more than `space`: colour" in errors
+    assert "it has other keys than `space`, which are ignored: colour" in errors
     assert json.loads(hook(commands["SessionStart"], "SessionStart", twin, cwd=str(twin)))["hookSpecificOutput"]
 
     said = livememfs(folder_mounted, "doctor", "--json", cwd=project)

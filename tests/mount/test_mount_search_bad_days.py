@@ -98,7 +98,7 @@ def test_files_that_were_damaged_between_two_mounts_are_made_anew(asked: Mount, 
 
     assert FOUND in answer(asked)
     asked.stop()
-    assert "nothing wrong" in sh("livememfs index verify", env=asked.environment).stdout
+    assert "no fault" in sh("livememfs index verify", env=asked.environment).stdout
 
 
 # --- damage under a mount -----------------------------------------------------------------------------------------

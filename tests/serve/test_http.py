@@ -359,5 +359,5 @@ async def test_ten_megabytes_are_refused_on_the_wire_too(site: Site) -> None:
 
 async def test_a_port_that_is_taken_is_said(site: Site) -> None:
     again = http_server(site.app, ListenAddress("127.0.0.1", site.port), pages=False)
-    with pytest.raises(UsageError, match=r"not possible to listen at 127\.0\.0\.1"):
+    with pytest.raises(UsageError, match=r"cannot listen at 127\.0\.0\.1"):
         await again.run()

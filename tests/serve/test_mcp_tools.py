@@ -425,7 +425,7 @@ async def test_a_failure_of_ours_shows_nothing_of_the_inside(
 
     monkeypatch.setattr(spaces, "list_spaces", broken)
     async with open_client() as client:
-        assert await client.refused("space_list") == "something went wrong inside livememfs; its log says what"
+        assert await client.refused("space_list") == "livememfs failed; its log has the error"
 
 
 @OLDER

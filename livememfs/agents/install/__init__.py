@@ -1,6 +1,6 @@
-"""Putting livememfs before an agent, in a project or in all of a user, and taking it out again to the byte.
+"""Installing livememfs for an agent, in a project or for all of a user, and uninstalling it to the byte.
 
-`table` has the agents, `plan` says what would change, `disk` changes it all or nothing, `record` remembers what was
-inserted where. Everything between is text in, text out: files are edited as text and never written anew from what was
-parsed, so that comments, order and white space of what is not ours stay. Blocking; any thread.
+`table` lists the agents, `plan` computes the changes, `disk` makes all or none of them, `record` stores what was
+inserted. All other modules take and return text: files are edited as text and never rewritten from parsed values, so
+that the comments, order and white space of others stay. Blocking; any thread.
 """

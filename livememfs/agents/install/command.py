@@ -1,12 +1,12 @@
-"""The one line of shell that a hook runs, and how ours is told from others'.
+"""The line of shell that a hook runs, and how our line is recognised.
 
 Owns the line's text. Pure.
 
-The line hands standard input to an exchange file of the mount and prints what comes back. It ends with status 0
-whatever happens, since agents take other statuses for a veto, and within `SECONDS` whatever the daemon does. A process
-that waits for a daemon which hangs cannot be ended, so whatever touches the mount is a process of its own that nobody
-waits for: it has neither the agent's output nor its errors, only a pipe, and `timeout` reads that. What it left of the
-agent's input is then read by another, so that the agent is not told of a broken pipe.
+The line writes standard input to an exchange file of the mount and prints the answer. It always ends with status 0,
+because agents take another status for a veto, and always within `SECONDS`. A process that waits for a daemon that hangs
+cannot be killed. So a separate process, for which nobody waits, touches the mount: it has neither the output nor the
+errors of the agent, only a pipe, and `timeout` reads that pipe. Another process then reads the rest of the agent's
+input, so that the agent gets no broken pipe.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 MARK = "# livememfs"
 SECONDS = 2
-"""How long a hook takes at most."""
+"""Most seconds of a hook."""
 _LINE = (
     "f={file}; {said}exec 3<&0; "
     '{{ {{ [ -e "$f" ] && {{ cat >&4 && cat <&4; }} 4<>"$f" || {{ cat >/dev/null;{off} }}; }} <&3 3<&- 2>/dev/null & '
@@ -30,17 +30,17 @@ _FORMER = (
 )
 _FILE = re.compile(r"f='((?:[^']|'\\'')*)/(\.livememfs/hooks|\.hooks)/((?:[a-z]+\.)?[A-Za-z_]+)'; ")
 MACHINE = ".livememfs"
-"""Where in a mount hooks lead that find their space by the directory they are run in."""
+"""The folder of a mount for hooks that find their space by their working directory."""
 
 
 @dataclass(frozen=True)
 class HookCommand:
-    """Where a command of ours leads.
+    """The target of our command.
 
-    :space:  the absolute path of a space in its mount; of `.livememfs` there for whichever space a project has
-    :event:  the file: the agent's name, a dot and the event's, such as `claude.Stop`
-    :off:    what the agent's user is to be told when nobody answers; empty for events that come often
-    :former: whether it is the line of version 0.1, which knew no agents' names and no limit
+    :space:  the absolute path of a space in its mount; the path of `.livememfs` there for the space of any project
+    :event:  the name of the file: the agent, a dot and the event, such as `claude.Stop`
+    :off:    a message for the agent's user if the mount does not answer; empty for frequent events
+    :former: whether it is the line of version 0.1, which had no agent names and no time limit
     """
 
     space: str
@@ -63,21 +63,21 @@ class HookCommand:
 
 
 def memory_off(space: str) -> str:
-    """What an agent's user is told when a session begins and nobody answers."""
+    """The message for the agent's user if a session begins and the mount does not answer."""
     mount = space.rpartition("/")[0]
     return f"livememfs: memory is off: nothing answers on {mount}; `livememfs mount {mount}`, or `livememfs doctor`"
 
 
 def is_marked(command: object) -> bool:
-    """Whether a command says that it is of livememfs, be it as we wrote it or changed since."""
+    """Whether a command has the mark of livememfs, unchanged or not."""
     return isinstance(command, str) and MARK in command and "hooks/" in command
 
 
 def read(command: object) -> HookCommand | None:
-    """Where a command leads that is exactly as we write it, or wrote it; None for any other value."""
-    if not isinstance(command, str) or (found := _FILE.match(command)) is None:
+    """The target of a command that is exactly as this or an earlier version writes it; None for any other value."""
+    if not isinstance(command, str) or (file := _FILE.match(command)) is None:
         return None
-    folder, kind, event = found[1].replace("'\\''", "'"), found[2], found[3]
+    folder, kind, event = file[1].replace("'\\''", "'"), file[2], file[3]
     space = f"{folder}/{MACHINE}" if kind != ".hooks" else folder
     likely = (
         HookCommand(space, event),

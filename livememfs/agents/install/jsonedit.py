@@ -1,7 +1,7 @@
-"""Adding to a JSON text and removing from it, leaving every other character as it is.
+"""Adds items to a JSON text and removes items, without changing any other character.
 
-Owns where a new item goes, how it is laid out, and which comma goes with one that leaves. Nothing is parsed and
-written anew. Pure.
+Owns the place and layout of a new item, and the choice of the comma that goes with a removed one. Never rewrites parsed
+values. Pure.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ def element_added(text: str, node: JsonNode, value: Any) -> Segment:
 
 
 def without(text: str, path: Sequence[JsonNode], item: Item) -> str:
-    """The text without one item of the last node of `path`, and without each node above that is then empty.
+    """The text without one item of the last node of `path`, and without every parent that is empty then.
 
-    `path` leads from the root to the array or object that holds the item. The root itself stays.
+    `path` leads from the root to the array or object with the item. The root itself stays.
     """
     *above, holder = path
     if above and len(holder.items) == 1:
         parent = above[-1]
-        return without(text, above, next(one for one in parent.items if one.value is holder))
+        return without(text, above, next(outer for outer in parent.items if outer.value is holder))
     return _cut(text, holder, item)
 
 
 def no_new_trailing_comma(before: str, after: str) -> bool:
-    """Whether both are JSON, and the second has no comma before a closing bracket that the first has not."""
+    """Whether both are JSON, and the second has no more trailing commas than the first."""
     try:
         return scan(after).trailing_commas <= scan(before).trailing_commas
     except ValueError:
@@ -50,7 +50,7 @@ def no_new_trailing_comma(before: str, after: str) -> bool:
 
 
 def _added(text: str, node: JsonNode, items: Sequence[tuple[str, Any]]) -> Segment:
-    """One insertion behind the last item and behind the comments that follow it."""
+    """One insertion behind the last item and the comments after it."""
     newline, around = newline_of(text), _line_indent(text, node.start)
     indent = _item_indent(text, node) or around + _unit(text)
     last = node.items[-1] if node.items else None
@@ -73,13 +73,13 @@ def _laid_out(value: Any, unit: str, break_: str) -> str:
 
 
 def _line_indent(text: str, at: int) -> str:
-    """The white space that the line around `at` begins with."""
-    found = _INDENT.match(text, text.rfind("\n", 0, at) + 1)
-    return found[0] if found else ""
+    """The indentation of the line around `at`."""
+    indent = _INDENT.match(text, text.rfind("\n", 0, at) + 1)
+    return indent[0] if indent else ""
 
 
 def _item_indent(text: str, node: JsonNode) -> str:
-    """The white space before the last item that stands at the beginning of a line; empty without one."""
+    """The indentation of the last item that begins a line; empty without one."""
     for item in reversed(node.items):
         indent = _line_indent(text, item.start)
         if indent and text[: item.start].endswith("\n" + indent):
@@ -88,9 +88,9 @@ def _item_indent(text: str, node: JsonNode) -> str:
 
 
 def _unit(text: str) -> str:
-    """What one level is indented by: as the first indented line is."""
-    found = _FIRST_INDENT.search(text)
-    return found[1] if found else _DEFAULT_INDENT
+    """The indentation of one level, taken from the first indented line."""
+    indent = _FIRST_INDENT.search(text)
+    return indent[1] if indent else _DEFAULT_INDENT
 
 
 def _cut(text: str, holder: JsonNode, item: Item) -> str:
@@ -101,7 +101,7 @@ def _cut(text: str, holder: JsonNode, item: Item) -> str:
     begin = len(text[: item.start].rstrip(" \t\r\n"))
     follows = end + 1 if comma == end else end
     if text[follows] not in "\r\n":
-        begin = item.start  # what follows must not come to stand in a comment that ends the line above
+        begin = item.start  # the rest of this line must not move into a comment at the end of the line above
     spans = [(begin, end)] if comma is None else [(begin, end), (comma, comma + 1)]
     for first, last in sorted(spans, reverse=True):
         text = text[:first] + text[last:]

@@ -1,7 +1,7 @@
-"""JSON as people keep it, read with the place of everything in the text.
+"""Reads JSON with comments, and keeps the place of every value in the text.
 
-Owns the scanner: JSON with `//` and `/* */` comments, trailing commas and a byte order mark. Refuses with a ValueError
-that names the line whatever no tool would read either. Offsets count characters of the text that was given. Pure.
+Owns the scanner: JSON with `//` and `/* */` comments, trailing commas and a byte order mark. Anything else is a
+ValueError that names the line. Offsets count characters of the given text. Pure.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ BOM = "\ufeff"
 class Item:
     """One element of an array or one member of an object.
 
-    :start: where it begins: an element's value, a member's key
+    :start: its beginning: of an element the value, of a member the key
     :key:   the member's name; None in an array
-    :comma: where the comma behind it stands, if one does
+    :comma: the place of the comma behind it, if there is one
     """
 
     start: int
@@ -37,11 +37,11 @@ class Item:
 
 @dataclass(frozen=True)
 class JsonNode:
-    """One value. `text[start:end]` is what it is written as.
+    """One value, written as `text[start:end]`.
 
-    :items:   what an array or object holds, in order; empty for other values
-    :scalar:  the value of what is neither
-    :remarks: where the last comment behind the last item ends, if there is one; in an empty one, the last at all
+    :items:   the items of an array or object, in order; empty for other values
+    :scalar:  the value if it is neither array nor object
+    :remarks: the end of the last comment behind the last item, or in an empty value; None without one
     """
 
     start: int
@@ -53,7 +53,7 @@ class JsonNode:
 
     @property
     def value(self) -> Any:
-        """The value itself; of members with one name the last counts, as it does for every reader."""
+        """The value itself; of members with the same name the last counts, as for every JSON reader."""
         if self.kind == "object":
             return {item.key: item.value.value for item in self.items}
         if self.kind == "array":
@@ -61,18 +61,18 @@ class JsonNode:
         return self.scalar
 
     def member(self, key: str) -> Item | None:
-        """The member of an object that counts for this name."""
+        """The last member with this name; None without one."""
         return next((item for item in reversed(self.items) if item.key == key), None)
 
     @property
     def trailing_commas(self) -> int:
-        """How many arrays and objects in it end with a comma."""
+        """The number of arrays and objects in it that end with a comma."""
         own = bool(self.items) and self.items[-1].comma is not None
         return own + sum(item.value.trailing_commas for item in self.items)
 
 
 def scan(text: str) -> JsonNode:
-    """The value that a text holds. Raises ValueError when it is not exactly one, comments aside."""
+    """The value of a text. ValueError if the text is not exactly one value, besides comments."""
     if not _UTF8.fullmatch(text):
         raise ValueError("it is not JSON: not UTF-8")
     scanner = _Scanner(text)
@@ -86,7 +86,7 @@ def scan(text: str) -> JsonNode:
 
 
 def is_strict(text: str) -> bool:
-    """Whether readers take a text who know no comments and no trailing commas."""
+    """Whether a text is JSON without comments and trailing commas."""
     try:
         json.loads(text.removeprefix(BOM))
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def is_strict(text: str) -> bool:
 
 
 class _Scanner:
-    """A place in a text that moves on."""
+    """A text and the current place in it."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -105,7 +105,7 @@ class _Scanner:
         return ValueError(f"it is not JSON, line {line}: {detail}")
 
     def skip(self) -> int | None:
-        """Pass blanks and comments; where the last comment ended."""
+        """Skip blanks and comments; the end of the last comment, None without one."""
         ended = None
         while True:
             if blanks := _BLANKS.match(self.text, self.at):
@@ -115,7 +115,7 @@ class _Scanner:
             ended = self.at = comment.end()
 
     def takes(self, character: str) -> bool:
-        """Whether that character comes next; then it is passed."""
+        """Whether this character comes next; if so, skip it."""
         if not self.text.startswith(character, self.at):
             return False
         self.at += 1
@@ -129,18 +129,18 @@ class _Scanner:
             return self.inside(start, "object", "}", depth)
         if self.takes("["):
             return self.inside(start, "array", "]", depth)
-        scalar = self.token(_STRING if self.text.startswith('"', start) else _WORD, "a value is missing or misspelt")
+        scalar = self.token(_STRING if self.text.startswith('"', start) else _WORD, "a value is missing or wrong")
         return JsonNode(start, self.at, "scalar", scalar=scalar)
 
     def token(self, pattern: re.Pattern[str], detail: str) -> Any:
-        found = pattern.match(self.text, self.at)
-        if found is None:
+        match = pattern.match(self.text, self.at)
+        if match is None:
             raise self.fault(detail)
         try:
-            value = json.loads(found[0])
+            value = json.loads(match[0])
         except ValueError:
             raise self.fault("a text that is not well formed") from None
-        self.at = found.end()
+        self.at = match.end()
         return value
 
     def inside(self, start: int, kind: str, closing: str, depth: int) -> JsonNode:
@@ -155,7 +155,7 @@ class _Scanner:
         return JsonNode(start, self.at, kind, tuple(items), remarks=remarks)
 
     def item(self, kind: str, depth: int) -> tuple[Item, int | None]:
-        """One item with the comma behind it, and where the last comment behind it ends."""
+        """One item with the comma behind it, and the end of the last comment behind it."""
         start, key = self.at, None
         if kind == "object":
             key = self.token(_STRING, "a name in double quotes is missing")

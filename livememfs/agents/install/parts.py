@@ -1,9 +1,8 @@
-"""What livememfs is to a file of a project: how it is added, found again and removed.
+"""The parts of livememfs in the files of a project: how each is added, recognised and removed.
 
-Owns `InstalledPart`, and `SettingsPart`: a JSON file with hooks or an MCP server of ours, or both. A part is given
-text and gives text; whether a file is there, and what a record says of it, is for `plan`. A part that is not wanted
-knows how to remove, and adds nothing. Raises ValueError with a sentence when a text is not what it would have to be.
-Pure.
+Owns `InstalledPart`, and `SettingsPart`: a JSON file with our hooks, our MCP server, or both. A part takes and returns
+text; `plan` knows whether the file exists, and its record. An unwanted part can only remove. Raises ValueError, with a
+sentence, for a text that cannot be edited. Pure.
 """
 
 from __future__ import annotations
@@ -22,80 +21,80 @@ from livememfs.agents.install.jsontext import Item, JsonNode, is_strict, scan
 from livememfs.agents.install.segments import Segment
 
 SERVER = "livememfs"
-"""What our MCP server is called."""
+"""The name of our MCP server."""
 Place = tuple[list[JsonNode], Item]
-"""Something of ours: the way to what holds it, and it."""
+"""An item of ours, with the nodes from the root to the node that contains it."""
 Wish = tuple[tuple[str, ...], Any, bool]
-"""What is to be there: the names that lead to it, the value, and whether it is one more element of an array there."""
+"""A value to add: the names that lead to it, the value, and whether it is an element of an array."""
 
 
 class InstalledPart(ABC):
-    """One file of a project, given by its path there, and what we have in it."""
+    """Our part of one file of a project. `path`: below the project."""
 
     is_whole = False
-    """Whether all of the file is ours."""
+    """Whether the whole file is ours."""
     runs = False
-    """Whether it is a program."""
+    """Whether the file is a program."""
 
     def __init__(self, path: str, *, wanted: bool) -> None:
         self.path, self.wanted = path, wanted
 
     def skeleton(self, blank: str) -> str:
-        """What a file that holds nothing, or nothing but white space, is made into before anything is added."""
+        """The text to start from if a file is empty or has only white space."""
         return blank
 
     def is_hollow(self, text: str) -> bool:
-        """Whether a text holds no more than a skeleton."""
+        """Whether a text is no more than a skeleton."""
         return not text
 
     def may_cut(self, before: str, after: str) -> bool:
-        """Whether a text may be left like this by a cut."""
+        """Whether a cut may change `before` to `after`."""
         return True
 
     def hooks(self, text: str) -> list[HookCommand]:
-        """Where the hooks of ours lead that are as we write them."""
+        """Our unchanged hooks in a text."""
         return []
 
     def server(self, text: str) -> list[str]:
-        """How the MCP server of ours is started that is as we write it; empty without one."""
+        """The command of our unchanged MCP server; empty without one."""
         return []
 
     @abstractmethod
     def stands(self, text: str) -> bool:
-        """Whether all that is wanted is there, once, and nothing else of ours."""
+        """Whether the text has everything wanted exactly once, and nothing else of ours."""
 
     @abstractmethod
     def added(self, text: str) -> list[Segment]:
-        """The insertions that add what is wanted to a text without us."""
+        """The insertions that add everything wanted to a text without our parts."""
 
     @abstractmethod
     def removed(self, text: str) -> str:
-        """The text without what can be told to be exactly as we wrote it."""
+        """The text without our unchanged parts."""
 
     @abstractmethod
     def remains(self, text: str, segments: Sequence[Segment]) -> str:
-        """What is there still and was ours before somebody changed it, in a few words; empty when nothing is.
+        """A few words on the parts of ours that somebody changed; empty without any.
 
-        `segments` is what a record says was inserted; empty without one.
+        `segments`: the insertions of the record; empty without one.
         """
 
 
 class Side(ABC):
-    """What of ours is in a JSON file."""
+    """One kind of entries of ours in a JSON file: the hooks, or the server."""
 
     wanted: bool
 
     @abstractmethod
     def ours(self, root: JsonNode) -> Iterator[Place]:
-        """Where exactly what we write stands, or what an earlier version wrote."""
+        """The places of entries that this or an earlier version wrote, unchanged."""
 
     @abstractmethod
     def stands(self, root: JsonNode) -> bool:
-        """Whether what is wanted is there, once, and nothing else of ours."""
+        """As that of a part."""
 
     @abstractmethod
     def wishes(self, root: JsonNode) -> list[Wish]:
-        """What is to be added to a file without us."""
+        """The values to add to a file without our entries."""
 
     @abstractmethod
     def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
@@ -105,7 +104,7 @@ class Side(ABC):
 class SettingsPart(InstalledPart):
     """A JSON file with an object at its top.
 
-    :strict: the agent that reads none of the file when it has comments or trailing commas; empty where it takes them
+    :strict: the agent's name, if it ignores a whole file with comments or trailing commas; else empty
     """
 
     def __init__(self, path: str, *sides: Side, strict: str = "") -> None:
@@ -122,19 +121,19 @@ class SettingsPart(InstalledPart):
         return no_new_trailing_comma(before, after)
 
     def root(self, text: str) -> JsonNode:
-        """The object at the top."""
+        """The top-level object. ValueError."""
         root = scan(text)
         if root.kind != "object":
-            raise ValueError("it is JSON, and not an object")
+            raise ValueError("it is JSON, but not an object")
         if self.wanted and (why := self.unread(text)):
             raise ValueError(why)
         return root
 
     def unread(self, text: str) -> str:
-        """Why the agent reads nothing of a text; empty where it does."""
+        """Why the agent ignores a text; empty if it reads it."""
         if not self.strict or is_strict(text):
             return ""
-        return f"{self.strict} reads nothing of a file with comments or trailing commas; take them out of it first"
+        return f"{self.strict} ignores a file with comments or trailing commas; remove them first"
 
     def stands(self, text: str) -> bool:
         if self.is_hollow(text):
@@ -188,7 +187,7 @@ class SettingsPart(InstalledPart):
 
 
 def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[JsonNode, Sequence[str]]:
-    """The innermost node that is there on a way, and the names that are missing below it."""
+    """The innermost existing node on a way, and the missing names below it. ValueError."""
     node, walked = root, 0
     for name in names:
         if (item := node.member(name)) is None:
@@ -209,10 +208,10 @@ def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[Jso
 class HooksPart(Side):
     """Hooks of one agent: an array of entries below `hooks`, for each event.
 
-    :wanted: the hooks that are to be there, by event as the agent calls it
-    :shape:  the entry for a hook of ours and its event, by which ours are told from what somebody changed
-    :former: the same, as earlier versions wrote it
-    :version: what a new file says of its form
+    :hooks:   the wanted hooks, by the agent's name for the event
+    :shape:   makes the entry for an event and our hook; an entry that differs was changed by somebody
+    :former:  the same for entries of earlier versions
+    :version: a member that a new file gets, with the version of its format
     """
 
     def __init__(
@@ -228,14 +227,14 @@ class HooksPart(Side):
         self._shape, self._former, self._version = shape, former or shape, version
 
     def stands(self, root: JsonNode) -> bool:
-        found = [(event, entry.value.value) for event, _, entry in self._exact(root)]
-        return sorted(found, key=str) == sorted(self._entries.items(), key=str)
+        present = [(event, entry.value.value) for event, _, entry in self._exact(root)]
+        return sorted(present, key=str) == sorted(self._entries.items(), key=str)
 
     def wishes(self, root: JsonNode) -> list[Wish]:
         version: list[Wish] = []
         if self.wanted and self._version is not None and root.member("hooks") is None:
             name, number = self._version
-            # Of a file that says something the program itself knows the form.
+            # An agent whose version member begins with $ knows the format of a file with content by itself.
             if root.member(name) is None and not (name.startswith("$") and root.items):
                 version = [((name,), number, False)]
         return [*version, *((("hooks", event), entry, True) for event, entry in self._entries.items())]
@@ -249,14 +248,14 @@ class HooksPart(Side):
         return f"a hook of livememfs that was changed since ({', '.join(events)})" if events else ""
 
     def led(self, root: JsonNode) -> Iterator[HookCommand]:
-        """Where hooks of ours lead."""
+        """Our hooks, by the targets of their commands."""
         yield from (hook for _, _, item in _marked(root) if (hook := command.read(_commands(item))) is not None)
 
     def _as_written(self, event: str, hook: HookCommand) -> Any:
         return (self._former if hook.former else self._shape)(event, hook)
 
     def _exact(self, root: JsonNode) -> Iterator[tuple[str, list[JsonNode], Item]]:
-        """Entries exactly as we write them: event, the way to them, the entry."""
+        """Our unchanged entries: event, the way to the entry, the entry."""
         for event, way, item in _marked(root):
             hook = command.read(_commands(item))
             if (
@@ -267,7 +266,7 @@ class HooksPart(Side):
                 yield event, way, item
 
     def _beside_others(self, root: JsonNode) -> Iterator[Place]:
-        """Hooks of ours in an entry to which somebody added others."""
+        """Our hooks in entries to which somebody added other hooks."""
         for event, way, entry in _marked(root):
             array = entry.value.member("hooks") if entry.value.kind == "object" else None
             if array is None or len(array.value.items) < 2:
@@ -279,7 +278,7 @@ class HooksPart(Side):
 
 
 def _marked(root: JsonNode) -> Iterator[tuple[str, list[JsonNode], Item]]:
-    """Entries with a command that says it is of livememfs: event, the way to them, the entry."""
+    """Entries whose command has our mark: event, the way to the entry, the entry."""
     hooks = root.member("hooks")
     if hooks is None or hooks.value.kind != "object":
         return
@@ -290,12 +289,12 @@ def _marked(root: JsonNode) -> Iterator[tuple[str, list[JsonNode], Item]]:
 
 
 def _commands(entry: Item) -> object:
-    """The command of an entry, flat or with hooks of its own; a marked one before others."""
+    """The command of an entry, flat or with inner hooks; of several the one with our mark."""
     if (flat := _command(entry.value)) is not None:
         return flat
     array = entry.value.member("hooks") if entry.value.kind == "object" else None
     inner = [_command(item.value) for item in array.value.items] if array is not None else []
-    return next((one for one in inner if command.is_marked(one)), None)
+    return next((text for text in inner if command.is_marked(text)), None)
 
 
 def _command(node: JsonNode) -> object:
@@ -309,9 +308,9 @@ def _command(node: JsonNode) -> object:
 class Servers(Side):
     """Our server among the MCP servers of one file.
 
-    :argv:  how it is started; None when it is not wanted
-    :named: what the servers are called in the file
-    :more:  what an entry has besides
+    :argv:  its command; None when it is not wanted
+    :named: the name of the member with all servers
+    :more:  further members of our entry
     """
 
     def __init__(
@@ -339,31 +338,31 @@ class Servers(Side):
 
     def _is_ours(self, item: Item) -> bool:
         value = item.value.value
-        if not isinstance(value, dict) or any(value.get(name) != one for name, one in self._more.items()):
+        if not isinstance(value, dict) or any(value.get(name) != more for name, more in self._more.items()):
             return False
-        return is_server({name: one for name, one in value.items() if name not in self._more})
+        return is_server({name: inner for name, inner in value.items() if name not in self._more})
 
     def _there(self, root: JsonNode) -> Place | None:
-        """The way to our server and its member."""
+        """The way to our server, and its member; None without one."""
         servers = root.member(self._named)
         item = servers.value.member(SERVER) if servers is not None and servers.value.kind == "object" else None
         return ([root, servers.value], item) if servers is not None and item is not None else None
 
 
 def argv_of(value: Mapping[str, Any]) -> list[str]:
-    """How a server of ours is started."""
+    """The command of an entry of our server."""
     return [value["command"], *value["args"]]
 
 
 def server(argv: Sequence[str]) -> dict[str, Any]:
-    """How our MCP server is started, in the form most agents take."""
+    """The entry of our MCP server in the form of most agents."""
     return {"command": argv[0], "args": list(argv[1:])}
 
 
 def is_server(value: Any) -> bool:
-    """Whether a server is started as we write it, or wrote it, for whichever space and installation."""
+    """Whether an entry is our unchanged server, for any space and installation."""
     arguments = value.get("args") if isinstance(value, dict) else None
-    if not isinstance(arguments, list) or not all(isinstance(one, str) for one in [value.get("command"), *arguments]):
+    if not isinstance(arguments, list) or not all(isinstance(word, str) for word in [value.get("command"), *arguments]):
         return False
     argv = [value["command"], *arguments]
     start = argv[:-3]

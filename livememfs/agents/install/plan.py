@@ -1,8 +1,8 @@
-"""What an installation or a removal would change, before anything is changed.
+"""Plans the changes of an installation or a removal.
 
-Owns `Plan`: the files of the project that change, the record that goes with them, and what has to stay because
-somebody altered it. All files are planned before the first is written; one that is not what it would have to be ends
-the planning. Blocking; any thread.
+Owns `Plan`: the changed files of the project, the change of the record, and the parts that stay because somebody
+changed them. Every file is planned before the first is written; a file that cannot be edited ends the planning.
+Blocking; any thread.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNENDED = "\n\\ No newline at end of file\n"
 
 @dataclass(frozen=True)
 class Left:
-    """Something of ours that stays: the file, and what it is."""
+    """A part of ours that stays: the file, and the part in words."""
 
     path: str
     detail: str
@@ -35,12 +35,12 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What would change.
+    """The planned changes.
 
-    :changes: files of the project
-    :filed:   the record's own change; None when it stays as it is
-    :left:    what was ours and stays, since somebody altered it
-    :emptied: directories that go once they are empty
+    :changes: the changes of files of the project
+    :filed:   the change of the record; None without one
+    :left:    parts of ours that stay because somebody changed them
+    :emptied: directories to remove if they are empty then
     """
 
     project: Path
@@ -50,7 +50,7 @@ class Plan:
     emptied: tuple[Path, ...] = ()
 
     def diff(self) -> str:
-        """The changes as a unified diff that `git apply` and `patch -p1` take; bytes that are no text are replaced."""
+        """The changes as a unified diff for `git apply` and `patch -p1`; bytes that are no UTF-8 are replaced."""
         return "".join(_diff(self.name(change), change) for change in self.changes)
 
     def name(self, change: FileEdit) -> str:
@@ -58,13 +58,13 @@ class Plan:
         return change.path.relative_to(self.project).as_posix()
 
     def carry_out(self) -> None:
-        """Make the changes, all or none. Raises CannotInstall."""
+        """Make all changes or none. CannotInstall."""
         disk.carry_out([*([self.filed] if self.filed else []), *self.changes], self.emptied)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Planned:
-    """One part: its change, what is filed of it afterwards, what stays of ours."""
+    """The plan for one part: the change, the new record of the file, and the part that stays."""
 
     change: FileEdit | None = None
     filed: FileRecord | None = None
@@ -72,9 +72,9 @@ class _Planned:
 
 
 def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile) -> Plan:
-    """What installing changes; nothing where all of it is there. What is there for another space is replaced.
+    """The plan of an installation; empty if everything is installed. Parts for another space are replaced.
 
-    `project` is free of links. Raises CannotInstall, or UsageError for a path that cannot be written into a line.
+    `project` has its links resolved. CannotInstall; UsageError for a path that cannot be in a command line.
     """
     if not wanted.space.isprintable():
         raise UsageError(f"the path {wanted.space!r} has characters that a hook's command cannot hold")
@@ -83,7 +83,7 @@ def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile
         wanted = replace(wanted, context=_context_there(tool, project))
     parts = tools.parts(tool, wanted, _spaces(tool, project, old), home=wanted.user)
     planned = _all_planned(project, parts, old)
-    changes = tuple(one.change for one in planned.values() if one.change is not None)
+    changes = tuple(part_plan.change for part_plan in planned.values() if part_plan.change is not None)
     made = [missing for change in changes for missing in disk.missing_directories(project, change.path)]
     known = [*(old.directories if old else ()), *(directory.relative_to(project).as_posix() for directory in made)]
     new = InstallRecord(
@@ -91,7 +91,7 @@ def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile
         project=str(project),
         mount=str(mount),
         space=wanted.name,
-        files=tuple(one.filed for one in planned.values() if one.filed is not None),
+        files=tuple(part_plan.filed for part_plan in planned.values() if part_plan.filed is not None),
         directories=tuple(dict.fromkeys(known)),
     )
     filed = _filing(tool, project, new if new.files else None)
@@ -99,18 +99,18 @@ def installation(tool: AgentName, project: Path, mount: Path, wanted: WantedFile
 
 
 def removal(tool: AgentName, project: Path, *, home: bool = False) -> Plan:
-    """What uninstalling changes: to the byte by the record, and by what can be recognised without one.
+    """The plan of a removal: exact to the byte with a record, else of all parts that can be recognised.
 
-    `project` is free of links; `home`: it is the user's home, and what holds for all projects goes. Raises
+    `project` has its links resolved. `home`: it is the home directory, and the parts for all projects are removed.
     CannotInstall.
     """
     old = record.find(tool, project)
     planned = _all_planned(project, tools.parts(tool, None, _spaces(tool, project, old), home=home), old)
-    files = tuple(one.filed for one in planned.values() if one.filed is not None)
+    files = tuple(part_plan.filed for part_plan in planned.values() if part_plan.filed is not None)
     kept = replace(old, files=files) if old is not None and files else None
     return Plan(
         project=project,
-        changes=tuple(one.change for one in planned.values() if one.change is not None),
+        changes=tuple(part_plan.change for part_plan in planned.values() if part_plan.change is not None),
         filed=_filing(tool, project, kept),
         left=_left(planned),
         emptied=tuple(project / directory for directory in old.directories) if old is not None else (),
@@ -119,11 +119,11 @@ def removal(tool: AgentName, project: Path, *, home: bool = False) -> Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class InstallState:
-    """What of ours stands in an agent's files.
+    """Our unchanged parts in an agent's files.
 
     :hooks:  by their commands
-    :server: how its MCP server is started; empty without one
-    :unread: a file of which the agent reads nothing, and why; empty where it reads all
+    :server: the command of its MCP server; empty without one
+    :unread: a file that the agent ignores, and why; empty without one
     """
 
     hooks: dict[str, HookCommand]
@@ -132,7 +132,7 @@ class InstallState:
 
 
 def standing(tool: AgentName, project: Path, *, home: bool = False) -> InstallState:
-    """What of ours stands in an agent's files. A file that cannot be read has nothing."""
+    """Our unchanged parts in an agent's files. A file that cannot be read counts as empty."""
     hooks: dict[str, HookCommand] = {}
     server: list[str] = []
     unread = ""
@@ -144,7 +144,7 @@ def standing(tool: AgentName, project: Path, *, home: bool = False) -> InstallSt
             if (mine or started) and isinstance(part, SettingsPart) and (why := part.unread(text)):
                 unread = f"{project / part.path}: {why}"
         except (CannotInstall, ValueError):
-            continue  # whoever plans this file says so
+            continue  # planning this file reports it
         hooks |= mine
         server = started or server
     return InstallState(hooks=hooks, server=server, unread=unread)
@@ -154,7 +154,7 @@ def standing(tool: AgentName, project: Path, *, home: bool = False) -> InstallSt
 
 
 def _all_planned(project: Path, parts: Sequence[InstalledPart], old: InstallRecord | None) -> dict[Path, _Planned]:
-    """Every part by its real file; of two that are links to one file the first counts."""
+    """The plans by real file; of two parts whose links lead to one file the first counts."""
     planned: dict[Path, _Planned] = {}
     for part in parts:
         filed = old.file(part.path) if old is not None else None
@@ -180,14 +180,14 @@ def _planned(part: InstalledPart, path: Path, filed: FileRecord | None) -> _Plan
         if part.wanted:
             raise CannotInstall(path=path, detail=str(error)) from None
         is_ours = text is not None and (filed is not None or command.MARK in text)
-        return _Planned(filed=filed, left=f"what is of livememfs there, since {error}" if is_ours else "")
+        return _Planned(filed=filed, left=f"the part of livememfs, because {error}," if is_ours else "")
     data = encoded(after) if after is not None else None
     change = FileEdit(path=path, before=before, after=data, runs=part.runs) if data != before else None
     return _Planned(change=change, filed=new, left=left)
 
 
 def _original(part: InstalledPart, text: str | None, filed: FileRecord | None) -> tuple[str | None, str]:
-    """A file's text without us, None for no file, and what stays of us in it."""
+    """A file's text without our parts, None for no file; and in words the part that stays."""
     if text is None or (part.is_whole and (filed is not None or not part.removed(text))):
         return None, ""
     if filed is not None and digest(text) == filed.after:
@@ -207,7 +207,7 @@ def _is_blank(text: str) -> bool:
 
 
 def _emptied(filed: FileRecord, text: str) -> str | None:
-    """What a file goes back to when nothing but `text` is left: no file, what it held, or that."""
+    """The content a file returns to if only `text` is left: no file, its old blank content, or `text`."""
     return None if filed.created else text if filed.blank is None else filed.blank
 
 
@@ -223,7 +223,7 @@ def _added(part: InstalledPart, original: str | None) -> tuple[str, FileRecord]:
 
 
 def _whole(part: InstalledPart, text: str) -> FileRecord:
-    """What is filed of a file that is all ours and was there already."""
+    """The record of a file that is all ours and existed already."""
     return FileRecord(path=part.path, blank="", created=True, before="", after=digest(text), segments=())
 
 
@@ -231,13 +231,13 @@ def _whole(part: InstalledPart, text: str) -> FileRecord:
 
 
 def _spaces(tool: AgentName, project: Path, old: InstallRecord | None) -> set[str]:
-    """The spaces that were installed for, by the record and by the hooks there are."""
-    found = {f"{old.mount}/{old.space}"} if old is not None else set()
-    return found | {hook.space for hook in standing(tool, project).hooks.values()}
+    """The spaces of earlier installations, from the record and from the hooks."""
+    recorded = {f"{old.mount}/{old.space}"} if old is not None else set()
+    return recorded | {hook.space for hook in standing(tool, project).hooks.values()}
 
 
 def _context_there(tool: AgentName, project: Path) -> str | None:
-    """What the rule says that is there."""
+    """The text of the existing rule file after its head; None without one."""
     rule = tools.AGENTS[tool].rule
     data = disk.read(disk.real_path(project, rule.path)) if rule is not None else None
     return decoded(data).removeprefix(rule.head) if rule is not None and data is not None else None
@@ -253,7 +253,7 @@ def _filing(tool: AgentName, project: Path, new: InstallRecord | None) -> FileEd
 
 
 def _left(planned: dict[Path, _Planned]) -> tuple[Left, ...]:
-    return tuple(Left(str(path), one.left) for path, one in planned.items() if one.left)
+    return tuple(Left(str(path), part_plan.left) for path, part_plan in planned.items() if part_plan.left)
 
 
 def _diff(name: str, change: FileEdit) -> str:
@@ -270,5 +270,5 @@ def _diff(name: str, change: FileEdit) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines with their ends; only a line feed ends one, as for every tool that reads a diff."""
+    """Lines with their ends; only a line feed ends a line, as for all tools that read diffs."""
     return [line + "\n" for line in text.split("\n")[:-1]] + [last for last in [text.rpartition("\n")[2]] if last]

@@ -1,7 +1,7 @@
-"""The plugin of opencode, which has no files of settings for hooks: what it tells, and what it is told.
+"""The plugin for opencode, which has no settings for hooks.
 
-Owns the JavaScript. It speaks as Claude Code's hooks do and runs the same line of shell, so that it waits no longer
-than a hook does; what is known comes behind the system prompt. Pure.
+Owns the JavaScript. The plugin sends the payloads of Claude Code's hooks and runs the same line of shell, so it waits
+no longer than a hook. It appends the context to the system prompt. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from livememfs.agents.install.command import HookCommand, memory_off
 
 PLUGIN_HEAD = "// livememfs: memory for opencode, written by `livememfs install opencode`\n"
-"""What the plugin begins with, and is told from others by."""
+"""The first line of the plugin, by which it is recognised."""
 EVENTS = (
     "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Stop", "PreCompact", "SessionEnd",
 )  # fmt: skip
@@ -86,7 +86,7 @@ export const Livememfs = async ({ client, directory }) => {
 
 
 def plugin_text(space: str, argv: Sequence[str] | None) -> str:
-    """What the plugin says behind its head, for a space, and with an MCP server that is started like this."""
+    """The text of the plugin after its head, for a space. `argv`: the command of the MCP server; None: no server."""
     off = {"SessionStart": memory_off(space)}
     hooks = {event: HookCommand(space, f"opencode.{event}", off.get(event, "")).command for event in EVENTS}
     server = list(argv) if argv is not None else None

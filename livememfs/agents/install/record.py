@@ -1,7 +1,7 @@
-"""What was installed where: one small JSON file for each agent and project, in the user's state folder.
+"""The records of installations: one small JSON file per agent and project, in the user's state folder.
 
-Owns the records and their form. A record holds what was inserted and nothing else of the user's files; it makes removal
-exact, and a lost one only less so. Files that are no records are passed over. Blocking; any thread.
+Owns the records and their form. A record has the inserted text and nothing else of the user's files. With it removal is
+exact; without it removal still finds unchanged parts. Files that are no records are skipped. Blocking; any thread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from livememfs.agents.install.tools import AGENTS, AgentName
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """One file that something was inserted into.
+    """One file with insertions.
 
     :path:     below the project, with slashes
-    :blank:    what the file held when that was nothing or white space; None when it held more
-    :created:  whether there was no file
-    :before:   SHA-256 of the file before; empty when there was none
+    :blank:    the old content if it was empty or white space; None if it was more
+    :created:  whether the file did not exist before
+    :before:   SHA-256 of the file before; empty without a file
     :after:    SHA-256 of the file with all insertions
-    :segments: the insertions, with their places in that
+    :segments: the insertions, with their places in the file of `after`
     """
 
     path: str
@@ -41,10 +41,10 @@ class FileRecord:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
-        """One read from JSON. Raises KeyError, TypeError or ValueError when it is none."""
+        """Read from JSON. KeyError, TypeError or ValueError."""
         segments = tuple(
-            Segment(int(one["at"]), tuple((bool(ours), str(text)) for ours, text in one["pieces"]))
-            for one in value["segments"]
+            Segment(int(segment["at"]), tuple((bool(ours), str(text)) for ours, text in segment["pieces"]))
+            for segment in value["segments"]
         )
         return cls(**{**value, "segments": segments})
 
@@ -53,7 +53,7 @@ class FileRecord:
 class InstallRecord:
     """One agent in one project.
 
-    :directories: those that were made, below the project, the outer ones first
+    :directories: the directories that were made, below the project, the outer ones first
     """
 
     tool: str
@@ -65,21 +65,21 @@ class InstallRecord:
 
     @classmethod
     def read(cls, data: bytes) -> Self | None:
-        """A record from its file's bytes; None when they are none."""
+        """A record from the bytes of its file; None if they are no record."""
         try:
             value = json.loads(data)
-            files = tuple(FileRecord.of(one) for one in value["files"])
+            files = tuple(FileRecord.of(file) for file in value["files"])
             return cls(**{**value, "files": files, "directories": tuple(value["directories"])})
         except (KeyError, TypeError, ValueError):
             return None
 
     def to_bytes(self) -> bytes:
-        """What its file holds."""
+        """The bytes of its file."""
         return json.dumps(asdict(self), indent=1).encode()
 
     def file(self, path: str) -> FileRecord | None:
-        """What is known of one file."""
-        return next((one for one in self.files if one.path == path), None)
+        """The record of one file; None without one."""
+        return next((file for file in self.files if file.path == path), None)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ContextFile:
     """A file in a project that shows a space's context to an agent.
 
     :part: its path below the project
-    :head: what it begins with
+    :head: the text it begins with
     """
 
     project: Path
@@ -97,12 +97,12 @@ class ContextFile:
 
     @property
     def path(self) -> Path:
-        """Where it was installed; a link may stand there by now."""
+        """Its path at installation; by now it may be a link."""
         return self.project / self.part
 
 
 def folder() -> Path:
-    """Where the records are."""
+    """The folder of the records."""
     return platformdirs.user_state_path("livememfs") / "installs"
 
 
@@ -118,23 +118,23 @@ def find(tool: AgentName, project: Path) -> InstallRecord | None:
 
 
 def context_files(mountpoint: Path) -> list[ContextFile]:
-    """The files that show spaces of this mount and are still there, by path.
+    """The existing context files for spaces of this mount, by path.
 
-    One that its user removed is not listed, so that nobody writes it again; one that cannot be looked at is, for
-    whoever opens it hears why.
+    Leaves out a file that the user removed: it must not be written again. Includes a file that cannot be checked: the
+    write then fails with the reason.
     """
-    found = [
+    installed = [
         ContextFile(Path(record.project), record.space, rule.path, rule.head)
         for record in records()
         if record.mount == str(mountpoint)
         and (rule := AGENTS[AgentName(record.tool)].rule) is not None
         and record.file(rule.path) is not None
     ]
-    return sorted((file for file in found if _may_be_there(file.path)), key=lambda file: file.path)
+    return sorted((file for file in installed if _may_be_there(file.path)), key=lambda file: file.path)
 
 
 def _may_be_there(path: Path) -> bool:
-    """Whether a file is there, or its place does not answer: one dead disk must not hide the other projects."""
+    """Whether a file exists, or cannot be checked: one dead disk must not hide the other projects."""
     try:
         return path.is_file()
     except OSError:
@@ -142,7 +142,7 @@ def _may_be_there(path: Path) -> bool:
 
 
 def records() -> Iterator[InstallRecord]:
-    """All there are of agents that are known."""
+    """All records of known agents."""
     for path in sorted(folder().glob("*.json")):
         if (record := _read(path)) is not None and record.tool in list(AgentName):
             yield record

@@ -1,7 +1,7 @@
-"""What was inserted into a text, so that it can be taken out again and nothing else with it.
+"""Insertions into a text, so that exactly they can be removed again.
 
-Owns `Segment`, one insertion. It may have text of others between its pieces: a comma goes before somebody's comment and
-the rest behind it. Pure.
+Owns `Segment`, one insertion. Between its pieces there may be text of others: for example, a comma goes before
+somebody's comment and the rest behind it. Pure.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 class Segment:
     """One insertion.
 
-    :at:     where its first piece stands, in characters: in the text without it while it is planned, else in the text
-             with all insertions
-    :pieces: what stands there, in order; true marks what is ours, false what was there before
+    :at:     the place of its first piece, in characters: before the insertion in the text without it, afterwards in the
+             text with all insertions
+    :pieces: the texts there, in order; true marks ours, false a text that existed before
     """
 
     at: int
@@ -25,23 +25,23 @@ class Segment:
 
     @property
     def text(self) -> str:
-        """All that stands from the first piece to the last."""
+        """The whole text from the first piece to the last."""
         return "".join(text for _, text in self.pieces)
 
     @property
     def kept(self) -> str:
-        """The part of it that is not ours."""
+        """The text of it that is not ours."""
         return "".join(text for ours, text in self.pieces if not ours)
 
     def cut(self, text: str, at: int) -> str:
-        """`text` without the pieces that are ours; the segment stands there at `at`."""
+        """`text` without our pieces of the segment, which begins at `at`."""
         return text[:at] + self.kept + text[at + len(self.text) :]
 
 
 def inserted(text: str, segments: Iterable[Segment]) -> tuple[str, tuple[Segment, ...]]:
-    """The text with all of them, and the segments with their places in that text."""
+    """The text with all segments, and the segments with their places in it."""
     result, position, placed = "", 0, []
-    for segment in sorted(segments, key=lambda one: one.at):
+    for segment in sorted(segments, key=lambda segment: segment.at):
         result += text[position : segment.at]
         placed.append(replace(segment, at=len(result)))
         result += segment.text
@@ -50,16 +50,16 @@ def inserted(text: str, segments: Iterable[Segment]) -> tuple[str, tuple[Segment
 
 
 def taken_out(text: str, segments: Sequence[Segment]) -> str:
-    """The text before the insertion, of the text exactly as it was after it."""
-    for segment in sorted(segments, key=lambda one: one.at, reverse=True):
+    """The text before the insertion; `text` must be unchanged since."""
+    for segment in sorted(segments, key=lambda segment: segment.at, reverse=True):
         text = segment.cut(text, segment.at)
     return text
 
 
 def found_and_taken_out(text: str, segments: Sequence[Segment], allowed: Callable[[str, str], bool]) -> str:
-    """A text that was edited since, without those segments that still stand in it word for word.
+    """A text that was changed since, without the segments that are still in it word for word.
 
-    Of several places the nearest to where it was put is taken. `allowed` is given the text before and after each cut.
+    Of several places the one nearest to the insertion is cut. `allowed` checks the text before and after each cut.
     """
     for segment in segments:
         places = _places(text, segment.text)
@@ -80,12 +80,12 @@ def _places(text: str, part: str) -> list[int]:
 
 
 def decoded(data: bytes) -> str:
-    """Bytes as text from which the same bytes can be had again, whatever they are."""
+    """Any bytes as text; `encoded` gives the same bytes back."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of such a text."""
+    """The bytes of a text from `decoded`."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -95,6 +95,6 @@ def digest(text: str) -> str:
 
 
 def newline_of(text: str) -> str:
-    """How lines end in it: as the first does."""
+    """The line end of a text, taken from its first line."""
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"

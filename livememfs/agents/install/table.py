@@ -1,8 +1,8 @@
-"""The agents: which files each reads, in a project and of a user, and how hooks are written there.
+"""The table of agents: the files that each reads, in a project and in the home directory, and the form of its hooks.
 
-Owns the table. Event names are each agent's own; the exchange files are called the same, behind the agent's name and a
-dot. Each agent gets what is known by one channel: its hooks where they can tell it, else a file that it reads as a
-rule, which is a real file that the mount keeps. Pure.
+Owns the table. Event names are those of the agent; an exchange file has the name AGENT.EVENT. Each agent gets the
+context in one way: from its hooks if they can add context, else from a rule file, a real file that the mount keeps up
+to date. Pure.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from livememfs.agents.install.textparts import Extension, TomlTable
 
 TIMEOUT = 5
-"""Seconds after which an agent ends a hook; one ends by itself before."""
+"""Seconds after which an agent kills a hook; our hook ends earlier by itself."""
 
 
 class AgentName(StrEnum):
-    """The agents that can be installed for."""
+    """The supported agents."""
 
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
@@ -45,8 +45,12 @@ class AgentName(StrEnum):
 
 @dataclass(frozen=True)
 class HookEvent:
-    """One event: for which tools, whether a session begins with it, whether nobody need wait for it, and for how many
-    seconds the agent lets it go on.
+    """One event.
+
+    :matcher: the tools it is for; None: no such member
+    :starts:  whether a session begins with it
+    :aside:   whether the agent need not wait for it
+    :seconds: the timeout
     """
 
     matcher: str | None = None
@@ -59,7 +63,7 @@ Shape = Callable[[HookEvent, str], dict[str, Any]]
 
 
 def _nested(unit: int) -> Shape:
-    """Claude Code and those that follow it; `unit`: what a second is in their timeouts."""
+    """The form of Claude Code and similar agents; `unit`: a second in the unit of their timeouts."""
 
     def shape(event: HookEvent, command: str) -> dict[str, Any]:
         run: dict[str, Any] = {"type": "command", "command": command, "timeout": event.seconds * unit}
@@ -75,13 +79,13 @@ def _flat(name: str, **more: Any) -> Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class HookFile:
-    """Where an agent has its hooks.
+    """The file with an agent's hooks.
 
-    :path:    below a project; one that ends with a slash is a folder with a program for each event
-    :home:    below the user's home, for all projects
-    :tells:   whether a hook can tell the agent what is known, and so a session's begin is one of the events
-    :warns:   whether a hook can tell the user something
-    :version: the member by which a new file says which form it has
+    :path:    its path below a project; with a slash at its end a folder, with one program per event
+    :home:    its path below the home directory, for all projects
+    :tells:   whether a hook can add context, so that the events include the beginning of a session
+    :warns:   whether a hook can show the user a message
+    :version: a member for the format version in a new file
     """
 
     path: str
@@ -95,9 +99,10 @@ class HookFile:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleFile:
-    """A file in a project that an agent reads as a rule, and what it begins with.
+    """A file in a project that an agent reads as a rule.
 
-    :line: a line at the end of another file that leads to it: that file's path, and the line
+    :head: the text it begins with
+    :line: the path of another file, and the line at its end that refers to this one
     """
 
     path: str
@@ -107,7 +112,7 @@ class RuleFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerFile:
-    """Where an agent has its MCP servers; in `path` for one project, in `home` for all. Empty: nowhere."""
+    """The file with an agent's MCP servers: `path` for one project, `home` for all. Empty: there is none."""
 
     path: str = ""
     home: str = ""
@@ -118,11 +123,11 @@ class ServerFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """What one agent reads.
+    """One agent.
 
-    :strict: its name, where it reads nothing of a file of settings that has comments
-    :plugin: a file that is all ours and does all of it, below a project and below the home
-    :hint:   what its user has to know or to do
+    :strict: its name, if it ignores a settings file with comments
+    :plugin: instead of all these, a file that is all ours: its paths below a project and below the home directory
+    :hint:   what the user must know or do
     """
 
     hooks: HookFile | None = None
@@ -158,7 +163,7 @@ _CODEX_EVENTS = {
     "PreCompact": HookEvent(),
     "SubagentStop": HookEvent(),
     "Stop": HookEvent(),
-    "SessionEnd": HookEvent(seconds=3),  # Codex warns of more in each session
+    "SessionEnd": HookEvent(seconds=3),  # with more, Codex warns in each session
 }
 _GEMINI_EVENTS = {
     "SessionStart": HookEvent(starts=True),
@@ -276,7 +281,7 @@ AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
                 events=_QWEN_EVENTS,
                 shape=_nested(1000),
                 warns=True,
-                version=("$version", 4),  # or Qwen Code writes the file anew, with a copy beside it
+                version=("$version", 4),  # without it, Qwen Code rewrites the file and leaves a copy
             ),
             servers=ServerFile(path=".qwen/settings.json", home=".qwen/settings.json"),
             hint="Qwen Code reads hooks when it starts; `/hooks` lists them",

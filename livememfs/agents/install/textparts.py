@@ -1,4 +1,4 @@
-"""The parts that are no JSON: a line of a Markdown file, a server in a TOML or YAML file, and files that are all ours.
+"""The parts that are not JSON: a line in a Markdown file, a server in a TOML or YAML file, and files that are all ours.
 
 Pure.
 """
@@ -22,9 +22,9 @@ from livememfs.agents.install.segments import Segment, newline_of
 class Line(InstalledPart):
     """One line at the end of a text.
 
-    :line:  what is wanted there; None when nothing is
-    :known: what counts as ours when a line is exactly that
-    :others: lines of the agent that reads this file by another name, which are its own to remove
+    :line:   the wanted line; None when it is not wanted
+    :known:  matches lines that count as ours
+    :others: matches lines for another agent that shares this file; that agent's removal takes them
     """
 
     def __init__(self, path: str, line: str | None, known: re.Pattern[str], others: re.Pattern[str]) -> None:
@@ -38,7 +38,7 @@ class Line(InstalledPart):
         if self.line is None:
             return []
         if "\0" in text:
-            raise ValueError("it is not a text of one byte order")
+            raise ValueError("it has NUL bytes, as a UTF-16 text has")
         newline = newline_of(text)
         ended = not text or text.endswith("\n")
         return [Segment(len(text), ((True, self.line + newline if ended else newline + self.line),))]
@@ -50,7 +50,7 @@ class Line(InstalledPart):
         return without.removesuffix("\r") if self._is_ours(lines[-1]) else without
 
     def remains(self, text: str, segments: Sequence[Segment]) -> str:
-        named = {found[0] for segment in segments for found in re.finditer(r"/\S.*?/context\.md", segment.text)}
+        named = {path[0] for segment in segments for path in re.finditer(r"/\S.*?/context\.md", segment.text)}
         lines = [line for line in _lines(text) if not self.others.fullmatch(line)]
         changed = any(name in line for line in lines for name in named)
         return "the line that leads to context.md, which was changed since" if changed else ""
@@ -62,7 +62,7 @@ class Line(InstalledPart):
 class Block(InstalledPart):
     """Our server among the servers of a file that is not JSON.
 
-    :argv: how it is started; None when it is not wanted
+    :argv: its command; None when it is not wanted
     """
 
     _OURS: re.Pattern[str]
@@ -103,15 +103,15 @@ class Block(InstalledPart):
         return [value.get("command") or value["cmd"], *value["args"]] if value and self.is_ours(value) else []
 
     def entry(self, text: str) -> Any:
-        """Our server as the file has it, None when it has none."""
-        raise NotImplementedError  # each kind of file has its own
+        """Our server in the file, None without one."""
+        raise NotImplementedError  # each format implements it
 
     def value(self, argv: Sequence[str]) -> dict[str, Any]:
-        """How the file is to have it."""
+        """The entry for our server."""
         raise NotImplementedError  # as above
 
     def is_ours(self, value: Any) -> bool:
-        """Whether it is as we write it, or wrote it."""
+        """Whether an entry is our unchanged server."""
         raise NotImplementedError  # as above
 
     def segment(self, text: str, argv: Sequence[str]) -> Segment:
@@ -151,7 +151,7 @@ class TomlTable(Block):
 
 
 class Extension(Block):
-    """Our server in the YAML of Goose, which calls such things extensions."""
+    """Our server in the YAML of Goose, which calls servers extensions."""
 
     _OURS = re.compile(rf"(?:(?<=\n)|\A)  {SERVER}:\r?\n(?:    [^\n]*(?:\n|\Z))+")
     _TOP = re.compile(r"^extensions:[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
@@ -163,7 +163,7 @@ class Extension(Block):
             raise ValueError(f"it is not YAML: {error}") from None
         extensions = (value or {}).get("extensions") if isinstance(value, dict) or value is None else value
         if extensions is not None and not isinstance(extensions, dict):
-            raise ValueError("it has no extensions by name")
+            raise ValueError("its extensions are not a mapping")
         return (extensions or {}).get(SERVER)
 
     def value(self, argv: Sequence[str]) -> dict[str, Any]:
@@ -182,16 +182,16 @@ class Extension(Block):
         if (top := self._TOP.search(text)) is not None:
             return Segment(top.end(), ((True, block),))
         if re.search(r"^\S*extensions\S*[ \t]*:", text, re.MULTILINE):
-            raise ValueError("its extensions are written in one line, to which none can be added")
+            raise ValueError("its extensions are written in one line, so that none can be added")
         start = "" if not text or text.endswith("\n") else newline
         return Segment(len(text), ((True, f"{start}extensions:{newline}{block}"),))
 
 
 class Rule(InstalledPart):
-    """A file that is all ours, whatever it says by now: what `context.md` says, kept by the mount.
+    """A file that is all ours, also after changes: the content of `context.md`, kept up to date by the mount.
 
-    :head: what it begins with, and is told from others by
-    :text: what it is to say behind that; None when it is not wanted
+    :head: the text it begins with, by which it is recognised
+    :text: the wanted text after the head; None when the file is not wanted
     """
 
     is_whole = True
@@ -205,7 +205,7 @@ class Rule(InstalledPart):
 
     def added(self, text: str) -> list[Segment]:
         if text:
-            raise ValueError("a file of that name is there that was not written by this command")
+            raise ValueError("a file with this name exists that was not written by this command")
         return [] if self.text is None else [Segment(0, ((True, self.head + self.text),))]
 
     def removed(self, text: str) -> str:
@@ -216,7 +216,7 @@ class Rule(InstalledPart):
 
 
 class Script(Rule):
-    """A program that is all ours and is one hook."""
+    """A program that is all ours, for one hook."""
 
     runs = True
 
@@ -225,7 +225,7 @@ class Script(Rule):
 
 
 class Plugin(Rule):
-    """A program that is all ours: its hooks and its server stand in it as JSON, each on lines of its own."""
+    """A program that is all ours. Its hooks and its server are JSON constants, each on its own lines."""
 
     def hooks(self, text: str) -> list[HookCommand]:
         return [hook for line in _values(text, "HOOKS").values() if (hook := read(line)) is not None]
@@ -235,9 +235,9 @@ class Plugin(Rule):
 
 
 def _values(text: str, name: str) -> Any:
-    """What a constant of a program of ours holds; nothing for one that cannot be told."""
-    found = re.search(rf"^const {name} = (.+?)\n(?=const |\n)", text, re.MULTILINE | re.DOTALL)
-    return (scan(found[1]).value if found is not None else None) or {}
+    """The value of a constant of our program; empty if it cannot be read."""
+    constant = re.search(rf"^const {name} = (.+?)\n(?=const |\n)", text, re.MULTILINE | re.DOTALL)
+    return (scan(constant[1]).value if constant is not None else None) or {}
 
 
 def _lines(text: str) -> list[str]:
@@ -253,5 +253,5 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def _quoted(value: Any) -> str:
-    """A value as TOML and YAML take it on one line."""
+    """A value in a form that is TOML and YAML, on one line."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,6 @@
-"""From the table of agents to the files of one: what is to stand in each, and what of ours is taken out of it.
+"""The parts for the files of one agent, from the table of agents.
 
-Owns what an installation is to do, and what earlier versions put where. Pure.
+Owns the wishes of an installation, and the files of earlier versions. Pure.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ NOTHING_YET = "Nothing yet: no mount has written this file.\n"
 
 @dataclass(frozen=True, kw_only=True)
 class WantedFile:
-    """What an installation is to do.
+    """The wishes of an installation.
 
-    :space:   the absolute path of the space in its mount; of `.livememfs` there: the space of whichever project
-    :shared:  hooks of Claude Code go into the settings that are committed
-    :server:  how the MCP server is started, up to `mcp`; None: without it
-    :context: what `context.md` says; None when it cannot be read
+    :space:   the absolute path of the space in its mount; the path of `.livememfs` there: the space of each project
+    :shared:  write the hooks of Claude Code into the committed settings
+    :server:  the command of the MCP server, up to `mcp`; None: no server
+    :context: the content of `context.md`; None when it cannot be read
     """
 
     space: str
@@ -51,7 +51,7 @@ class WantedFile:
 
     @property
     def argv(self) -> list[str] | None:
-        """How the MCP server is started."""
+        """The command of the MCP server; None without one."""
         if self.server is None:
             return None
         where = ["--mount", self.space.removesuffix(f"/{MACHINE}")] if self.user else ["--space", self.space]
@@ -64,36 +64,36 @@ class WantedFile:
 def parts(
     tool: AgentName, wanted: WantedFile | None, spaces: Collection[str] = (), *, home: bool = False
 ) -> list[InstalledPart]:
-    """What each file of a project is to hold, the wanted ones first; without `wanted`, nothing of ours.
+    """The parts for all files of an agent, the wanted ones first; without `wanted`, none is wanted.
 
-    UsageError for what an agent has no place for.
+    UsageError for a wish that the agent does not support.
 
     :spaces: further spaces, as absolute paths, whose lines in CLAUDE.md count as ours
-    :home:   it is the user's home, and all their projects are meant
+    :home:   whether it is the home directory, for all projects
     """
     agent = AGENTS[tool]
     if wanted is not None:
         _check(tool, agent, wanted, home=home)
-    found = [
+    all_parts = [
         *_settings(tool, agent, wanted, home=home),
         *_scripts(tool, agent, wanted, home=home),
         *_texts(agent, wanted, home=home),
     ]
     if not home:
-        found += _formerly(tool, spaces, {part.path for part in found})
-    return sorted(found, key=lambda part: not part.wanted)
+        all_parts += _formerly(tool, spaces, {part.path for part in all_parts})
+    return sorted(all_parts, key=lambda part: not part.wanted)
 
 
 def _check(tool: AgentName, agent: Agent, wanted: WantedFile, *, home: bool) -> None:
     place = agent.servers.home if home else agent.servers.path
     if wanted.server is not None and agent.plugin is None and not place:
-        raise UsageError(f"{tool} has MCP servers for all projects alone: livememfs install {tool} --user --mcp")
+        raise UsageError(f"{tool} has MCP servers only for all projects: livememfs install {tool} --user --mcp")
     if home and wanted.server is None and agent.hooks is None and agent.plugin is None:
-        raise UsageError(f"{tool} takes an MCP server for all projects and nothing else: add --mcp")
+        raise UsageError(f"for all projects {tool} only takes an MCP server: add --mcp")
 
 
 def _settings(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> list[InstalledPart]:
-    """The JSON files, each with all that is ours in it."""
+    """The JSON files, each with all our entries in it."""
     sides: dict[str, list[HooksPart | Servers]] = {}
     if agent.hooks is not None and not agent.hooks.path.endswith("/"):
         shared = wanted is not None and wanted.shared
@@ -104,17 +104,17 @@ def _settings(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home:
     argv = wanted.argv if wanted is not None else None
     if place and servers.kind is None:
         sides.setdefault(place, []).append(Servers(argv, servers.named, servers.more))
-    found: list[InstalledPart] = [SettingsPart(path, *ours, strict=agent.strict) for path, ours in sides.items()]
-    return [*found, servers.kind(place, argv)] if place and servers.kind is not None else found
+    files: list[InstalledPart] = [SettingsPart(path, *ours, strict=agent.strict) for path, ours in sides.items()]
+    return [*files, servers.kind(place, argv)] if place and servers.kind is not None else files
 
 
 def _shared(tool: AgentName) -> tuple[str, ...]:
-    """The settings of Claude Code that are committed."""
+    """The committed settings of Claude Code."""
     return (".claude/settings.json",) if tool is AgentName.CLAUDE_CODE else ()
 
 
 def _wanted_hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> dict[str, HookCommand]:
-    """The hooks that are to be there, by event."""
+    """The wanted hooks, by event."""
     hooks: dict[str, HookCommand] = {}
     if wanted is not None and (file := agent.hooks) is not None:
         tells = file.tells and (home or agent.rule is None)
@@ -126,7 +126,7 @@ def _wanted_hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, h
 
 
 def _hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> HooksPart:
-    assert agent.hooks is not None  # whoever asks has looked
+    assert agent.hooks is not None  # the caller checked
     file = agent.hooks
     return HooksPart(
         _wanted_hooks(tool, agent, wanted, home=home),
@@ -137,7 +137,7 @@ def _hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bo
 
 
 def _former_shape(tool: AgentName, name: str, command: str) -> dict[str, Any]:
-    """As version 0.1 wrote it."""
+    """An entry as version 0.1 wrote it."""
     if tool is AgentName.CURSOR:
         return {"command": command}
     matcher = {"PreToolUse": "Read", "PostToolUse": "*"}.get(name) if tool is AgentName.CLAUDE_CODE else None
@@ -157,21 +157,21 @@ def _scripts(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: 
 
 def _texts(agent: Agent, wanted: WantedFile | None, *, home: bool) -> list[InstalledPart]:
     """Files and lines that are no settings."""
-    found: list[InstalledPart] = []
+    texts: list[InstalledPart] = []
     if agent.rule is not None and not home:
         text = None if wanted is None else wanted.context or NOTHING_YET
-        found.append(Rule(agent.rule.path, agent.rule.head, text))
+        texts.append(Rule(agent.rule.path, agent.rule.head, text))
         if agent.rule.line is not None:
             path, line = agent.rule.line
-            found.append(Line(path, line if wanted else None, re.compile(re.escape(line)), re.compile("(?!)")))
+            texts.append(Line(path, line if wanted else None, re.compile(re.escape(line)), re.compile("(?!)")))
     if agent.plugin is not None:
         plugin = plugin_text(wanted.space, wanted.argv) if wanted is not None else None
-        found.append(Plugin(agent.plugin[home], PLUGIN_HEAD, plugin))
-    return found
+        texts.append(Plugin(agent.plugin[home], PLUGIN_HEAD, plugin))
+    return texts
 
 
 def _formerly(tool: AgentName, spaces: Collection[str], taken: Collection[str]) -> list[InstalledPart]:
-    """Lines that version 0.1 wrote, and that are taken out now: what is known came twice."""
+    """Lines of version 0.1. They are removed now: with them the context came twice."""
     imports = "|".join(re.escape(_import(space)) for space in spaces) or "(?!)"
     lines = {
         AgentName.CLAUDE_CODE: Line("CLAUDE.md", None, re.compile(imports), _TOLD),
@@ -181,7 +181,7 @@ def _formerly(tool: AgentName, spaces: Collection[str], taken: Collection[str]) 
 
 
 def _import(space: str) -> str:
-    """A line that Claude Code replaces by the file; a blank in the path has a backslash there."""
+    """The line that Claude Code replaces with the file; blanks in the path need a backslash."""
     return "@" + f"{space}/context.md".replace(" ", "\\ ")
 
 

@@ -1,7 +1,7 @@
-"""What `livememfs doctor` looks at, one module for each kind of subject.
+"""The checks of `livememfs doctor`, one module per subject.
 
-Owns a verdict's form: `ok`, `warn` for what works with less, `fail` for what has to change, each of the last two with
-what to do; and which one of many comes next. Refuses to print, to change anything but its own probe objects in the
+Owns the form of a check, with the verdict `ok`, `warn` (works, with a limit) or `fail` (must be changed); the last two
+come with advice. Owns which check comes next. Refuses to print, to change anything except its own probe objects in the
 store, and to show a secret. Trio thread only.
 """
 
@@ -28,22 +28,22 @@ class Check:
     advice: str = ""
 
 
-def next_step(found: Sequence[Check]) -> str:
-    """The one thing to do next, in a sentence; empty when all is well.
+def next_step(checks: Sequence[Check]) -> str:
+    """The next thing to do, in a sentence; empty when every check is ok.
 
-    The checks come in the order in which things have to be put right: what stands on something broken is broken too.
+    Checks come in the order of repair: a check can fail only because an earlier one did.
     """
     for verdict in ("fail", "warn"):
-        for one in found:
-            if one.verdict == verdict:
-                return f"{one.name}: {one.advice or one.found}"
+        for check in checks:
+            if check.verdict == verdict:
+                return f"{check.name}: {check.advice or check.found}"
     return ""
 
 
 async def attempt(
     name: str, work: Callable[[], Awaitable[None]], advice: Callable[[LiveMemError], str] = LiveMemError.advice
 ) -> Check | None:
-    """The failed check that `work` amounts to; None when it went well."""
+    """Run `work`; the failed check if it raises, None if it does not."""
     try:
         await work()
     except trio.TooSlowError:

@@ -1,8 +1,8 @@
-"""The agents that memory was put before: each hook and each server is run as the agent runs it.
+"""Checks of the installed agents: each hook and each MCP server is run as the agent runs it.
 
-Owns what is made of that, one line for the hooks of an agent and one for its server. A hook is asked a question of ours
-that leaves nothing in a space, and a server only what it can do. All are run at once, in threads, with limits of their
-own. Refuses to start a server that is not exactly as `install` writes it. Trio thread only.
+Owns the verdicts: one check for the hooks of an agent and one for its server. A hook gets a probe that leaves nothing
+in a space; a server is only asked for its list of tools. All run at once, in threads, each with a time limit. Refuses
+to start a server whose command is not exactly as `install` writes it. Trio thread only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from livememfs.records import keys
 from livememfs.tree.exchange import PROBE
 
 SERVER_SECONDS = 20.0
-"""Starting an interpreter on a busy machine takes long; an agent waits longer."""
+"""Starting an interpreter on a busy machine is slow; agents wait even longer."""
 _ASKED = (
     {
         "method": "initialize",
@@ -56,53 +56,57 @@ class InstalledAgent:
 
     @property
     def where(self) -> str:
-        """For people."""
+        """Tool and project, for people."""
         return f"{self.tool} in {'all projects' if self.home else self.folder}"
 
     @property
     def undo(self) -> str:
-        """How it is taken out again."""
+        """The command that removes it."""
         return f"livememfs uninstall {self.tool}" + (" --user" if self.home else f" --project {self.folder}")
 
 
 async def checks(project: Path, answering: list[str]) -> list[Check]:
-    """The agents of this project and of all that are on record; `answering`: the mounts that do."""
-    found: dict[int, list[Check]] = {}
+    """The agents of this project and all recorded ones. `answering`: the mounts whose daemon answers."""
+    by_agent: dict[int, list[Check]] = {}
 
-    async def look(number: int, one: InstalledAgent) -> None:
-        standing = await trio.to_thread.run_sync(partial(plan.standing, one.tool, one.folder, home=one.home))
-        found[number] = await _agent(one, standing, answering)
+    async def look(number: int, agent: InstalledAgent) -> None:
+        standing = await trio.to_thread.run_sync(partial(plan.standing, agent.tool, agent.folder, home=agent.home))
+        by_agent[number] = await _agent(agent, standing, answering)
 
     async with trio.open_nursery() as nursery:
-        for number, one in enumerate(_all(project)):
-            nursery.start_soon(look, number, one)
-    lines = [check for _, some in sorted(found.items()) for check in some]
+        for number, agent in enumerate(_all(project)):
+            nursery.start_soon(look, number, agent)
+    lines = [check for _, some in sorted(by_agent.items()) for check in some]
     return lines or [Check("hooks", "ok", f"none in {project}")]
 
 
 def _all(project: Path) -> Iterable[InstalledAgent]:
     here = [InstalledAgent(tool, project, False) for tool in AgentName] if project != Path.home() else []
-    filed = [InstalledAgent(AgentName(one.tool), Path(one.project), one.space == MACHINE) for one in record.records()]
+    filed = [
+        InstalledAgent(AgentName(entry.tool), Path(entry.project), entry.space == MACHINE) for entry in record.records()
+    ]
     return dict.fromkeys([*here, *filed])
 
 
-async def _agent(one: InstalledAgent, standing: InstallState, answering: list[str]) -> list[Check]:
-    found: list[Check] = []
+async def _agent(agent: InstalledAgent, standing: InstallState, answering: list[str]) -> list[Check]:
+    results: list[Check] = []
     if standing.unread:
-        found.append(Check("hooks", "fail", f"{one.where}: {standing.unread}", "take out comments and trailing commas"))
+        results.append(
+            Check("hooks", "fail", f"{agent.where}: {standing.unread}", "remove comments and trailing commas")
+        )
     if standing.hooks:
-        found.append(await _hooks(one, standing, answering))
+        results.append(await _hooks(agent, standing, answering))
     if standing.server:
-        found.append(await trio.to_thread.run_sync(_server, one, standing.server))
-    return found
+        results.append(await trio.to_thread.run_sync(_server, agent, standing.server))
+    return results
 
 
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-async def _hooks(one: InstalledAgent, standing: InstallState, answering: list[str]) -> Check:
+async def _hooks(agent: InstalledAgent, standing: InstallState, answering: list[str]) -> Check:
     for space in sorted({hook.space for hook in standing.hooks.values()}):
-        if (missing := await _space(one, Path(space), answering)) is not None:
+        if (missing := await _space(agent, Path(space), answering)) is not None:
             return missing
     took: dict[str, float] = {}
 
@@ -114,14 +118,14 @@ async def _hooks(one: InstalledAgent, standing: InstallState, answering: list[st
             nursery.start_soon(run, hook)
     silent = sorted(event for event, seconds in took.items() if seconds < 0)
     if silent:
-        advice = f"install it again (livememfs install {one.tool}{' --user' if one.home else ''}), or {one.undo}"
-        return Check("hooks", "fail", f"{one.where}: nothing answers {', '.join(silent)}", advice)
+        advice = f"install it again (livememfs install {agent.tool}{' --user' if agent.home else ''}), or {agent.undo}"
+        return Check("hooks", "fail", f"{agent.where}: nothing answers {', '.join(silent)}", advice)
     spaces = ", ".join(sorted({hook.space for hook in standing.hooks.values()}))
-    return Check("hooks", "ok", f"{one.where}: {len(took)} answer, within {max(took.values()):.2f} s, from {spaces}")
+    return Check("hooks", "ok", f"{agent.where}: {len(took)} answer, within {max(took.values()):.2f} s, from {spaces}")
 
 
 def _run(hook: HookCommand) -> float:
-    """How many seconds a hook took; less than none when it did not answer."""
+    """The seconds a hook took; negative if it did not answer."""
     began = time.monotonic()
     try:
         done = subprocess.run(
@@ -132,46 +136,46 @@ def _run(hook: HookCommand) -> float:
     return time.monotonic() - began if (done.returncode, done.stdout) == (0, PROBE) else -1.0
 
 
-async def _space(one: InstalledAgent, space: Path, answering: list[str]) -> Check | None:
-    """What keeps the hooks of an agent from a space; None when nothing does."""
-    mount, undo = space.parent, f"take the hooks out: {one.undo}"
+async def _space(agent: InstalledAgent, space: Path, answering: list[str]) -> Check | None:
+    """The problem between the hooks of an agent and its space; None without one."""
+    mount, undo = space.parent, f"remove the hooks: {agent.undo}"
     if str(mount) not in answering and str(mount) in mounts.kernel_mounts():
         advice = f"livememfs umount --lazy {mount}, and mount again"
-        return Check("hooks", "warn", f"{one.where} writes to {space}, and the mount does not answer", advice)
+        return Check("hooks", "warn", f"{agent.where} writes to {space}, and the mount does not answer", advice)
     if str(mount) not in answering:
         advice = f"mount there (livememfs mount {mount}), or {undo}"
-        return Check("hooks", "warn", f"{one.where} writes to {space}, where nothing is mounted", advice)
+        return Check("hooks", "warn", f"{agent.where} writes to {space}, where nothing is mounted", advice)
     answer = await trio.to_thread.run_sync(ask, mount, space / keys.META if space.name != MACHINE else None)
     if answer is None or answer.errno != errno.ENOENT:
         return None
-    advice = f"make it (mkdir {space}), or name another one (livememfs install {one.tool} --space SPACE), or {undo}"
-    return Check("hooks", "warn", f"{one.where} writes to {space}, and there is no such space", advice)
+    advice = f"make it (mkdir {space}), or name another one (livememfs install {agent.tool} --space SPACE), or {undo}"
+    return Check("hooks", "warn", f"{agent.where} writes to {space}, and there is no such space", advice)
 
 
 # --- servers -----------------------------------------------------------------------------------------------------
 
 
-def _server(one: InstalledAgent, argv: list[str]) -> Check:
-    """Whether an MCP server says which tools it has."""
-    asked = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
-    advice = f"livememfs install {one.tool}{' --user' if one.home else ''} --mcp, or {one.undo}"
+def _server(agent: InstalledAgent, argv: list[str]) -> Check:
+    """Whether an MCP server lists its tools."""
+    requests = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in _ASKED)
+    advice = f"livememfs install {agent.tool}{' --user' if agent.home else ''} --mcp, or {agent.undo}"
     try:
         done = subprocess.run(
-            argv, input=asked, capture_output=True, cwd=one.folder, timeout=SERVER_SECONDS, text=True, check=False
+            argv, input=requests, capture_output=True, cwd=agent.folder, timeout=SERVER_SECONDS, text=True, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = f"{argv[0]} cannot be started" if isinstance(error, OSError) else "it does not answer"
-        return Check("MCP server", "fail", f"{one.where}: {reason}", advice)
+        return Check("MCP server", "fail", f"{agent.where}: {reason}", advice)
     tools = _tools(done.stdout)
     if tools is None:
-        reason = (done.stderr.strip().splitlines() or ["it says nothing"])[-1]
-        return Check("MCP server", "fail", f"{one.where}: {reason}", advice)
-    return Check("MCP server", "ok", f"{one.where}: {tools} tools")
+        reason = (done.stderr.strip().splitlines() or ["it prints nothing"])[-1]
+        return Check("MCP server", "fail", f"{agent.where}: {reason}", advice)
+    return Check("MCP server", "ok", f"{agent.where}: {tools} tools")
 
 
-def _tools(said: str) -> int | None:
-    """How many tools a server has said that it has."""
-    for line in said.splitlines():
+def _tools(output: str) -> int | None:
+    """The number of tools in a server's output; None without a list."""
+    for line in output.splitlines():
         try:
             message: Any = json.loads(line)
             if message.get("id") == 2:

@@ -1,7 +1,6 @@
-"""What is around: mounts that no daemon answers for, and what agents have of them.
+"""Checks of the mounts of this machine, and of the agents that use them.
 
-Owns what is made of the answers; nobody waits for a mount long, since a daemon may hang. Refuses the network. Trio
-thread only.
+Owns the verdict on each. Never waits long for a mount, since a daemon may hang. Refuses the network. Trio thread only.
 """
 
 from __future__ import annotations
@@ -19,36 +18,36 @@ from livememfs.fuse.mounted import ask
 async def checks(project: Path) -> list[Check]:
     """Mounts first, then the agents of a project."""
     own = {record.mountpoint for record in mounts.records()}
-    # The user's own first: others' are for others to clear away.
+    # The user's own mounts first: those of other users are not this user's to repair.
     known = sorted(set(mounts.kernel_mounts()), key=lambda path: (path not in own, path))
     state = {path: await _state(path) for path in known}
-    return [_mounts(state), *await agents.checks(project, [path for path, one in state.items() if not one])]
+    return [_mounts(state), *await agents.checks(project, [path for path, problem in state.items() if not problem])]
 
 
 # --- mounts ------------------------------------------------------------------------------------------------------
 
 
 async def _state(path: str) -> str:
-    """What is wrong with a mount that the kernel has; empty when nothing is."""
+    """The problem of a mount that the kernel has; empty without one."""
     if (record := mounts.find(Path(path))) is not None and not record.is_alive:
         return f"the daemon of {path} is dead"
     answer = await trio.to_thread.run_sync(ask, Path(path))
     if answer is None:
         return f"{path} does not answer"
-    # Another user's mount denies us, and that is right.
+    # EACCES is no problem: another user's mount must deny us.
     return f"the daemon of {path} is dead" if answer.errno == errno.ENOTCONN else ""
 
 
 def _mounts(state: dict[str, str]) -> Check:
-    broken = {path: said for path, said in state.items() if said}
-    gone = [one for one in mounts.records() if one.mountpoint not in state and not one.is_alive]
-    found = [*broken.values(), *(f"{one.mountpoint} ended badly{_reason(one)}" for one in gone)]
-    if not found:
+    broken = {path: problem for path, problem in state.items() if problem}
+    gone = [record for record in mounts.records() if record.mountpoint not in state and not record.is_alive]
+    problems = [*broken.values(), *(f"{record.mountpoint} ended badly{_reason(record)}" for record in gone)]
+    if not problems:
         return Check("mounts", "ok", ", ".join(sorted(state)) or "none")
-    path = next(iter([*broken, *(one.mountpoint for one in gone)]))
+    path = next(iter([*broken, *(record.mountpoint for record in gone)]))
     lazy = " --lazy" if broken.get(path, "").endswith("does not answer") else ""
-    forget = "clears it away; what was accepted is uploaded by the next mount of the same bucket"
-    return Check("mounts", "warn", "; ".join(found), f"`livememfs umount{lazy} {path}` {forget}")
+    forget = "removes it; the next mount of the same bucket uploads what is still on this machine"
+    return Check("mounts", "warn", "; ".join(problems), f"`livememfs umount{lazy} {path}` {forget}")
 
 
 def _reason(record: mounts.MountRecord) -> str:

@@ -1,6 +1,6 @@
 """Whether this machine can mount: Python, the kernel, FUSE, the user's own folders, the disk.
 
-Owns what can be said without asking anybody else. Refuses the network. Any thread.
+Owns the checks that need no other process. Refuses the network. Any thread.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from livememfs.errors import NotPrivate
 NEARLY_FULL = 8 * DISK_RESERVE
 OLDEST_PYTHON = (3, 11)
 OLDEST_KERNEL = (5, 3)
-"""The first with `pidfd_open`, by which `umount` waits for a daemon."""
+"""The first with `pidfd_open`, which `umount` needs to wait for a daemon."""
 DEVICE, FUSE_CONF = Path("/dev/fuse"), Path("/etc/fuse.conf")
 CONTAINER = "in a container add --device /dev/fuse --cap-add SYS_ADMIN"
 
 
 def checks(settings: Settings | None, config_file: Path | None) -> list[Check]:
-    """All of it; without settings, what does not depend on them."""
-    found = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
-    return [*found, _own_folders(settings), _secrets_file(config_file), *([_disk(settings)] if settings else [])]
+    """All checks; without settings those that do not depend on them."""
+    results = [_python(), _kernel(), _fusermount(), _device(), _allow_other(settings)]
+    return [*results, _own_folders(settings), _secrets_file(config_file), *([_disk(settings)] if settings else [])]
 
 
 # --- what a mount needs ------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def _kernel(filesystems: Path = Path("/proc/filesystems")) -> Check:
     if (int(number[1]), int(number[2])) < OLDEST_KERNEL:
         return Check("kernel", "fail", release, f"use Linux {'.'.join(map(str, OLDEST_KERNEL))} or newer")
     known = filesystems.read_text().split() if filesystems.exists() else []
-    if "fuse" not in known and not DEVICE.exists():  # as a module it may be loaded by opening the device
+    if "fuse" not in known and not DEVICE.exists():  # with the device, opening it may load the module
         return Check("kernel", "fail", f"{release} without FUSE", "load the kernel module: modprobe fuse")
     return Check("kernel", "ok", release)
 
@@ -87,7 +87,7 @@ def _allow_other(settings: Settings | None, path: Path | None = None) -> Check:
     if "user_allow_other" in (line.strip() for line in lines):
         return Check("user_allow_other", "ok", f"set in {path}")
     if os.geteuid() == 0:
-        return Check("user_allow_other", "ok", "not set, and root needs no leave")
+        return Check("user_allow_other", "ok", "not set, and root does not need it")
     if settings is not None and settings.allow_other:
         return Check(
             "user_allow_other", "fail", "not set, and --allow-other needs it", f"add user_allow_other to {path}"
@@ -99,7 +99,7 @@ def _allow_other(settings: Settings | None, path: Path | None = None) -> Check:
 
 
 def _own_folders(settings: Settings | None) -> Check:
-    """Whether a mount could keep its local state, its record and its log, and nobody else prepared their places."""
+    """Whether a mount could write its local state, record and log, and no other user owns these folders."""
     folders = [mounts.folder(), mounts.log_path(Path("/x")).parent, *([settings.cache_path] if settings else [])]
     for folder in folders:
         is_named = settings is not None and settings.cache and folder == settings.cache_path
@@ -110,7 +110,10 @@ def _own_folders(settings: Settings | None) -> Check:
         there = _nearest(folder)
         if not there.is_dir():
             return Check(
-                "permissions", "fail", f"{there} is no directory", f"move {there} away: {folder} belongs there"
+                "permissions",
+                "fail",
+                f"{there} is no directory",
+                f"move {there} away: livememfs needs a folder at {folder}",
             )
         if not os.access(there, os.W_OK | os.X_OK, effective_ids=True):
             advice = f"let this user write to {there}"
@@ -121,7 +124,7 @@ def _own_folders(settings: Settings | None) -> Check:
 
 
 def _secrets_file(config_file: Path | None) -> Check:
-    """Whether others can read the configuration file, or that of a service, if there are secrets in it."""
+    """Whether others can read a configuration file, or a service's environment file, that has secrets."""
     path, _ = config.file_of(config.environment(), config_file)
     secret = config.secret_settings()
     names = {variable: name for name, variable in config.setting_names().items()}
@@ -142,19 +145,19 @@ def _secrets_file(config_file: Path | None) -> Check:
 
 
 def _disk(settings: Settings) -> Check:
-    """Whether the local state has room: below the reserve every write is refused."""
+    """Whether the local state has enough disk space: below the reserve a mount refuses every write."""
     there = _nearest(settings.cache_path)
     usage = os.statvfs(there)
     free = usage.f_bavail * usage.f_frsize
-    found = f"{output.size(free)} free for {settings.cache_path}"
-    advice = f"make room where {there} is, or set LIVEMEMFS_CACHE to a folder on another disk"
+    room = f"{output.size(free)} free for {settings.cache_path}"
+    advice = f"free disk space at {there}, or set LIVEMEMFS_CACHE to a folder on another disk"
     if free < DISK_RESERVE:
-        return Check("disk", "fail", f"{found}; a mount refuses to write below {output.size(DISK_RESERVE)}", advice)
+        return Check("disk", "fail", f"{room}; a mount refuses to write below {output.size(DISK_RESERVE)}", advice)
     if free < NEARLY_FULL:
-        return Check("disk", "warn", f"{found}, which is nearly full", advice)
-    return Check("disk", "ok", found)
+        return Check("disk", "warn", f"{room}, which is nearly full", advice)
+    return Check("disk", "ok", room)
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or what is there of the way to it."""
+    """The folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if os.path.lexists(path))

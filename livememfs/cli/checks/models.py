@@ -1,4 +1,4 @@
-"""Whether the models answer: the one that consolidates, the one that observes, the one for meanings; and the index.
+"""Whether the models for consolidation, observing and search by meaning answer, and a shared index.
 
 Owns one tiny request to each. Trio thread only.
 """
@@ -21,7 +21,7 @@ MODEL_TIMEOUT = 60.0
 
 
 async def checks(settings: Settings) -> list[Check]:
-    """All of it."""
+    """All checks of models, and of a shared index."""
     return [
         *await _chats(settings),
         await _meanings(settings),
@@ -33,27 +33,27 @@ async def checks(settings: Settings) -> list[Check]:
 
 
 async def _chats(settings: Settings) -> list[Check]:
-    """The model, and the one that observes where that is another."""
+    """The model, and the observing model if that is another one."""
     if not settings.llmaas_api_url and not settings.llmaas_command:
         return [Check("model", "ok", "none configured: consolidation files notes verbatim (built-in)")]
-    found = [await _chat("model", settings, settings.llmaas_model, "LLMAAS_MODEL")]
+    results = [await _chat("model", settings, settings.llmaas_model, "LLMAAS_MODEL")]
     other = settings.observe_model
-    if other not in ("", BUILTIN, NONE, settings.llmaas_model) and found[0].verdict != "fail":
-        found.append(await _chat("model, observing", settings, other, "LIVEMEMFS_OBSERVE_MODEL"))
-    return found
+    if other not in ("", BUILTIN, NONE, settings.llmaas_model) and results[0].verdict != "fail":
+        results.append(await _chat("model, observing", settings, other, "LIVEMEMFS_OBSERVE_MODEL"))
+    return results
 
 
 async def _chat(name: str, settings: Settings, model: str, variable: str) -> Check:
-    """Whether a model answers a tiny request, which takes endpoint, key and model name to be right."""
+    """Whether a model answers a tiny request: so endpoint, key and model name are right."""
     chat = open_chat(settings, model, min(settings.consolidation_timeout, MODEL_TIMEOUT))
-    assert chat is not None  # the caller looked
+    assert chat is not None  # the caller made sure that a model is configured
     refused: list[str] = []
 
     async def work() -> None:
         question = ChatMessage("user", 'Answer with the JSON object {"ok": true} and nothing else.')
         try:
             await chat.chat([question], max_tokens=64, temperature=settings.llmaas_temperature)
-        except ReplyRefused as error:  # the endpoint, the key and the model name are right all the same
+        except ReplyRefused as error:  # it did answer, so endpoint, key and model name are right
             refused.append(str(error.values["detail"]))
 
     try:
@@ -61,13 +61,13 @@ async def _chat(name: str, settings: Settings, model: str, variable: str) -> Che
     finally:
         await chat.aclose()
     if refused:
-        return Check(name, "warn", f"it answers, but {refused[0]}", "a consolidation may fail as well")
+        return Check(name, "warn", f"it answers, but {refused[0]}", "a consolidation may fail too")
     where = f" at {without_login(settings.llmaas_api_url)}" if settings.llmaas_api_url else ""
     return failed or Check(name, "ok", f"{chat.name}{where}")
 
 
 def _advice(error: LiveMemError, settings: Settings, variable: str) -> str:
-    """Which setting to correct, by what the endpoint said."""
+    """The setting to correct, according to the endpoint's error."""
     if isinstance(error, CommandFailed):
         return error.what_to_do.partition(";")[0]
     if isinstance(error, ModelUnreachable):
@@ -78,7 +78,7 @@ def _advice(error: LiveMemError, settings: Settings, variable: str) -> str:
             return "correct LLMAAS_API_KEY"
         if error.values.get("status") == 404:
             return f"correct {variable}, or LLMAAS_API_URL, which ends in /v1 for most servers"
-        return f"see that LLMAAS_API_KEY may use {variable}"
+        return f"check that LLMAAS_API_KEY may use {variable}"
     return f"check LLMAAS_API_URL, LLMAAS_API_KEY and {variable}"
 
 
@@ -90,13 +90,13 @@ async def _meanings(settings: Settings) -> Check:
         with trio.fail_after(MODEL_TIMEOUT):
             embedder = await open_embedder(settings)
             if embedder is None:
-                return Check("embeddings", "ok", "none: searching by words alone")
+                return Check("embeddings", "ok", "none: search by words only")
             try:
                 await embedder.question("which database")
             finally:
                 await embedder.aclose()
     except (LiveMemError, trio.TooSlowError) as error:
-        advice = "check LIVEMEMFS_EMBED_MODEL, LIVEMEMFS_EMBED_URL and LIVEMEMFS_EMBED_KEY; until then words have to do"
+        advice = "check LIVEMEMFS_EMBED_MODEL, LIVEMEMFS_EMBED_URL and LIVEMEMFS_EMBED_KEY; now search is by words only"
         return Check("embeddings", "warn", str(error) or "no answer", advice)
     return Check("embeddings", "ok", embedder.name)
 
@@ -104,7 +104,9 @@ async def _meanings(settings: Settings) -> Check:
 async def _index(settings: Settings) -> Check:
     def look() -> str:
         engine = open_engine(settings, Path())
-        from livememfs.recall.postgres.connection import place_of  # there is its driver, or it could not be opened
+        from livememfs.recall.postgres.connection import (
+            place_of,
+        )  # its driver is installed, or the engine would not have opened
 
         try:
             return f"{engine.statistics().records:,} records at {place_of(settings.index_url)}"

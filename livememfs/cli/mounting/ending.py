@@ -1,8 +1,8 @@
-"""How a process that serves is asked to end.
+"""How signals end a process that serves.
 
-Owns which signals ask for it and what several of them mean: together they are one wish, a later one does not wait for
-what is being saved. Refuses to hear what the process was started to ignore, which is what `nohup` is for. One at a time
-per process; main thread, trio.
+Owns which signals end it, and what several mean: signals at nearly the same time count as one, and a later signal ends
+the process at once, without waiting for uploads. Leaves signals ignored that were ignored at the start, for `nohup`.
+One use at a time per process; main thread, trio.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ log = structlog.get_logger("livememfs.cli")
 
 STOPPED_BY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TOGETHER_SECONDS = 0.1
-"""Signals this close are one wish: a service manager sends SIGHUP behind SIGTERM, a wrapper passes on the Ctrl-C that
-came to all. Nobody's second thought is as quick."""
+"""Signals within this time count as one: a service manager sends SIGHUP right after SIGTERM, and a wrapper passes on a
+Ctrl-C that all processes of the terminal got. No person presses Ctrl-C twice as fast."""
 
 
 async def asked_to_end(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Return when the first signal has come. From then on the next one has its usual effect, but for SIGHUP: a terminal
-    that closes sends several, and any of them would cut off the saving that the first one began.
+    """Return after the first signal. Later signals have their usual effect, except SIGHUP: a closing terminal sends
+    several of them, and the second would end the process while it still saves.
     """
-    heard = [one for one in STOPPED_BY if one is signal.SIGTERM or signal.getsignal(one) is not signal.SIG_IGN]
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # what the receiver puts back at its end
+    heard = [sign for sign in STOPPED_BY if sign is signal.SIGTERM or signal.getsignal(sign) is not signal.SIG_IGN]
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the receiver restores this handler at its end
     with trio.open_signal_receiver(*heard) as received:
         task_status.started()
         number = await anext(received)

@@ -1,7 +1,7 @@
-"""`livememfs service fstab`: a line for `/etc/fstab`, and the link by which mount(8) finds us.
+"""`livememfs service fstab`: a line for `/etc/fstab`, and the link through which mount(8) finds livememfs.
 
 Owns the form of the line and the link `/sbin/mount.fuse.livememfs`. Refuses to edit `/etc/fstab`, to replace a file
-that is not a link of ours, and secrets in the line. Main thread only.
+that is no such link, and to write secrets in the line. Main thread only.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def fstab(
     mountpoint: Annotated[
         Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.", show_default=False)
     ],
-    allow_other: Annotated[bool, typer.Option("--allow-other", help="Let other users in.")] = False,
+    allow_other: Annotated[bool, typer.Option("--allow-other", help="Let other users use the mount.")] = False,
     link: Annotated[bool, typer.Option("--link", help=f"Make {SBIN / HELPER} first, as root.")] = False,
 ) -> None:
     """Print the line for /etc/fstab that mounts on MOUNTPOINT.
 
-    With --link, `mount` is told where livememfs is.
+    With --link, it also makes the link through which `mount` finds livememfs.
     """
     settings = choice.load()
     quiet_log(settings)
@@ -48,7 +48,11 @@ def fstab(
     if not (SBIN / HELPER).exists():
         output.note(f"mount does not know livememfs yet; as root: livememfs service fstab --link {mountpoint}")
     sources = setting_sources(choice, settings)
-    stays = [one.variable for one in sources if one.source.startswith("environment") and one.variable not in IN_LINE]
+    stays = [
+        setting.variable
+        for setting in sources
+        if setting.source.startswith("environment") and setting.variable not in IN_LINE
+    ]
     if stays:
         named = ", ".join(stays)
         output.note(
@@ -57,7 +61,7 @@ def fstab(
 
 
 def line_for(choice: Choice, settings: Settings, place: Path, *, allow_other: bool) -> str:
-    """The line. Raises UsageError for a value with a comma, which would end it."""
+    """The line. UsageError for a value with a comma: mount would end the option there."""
     options = ["nofail"]
     if settings.s3_bucket_name:
         source = settings.s3_bucket_name
@@ -68,7 +72,7 @@ def line_for(choice: Choice, settings: Settings, place: Path, *, allow_other: bo
     options += [f"config={file.absolute()}"] if is_named else []
     options += ["allow_other"] if allow_other or settings.allow_other else []
     if any("," in option for option in options):
-        raise UsageError("a comma in the path of the configuration file or in the endpoint ends an option of mount")
+        raise UsageError("mount takes no comma in the path of the configuration file or in the endpoint")
     return " ".join(map(_escaped, (source, str(place), "fuse.livememfs", ",".join(options), "0", "0")))
 
 
@@ -78,7 +82,7 @@ def _escaped(word: str) -> str:
 
 
 def _link(link: Path, program: Path) -> None:
-    """Have `link` lead to `program`. Raises MountError when it cannot, or when something else is there."""
+    """Make `link` point to `program`. MountError when that fails, or when another file is there."""
     if not program.exists():
         raise MountError(f"there is no {program}; install livememfs again")
     try:

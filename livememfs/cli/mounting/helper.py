@@ -1,12 +1,12 @@
-"""`mount.fuse.livememfs`: what mount(8) calls for `mount -t fuse.livememfs` and for lines of `/etc/fstab`.
+"""`mount.fuse.livememfs`: mount(8) calls it for `mount -t fuse.livememfs` and for lines of `/etc/fstab`.
 
-Owns the translation: a source and a list of options becomes a command line of `livememfs mount`. Refuses options it
-does not know, and secrets among them, which every user of the machine could read. Main thread only.
+Owns the translation: a source and a list of options becomes a command line of `livememfs mount`. Refuses
+unknown options, and secrets as options: every user of the machine could read them. Main thread only.
 
     mount.fuse.livememfs SOURCE DIRECTORY [-o OPTION,...] [-t TYPE] [-fnsv]
 
-SOURCE is the name of a bucket (or `s3://NAME`), the path of a folder that is used as one, or `none`: what the
-configuration file says.
+SOURCE is the name of a bucket (or `s3://NAME`), the path of a folder used as one, or `none`: the store of the
+configuration file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VALUES = (
     "drain_timeout",
     "web",
 )
-"""Options with a value, each the one of `livememfs mount` with hyphens."""
+"""Options with a value; `livememfs mount` has the same ones, with hyphens."""
 FLAGS = ("allow_other", "noexec")
 IGNORED = frozenset(
     {
@@ -59,14 +59,14 @@ IGNORED = frozenset(
         *("relatime", "norelatime", "strictatime", "nostrictatime", "lazytime", "nolazytime"),
     }
 )
-"""For mount(8), or true of every livememfs anyway."""
+"""Options that mount(8) handles itself, or that make no difference here."""
 COMMENTS = ("x-", "X-", "comment=", "user=", "group=")
 SECRET = re.compile(r"secret|token|password|(access|api)_?key")
 
 
 @dataclass
 class MountCall:
-    """What mount(8) asks for. `fake` is a call that is to change nothing, `sloppy` one with options of others."""
+    """A call by mount(8). `fake`: change nothing; `sloppy`: ignore unknown options."""
 
     places: list[str] = field(default_factory=list)
     options: list[str] = field(default_factory=list)
@@ -76,13 +76,13 @@ class MountCall:
 
     @classmethod
     def read(cls, words: Sequence[str]) -> MountCall:
-        """The call behind a command line. Raises UsageError when it is none."""
+        """Parse the arguments. UsageError."""
         call, rest = cls(), list(words)
         while rest:
             word = rest.pop(0)
             if word in ("-o", "-t", "-N"):
                 if not rest:
-                    raise UsageError(f"{word} stands without its value")
+                    raise UsageError(f"{word} has no value")
                 value = rest.pop(0)
                 call.options += [option for option in value.split(",") if option] if word == "-o" else []
             elif re.fullmatch("-[fnsv]+", word):
@@ -98,12 +98,12 @@ class MountCall:
         return call
 
     def command(self) -> list[str]:
-        """The command line of livememfs. Raises UsageError for an option that it has no meaning for."""
+        """The command line of livememfs. UsageError for an unknown option."""
         source, directory = self.places
-        found = ["mount", *_store(source), "--source", source]
+        words = ["mount", *_store(source), "--source", source]
         for option in self.options:
-            found += self._option(option)
-        return [*found, "--", directory]
+            words += self._option(option)
+        return [*words, "--", directory]
 
     def _option(self, option: str) -> list[str]:
         name, has_value, value = option.partition("=")
@@ -115,7 +115,7 @@ class MountCall:
             return []
         if SECRET.search(name):
             raise UsageError(
-                f"{name} is a secret, and options can be read by everybody; put it into the file that config= names"
+                f"{name} is a secret, and every user can read options; write it into the file that config= names"
             )
         if self.sloppy:
             return []
@@ -123,7 +123,7 @@ class MountCall:
             raise UsageError("there is no read-only mount; leave out the option ro")
         if name in VALUES:
             raise UsageError(f"the option {name} needs a value: {name}=...")
-        raise UsageError(f"the option {option} means nothing to livememfs; there are {', '.join((*VALUES, *FLAGS))}")
+        raise UsageError(f"livememfs does not know the option {option}; it knows {', '.join((*VALUES, *FLAGS))}")
 
 
 def _store(source: str) -> list[str]:
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(USED_WRONGLY)
     if call.fake:
         sys.exit(0)
-    # What to do next is for people at a terminal, not for the log of whoever boots.
+    # Advice is for people at a terminal; at boot it would only fill the log.
     with contextlib.redirect_stdout(sys.stdout if call.verbose else io.StringIO()):
         try:
             livememfs(command)

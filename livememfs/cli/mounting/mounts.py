@@ -1,7 +1,7 @@
-"""Which mounts there are: what daemons wrote down about themselves, and what the kernel says.
+"""The mounts of this machine: the records that daemons write, and the kernel's list.
 
-Owns the records in the user's state directory, one small JSON file per mount, without secrets. A record is a hint,
-never proof: whether its process lives is checked with the start time, since process ids are used again. Any thread.
+Owns the records in the user's state directory, one small JSON file per mount, without secrets. A record is only a hint:
+`is_alive` compares the start time of the process as well, since the kernel reuses process ids. Any thread.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class MountRecord:
     """One mount.
 
     :pid:     the daemon
-    :started: its start time in clock ticks since boot, which tells it from a later process with the same id
+    :started: its start time in clock ticks since boot, to recognise a later process with the same id
     :since:   when it was mounted, ISO 8601
-    :log:     where the daemon logs to, empty for its terminal
-    :problem: why the daemon ended badly, written at its end; then the record outlives the mount
+    :log:     its log file, empty if it logs to its terminal
+    :problem: why the daemon ended badly, written at its end; such a record stays after the mount
     """
 
     mountpoint: str
@@ -47,17 +47,17 @@ class MountRecord:
 
     @property
     def path(self) -> Path:
-        """The file it is kept in."""
+        """The file of the record."""
         name = hashlib.sha256(self.mountpoint.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         return folder() / f"{name}.json"
 
     @property
     def socket(self) -> Path:
-        """Where its daemon serves agents of this machine."""
+        """The socket on which its daemon serves agents of this machine."""
         return self.path.with_suffix(".sock")
 
     def write(self) -> None:
-        """Keep it, whole or not at all."""
+        """Write the file in one step: a reader never sees a part of it."""
         private.folder(self.path.parent, top=state())
         draft = self.path.with_suffix(f".{self.pid}")
         private.write_text(draft, json.dumps(asdict(self)))
@@ -77,27 +77,27 @@ class MountRecord:
 
     @property
     def url(self) -> str:
-        """Where its daemon serves HTTP; empty where it does not."""
+        """The URL at which its daemon serves HTTP; empty if it does not."""
         try:
             return self.path.with_suffix(".url").read_text()
         except OSError:
             return ""
 
     def serving(self, url: str) -> None:
-        """Tell people where that is."""
+        """Write down the URL of the daemon's HTTP server."""
         private.write_text(self.path.with_suffix(".url"), url)
 
     def draining(self, left: int) -> None:
-        """Tell whoever waits for the end how much is left. Whoever never served, or lost its place, says nothing."""
+        """Write down how many files are left to upload. Does nothing if the record is not that of this daemon."""
         if find(Path(self.mountpoint)) != self:
             return
         with contextlib.suppress(OSError):  # it is only for a progress bar
             private.write_text(self.path.with_suffix(".left"), str(left))
 
     def ended(self, problem: str) -> None:
-        """Take leave: nothing stays of a good end, the reason stays of a bad one.
+        """Remove the record at the daemon's end; after a bad end keep it, with the reason.
 
-        Only what was written by this very daemon is touched; another one may have taken the mount point since.
+        Does nothing if the record is not that of this daemon: another one may serve the mount point by now.
         """
         if find(Path(self.mountpoint)) != self:
             return
@@ -110,31 +110,31 @@ class MountRecord:
 
 
 def state() -> Path:
-    """Where records, sockets and logs are, each in a folder of their own."""
+    """The state directory, above the folders for records, sockets and logs."""
     return platformdirs.user_state_path("livememfs")
 
 
 def folder() -> Path:
-    """Where the records are."""
+    """The folder of the records."""
     return state() / "mounts"
 
 
 def log_path(mountpoint: Path) -> Path:
-    """The log of a background mount: named after the mount point, so that its history stays in one place."""
+    """The log of a background mount: named after the mount point, so that every mount there adds to one file."""
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", str(mountpoint)).strip("-") or "root"
     return platformdirs.user_log_path("livememfs") / f"mount-{slug[-100:]}.log"
 
 
 def records() -> list[MountRecord]:
-    """All records, by mount point. Files that are no records are passed over."""
-    found = []
+    """All records, by mount point. Files that are no records are skipped."""
+    mounts = []
     for path in sorted(folder().glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError):
             value = json.loads(path.read_text())
-            found.append(
+            mounts.append(
                 MountRecord(**{field.name: value[field.name] for field in fields(MountRecord) if field.name in value})
             )
-    return sorted(found, key=lambda record: record.mountpoint)
+    return sorted(mounts, key=lambda record: record.mountpoint)
 
 
 def find(mountpoint: Path) -> MountRecord | None:
@@ -148,10 +148,10 @@ def kernel_mounts() -> list[str]:
 
 
 def start_time(pid: int) -> int | None:
-    """A process's start time in clock ticks since boot; None when it is gone or only waits to be reaped."""
+    """A process's start time in clock ticks since boot; None when it is gone, or is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return None
-    state, *rest = text.rpartition(")")[2].split()  # the name in parentheses may itself hold anything
+    state, *rest = text.rpartition(")")[2].split()  # the name in parentheses may contain any characters
     return None if state in ("Z", "X") else int(rest[18])

@@ -1,7 +1,7 @@
-"""`livememfs service`: a mount that systemd starts with the user's session, and takes down in good order.
+"""`livememfs service`: a mount that systemd starts with the user's session and stops cleanly.
 
-Owns the unit's file among the user's own and the calls to systemctl; where no systemd answers it says what to do.
-Refuses to overwrite or remove a unit that is not ours, and to write a secret. Main thread only.
+Owns the unit file in the user's configuration and the calls of systemctl; without a systemd it prints what to do.
+Refuses to overwrite or remove a unit that livememfs did not write, and to write a secret. Main thread only.
 """
 
 from __future__ import annotations
@@ -30,16 +30,14 @@ from livememfs.errors import MountError, UsageError
 
 SYSTEMCTL_SECONDS = 30.0
 STOP_GRACE = 30.0
-"""Seconds for the end beyond those for uploading."""
+"""Seconds to end, added to the time for uploads."""
 NOT_FOR_UNITS = {"foreground", "as_json", "ready_fd", "log_file"}
 SECRET = re.compile(r"token|key|secret|password")
 
 app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
 app.command("fstab")(fstab.fstab)
 
-Place = Annotated[
-    Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where it is mounted.", show_default=False)
-]
+Place = Annotated[Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="The mount point.", show_default=False)]
 
 
 @app.command("install", context_settings={"ignore_unknown_options": True})
@@ -55,13 +53,13 @@ def install(
 ) -> None:
     """Write a unit that mounts on MOUNTPOINT, with the options of `livememfs mount`.
 
-    Done again it replaces the unit. Secrets belong into the configuration file, or ~/.config/livememfs/env.
+    A second time it replaces the unit. Secrets belong in the configuration file, or in ~/.config/livememfs/env.
     """
-    asked = _mount_asked(context, words)
-    settings = choice.load(**_overrides(asked))
+    mount = _mount_asked(context, words)
+    settings = choice.load(**_overrides(mount))
     quiet_log(settings)
-    place = resolve(asked.params["mountpoint"])
-    made = _unit(place, _options(asked, choice, settings), settings)
+    place = resolve(mount.params["mountpoint"])
+    made = _unit(place, _options(mount, choice, settings), settings)
     if dry_run:
         output.say(made.text().rstrip("\n"))
         return
@@ -80,16 +78,14 @@ def install(
 @app.command("uninstall")
 @command
 def uninstall(choice: Choice, mountpoint: Place) -> None:
-    """Stop a unit that `install` wrote, and remove it. Nothing that was remembered goes with it."""
+    """Stop a unit that `install` wrote, and remove it. All memory stays."""
     quiet_log(choice.load())
     path = _path_of(resolve(mountpoint))
     text = _read(path)
     if text is None:
-        raise UsageError(
-            f"there is no unit for {resolve(mountpoint)}; `livememfs service status` lists those there are"
-        )
+        raise UsageError(f"there is no unit for {resolve(mountpoint)}; `livememfs service status` lists the units")
     if unit.mountpoint_in(text) is None:
-        raise UsageError(f"{path} is not from livememfs, and stays")
+        raise UsageError(f"{path} is not from livememfs and was not removed")
     seconds = SYSTEMCTL_SECONDS + choice.load().drain_timeout + STOP_GRACE
     done = _systemctl("disable", "--now", path.name, timeout=seconds)
     if done is not None and done.returncode:
@@ -99,31 +95,31 @@ def uninstall(choice: Choice, mountpoint: Place) -> None:
     _systemctl("daemon-reload")
     output.say(f"{path} is removed")
     if done is None and str(resolve(mountpoint)) in mounts.kernel_mounts():
-        output.note(f"it is mounted still; `livememfs umount {resolve(mountpoint)}` unmounts")
+        output.note(f"it is still mounted; `livememfs umount {resolve(mountpoint)}` unmounts")
 
 
 @app.command("status")
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
-    """List the units that `install` wrote, and what systemd says of them."""
+    """List the units that `install` wrote, with their state in systemd."""
     quiet_log(choice.load())
-    found = []
+    units = []
     for path in sorted(_folder().glob("livememfs-*.service")):
         place = unit.mountpoint_in(_read(path) or "")
         if place is not None:
-            found.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
+            units.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
     if as_json:
-        output.print_json([vars(one) for one in found])
-    elif found:
-        rows = [[one.mountpoint, one.enabled, one.active, str(one.unit)] for one in found]
+        output.print_json([vars(installed) for installed in units])
+    elif units:
+        rows = [[installed.mountpoint, installed.enabled, installed.active, str(installed.unit)] for installed in units]
         output.table(["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows)
     else:
-        output.say("no unit is installed; `livememfs service install DIRECTORY` does it")
+        output.say("no unit is installed; `livememfs service install DIRECTORY` installs one")
 
 
 @dataclass(frozen=True)
 class InstalledUnit:
-    """One unit; `enabled` and `active` in systemd's words, `unknown` when it cannot be asked."""
+    """One unit; `enabled` and `active` in systemd's words, `unknown` without an answer."""
 
     unit: Path
     mountpoint: str
@@ -135,18 +131,16 @@ class InstalledUnit:
 
 
 def _mount_asked(context: typer.Context, words: list[str]) -> Any:
-    """What `livememfs mount` makes of these words; it ends the command itself when it can make nothing of them."""
+    """The words parsed as those of `livememfs mount`. Its parser ends the command itself at wrong words."""
     mount = context.find_root().command.commands["mount"]  # type: ignore[attr-defined]  # a group, typer does not say
     asked = mount.make_context("install", list(words), parent=context.parent)
     for option in mount.params:
         if not _is_given(asked, option):
             continue
         if option.name in NOT_FOR_UNITS:
-            raise UsageError(f"{option.opts[0]} is nothing for a unit")
+            raise UsageError(f"{option.opts[0]} is not possible in a unit")
         if SECRET.search(option.name):
-            raise UsageError(
-                f"{option.opts[0]} is a secret; it belongs into {unit.service_environment()}, not into a unit"
-            )
+            raise UsageError(f"{option.opts[0]} is a secret; it belongs in {unit.service_environment()}, not in a unit")
     if not str(resolve(asked.params["mountpoint"])).isprintable():
         raise UsageError("the mount point of a unit has only characters that can be printed")
     return asked
@@ -158,35 +152,35 @@ def _is_given(asked: Any, parameter: Any) -> bool:
 
 
 def _overrides(asked: Any) -> dict[str, Any]:
-    """The settings among the options of `mount` alone."""
+    """The given options of `mount` that are settings."""
     names = [option.name for option in asked.command.params if _is_given(asked, option)]
     given = {name: asked.params[name] for name in names if name in Settings.model_fields}
     return {name: _word(value) if isinstance(value, Path) else value for name, value in given.items()}
 
 
 def _word(value: object) -> str:
-    """A value as another process takes it, wherever that runs."""
+    """A value for another process, whose working directory may differ."""
     return str(expanded(value).absolute()) if isinstance(value, Path) else str(value)
 
 
 def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:
-    """The options of the unit's `mount`: those given here, and which store is meant, wherever that was said."""
+    """The options of the unit's `mount`: those given, and the store, also if the environment names it."""
     words: list[str] = []
     for option in asked.command.params:
         if _is_given(asked, option):
             value = asked.params[option.name]
             many = value if isinstance(value, (list, tuple)) else [value]
             words += (
-                [option.opts[0]] if value is True else [word for one in many for word in (option.opts[0], _word(one))]
+                [option.opts[0]] if value is True else [word for item in many for word in (option.opts[0], _word(item))]
             )
     file, is_named = config.file_of(config.environment(), choice.config)
     if is_named:
         words += ["--config", _word(file)]
-    said = {one.variable for one in setting_sources(choice, settings) if one.source != "configuration file"}
+    set_here = {item.variable for item in setting_sources(choice, settings) if item.source != "configuration file"}
     if settings.s3_bucket_name:
-        words += ["--bucket", settings.s3_bucket_name] if "S3_BUCKET_NAME" in said else []
-        words += ["--endpoint-url", settings.s3_endpoint_url] if "S3_ENDPOINT_URL" in said else []
-    elif "LIVEMEMFS_STORE" in said:
+        words += ["--bucket", settings.s3_bucket_name] if "S3_BUCKET_NAME" in set_here else []
+        words += ["--endpoint-url", settings.s3_endpoint_url] if "S3_ENDPOINT_URL" in set_here else []
+    elif "LIVEMEMFS_STORE" in set_here:
         words += ["--store", str(settings.store_path.absolute())]
     return [*words, *(["--log-level", settings.log_level] if choice.log_level else [])]
 
@@ -236,14 +230,14 @@ def _make_mountpoint(place: Path) -> None:
 
 
 def _systemctl(*words: str, timeout: float = SYSTEMCTL_SECONDS) -> subprocess.CompletedProcess[str] | None:
-    """What `systemctl --user` came to; None when there is no user manager that it could ask."""
+    """The result of `systemctl --user`; None without a user manager."""
     if shutil.which("systemctl") is None:
         return None
-    asked = ["systemctl", "--user", *words]
+    words_run = ["systemctl", "--user", *words]
     try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=timeout)
+        done = subprocess.run(words_run, capture_output=True, text=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise MountError(f"`{shlex.join(asked)}` does not come back") from None
+        raise MountError(f"`{shlex.join(words_run)}` does not end") from None
     return None if done.returncode and "connect to bus" in done.stderr else done
 
 
@@ -253,11 +247,11 @@ def _said(*words: str) -> str:
 
 
 def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None:
-    """What was done, and the one command that is next."""
+    """Print what was done, and the next command."""
     output.say(f"{path} is {'as it was' if before == after else 'written'}")
     name = shlex.quote(path.name)
     if not is_reloaded:
-        output.note("no systemd of this user answers here; the unit is there for when one does")
+        output.note("no systemd of this user answers; the unit is ready for when one does")
     elif _said("is-active", path.name) == "active":
         output.say(f"next: systemctl --user restart {name}")
         return
@@ -266,11 +260,13 @@ def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None
 
 
 def _tell_of_secrets(choice: Choice, settings: Settings) -> None:
-    """Name what this shell knows and the unit will not, and who could read what it will."""
+    """Note which variables of this shell the unit does not get, and whether others can read its secrets."""
     by_option = {"S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE"}
     sources = setting_sources(choice, settings)
     only_here = [
-        one.variable for one in sources if one.source.startswith("environment") and one.variable not in by_option
+        setting.variable
+        for setting in sources
+        if setting.source.startswith("environment") and setting.variable not in by_option
     ]
     file = unit.service_environment()
     if only_here:

@@ -1,7 +1,7 @@
-"""What whoever starts a daemon and the daemon have to say to each other.
+"""What a daemon and the command that starts it exchange.
 
-Owns the pipe by which it reports, and what it is told beside its settings. Refuses to start anything, and to load what
-a daemon is made of: whoever starts one has no use for it. Main thread only.
+Owns the pipe on which the daemon reports, and its options that are no settings. Refuses to start anything, and to
+import the modules of a daemon: the command that starts one does not need them. Main thread only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = structlog.get_logger("livememfs.cli")
 
 @dataclass(frozen=True)
 class Readiness:
-    """The pipe to whoever started the daemon: one JSON line, then closed. `fd` None reports to nobody."""
+    """The pipe to the process that started the daemon: one JSON line, then closed. `fd` None: no report."""
 
     fd: int | None
 
@@ -31,7 +31,7 @@ class Readiness:
         self._send({"state": "ready", "pid": os.getpid()})
 
     def failed(self, error: LiveMemError) -> None:
-        """The mount will not come up."""
+        """The mount cannot start."""
         self._send({"state": "failed", "reason": str(error), "advice": error.advice(), "exit_code": error.exit_code})
 
     def _send(self, value: dict[str, Any]) -> None:
@@ -40,13 +40,13 @@ class Readiness:
         try:
             os.write(self.fd, json.dumps(value).encode() + b"\n")
             os.close(self.fd)
-        except OSError as error:  # whoever started us is gone or was told already; the mount goes on
+        except OSError as error:  # the starter is gone, or was told already; the mount goes on
             log.debug("nobody waits for readiness", reason=str(error))
 
 
 @dataclass(frozen=True)
 class FstabLine:
-    """What a line of `/etc/fstab` has the kernel know of a mount: its source, and whether nothing is executed."""
+    """What a line of `/etc/fstab` says for the kernel: the source, and whether programs may not be executed."""
 
     source: str = ""
     noexec: bool = False
@@ -58,7 +58,7 @@ class FstabLine:
 
 @dataclass(frozen=True)
 class Served:
-    """What a daemon serves over HTTP: where (None: nothing), and by which names it is called."""
+    """HTTP of a daemon: its address (None: no HTTP), and the host names that clients use."""
 
     address: str | None = None
     names: tuple[str, ...] = ()

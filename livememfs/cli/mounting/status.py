@@ -1,7 +1,7 @@
-"""`livememfs status`: which mounts there are and how they are doing.
+"""`livememfs status`: the mounts of this machine and their states.
 
-Owns the state of a mount as one word. Reads `.livememfs/status.json` of each that serves, and waits for none
-long. Main thread only.
+Owns the word for the state of a mount. Reads `.livememfs/status.json` of every mount that serves, and never waits long.
+Main thread only.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from livememfs.tree.context import STATE
 State = Literal["mounted", "not answering", "daemon died", "saving", "ended badly"]
 
 WHAT_TO_DO: dict[State, str] = {
-    "not answering": "its daemon does not answer; see its log, and `livememfs umount --lazy` if it stays so",
-    "daemon died": "its daemon is gone; `livememfs umount` clears it away, then mount again",
-    "saving": "it is unmounted, and still writes to the store or is still in use",
-    "ended badly": "see its log; `livememfs umount` forgets it",
+    "not answering": "its daemon does not answer; see its log, and if that lasts use `livememfs umount --lazy`",
+    "daemon died": "its daemon is gone; `livememfs umount` removes it, then mount again",
+    "saving": "it is unmounted, but still uploads or is still in use",
+    "ended badly": "see its log; `livememfs umount` removes it from this list",
 }
 
 
 @dataclass(frozen=True)
 class MountStatus:
-    """One mount. `details` is the mount's own `status.json`, None when it cannot be had."""
+    """One mount. `details` is the mount's own `status.json`, None when it cannot be read."""
 
     mountpoint: str
     state: State
@@ -61,27 +61,27 @@ def status(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what is mounted and how it is doing.
+    """Show the mounts and their states.
 
-    Exits 1 when something is not as it should be.
+    Exits 1 when a mount has a problem.
     """
     quiet_log(choice.load())
-    found = look()
+    statuses = look()
     if mountpoint is not None:
         path = str(resolve(mountpoint))
-        found = [one for one in found if one.mountpoint == path]
-        if not found:
+        statuses = [entry for entry in statuses if entry.mountpoint == path]
+        if not statuses:
             raise MountError(f"no livememfs is mounted on {path}")
     if as_json:
-        output.print_json([one.to_json() for one in found])
+        output.print_json([entry.to_json() for entry in statuses])
     else:
-        _show(found, detailed=mountpoint is not None)
-    if any(one.state != "mounted" for one in found):
+        _show(statuses, detailed=mountpoint is not None)
+    if any(entry.state != "mounted" for entry in statuses):
         raise typer.Exit(1)
 
 
 def look() -> list[MountStatus]:
-    """Every mount that the kernel or a record knows of, by mount point."""
+    """Every mount in the kernel's list or in a record, by mount point."""
     known = {record.mountpoint: record for record in mounts.records()}
     in_kernel = set(mounts.kernel_mounts())
     return [_one(path, known.get(path), path in in_kernel) for path in sorted(known.keys() | in_kernel)]
@@ -101,21 +101,25 @@ def _one(path: str, record: mounts.MountRecord | None, in_kernel: bool) -> Mount
     return MountStatus(path, "mounted", record, details)
 
 
-def _show(found: list[MountStatus], *, detailed: bool) -> None:
-    if not found:
+def _show(statuses: list[MountStatus], *, detailed: bool) -> None:
+    if not statuses:
         output.say("nothing is mounted; `livememfs mount DIRECTORY` mounts")
         return
     rows = [
-        [one.mountpoint, one.state, *([one.record.store, str(one.record.pid), one.record.since] if one.record else [])]
-        for one in found
+        [
+            entry.mountpoint,
+            entry.state,
+            *([entry.record.store, str(entry.record.pid), entry.record.since] if entry.record else []),
+        ]
+        for entry in statuses
     ]
     output.table(["MOUNT POINT", "STATE", "STORE", "PROCESS", "SINCE"], rows)
-    for one in found:
-        if one.state in WHAT_TO_DO:
-            problem = f"{one.record.problem}; " if one.record and one.record.problem else ""
-            output.say(f"{one.mountpoint}: {problem}{WHAT_TO_DO[one.state]}")
-    if detailed and found[0].details:
-        output.say("", *_lines(found[0].details))
+    for entry in statuses:
+        if entry.state in WHAT_TO_DO:
+            problem = f"{entry.record.problem}; " if entry.record and entry.record.problem else ""
+            output.say(f"{entry.mountpoint}: {problem}{WHAT_TO_DO[entry.state]}")
+    if detailed and statuses[0].details:
+        output.say("", *_lines(statuses[0].details))
 
 
 def _lines(value: dict[str, Any], prefix: str = "") -> list[str]:

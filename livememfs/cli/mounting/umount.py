@@ -1,6 +1,6 @@
-"""`livememfs umount`: ask the kernel, then wait until the daemon has saved everything and is gone.
+"""`livememfs umount`: unmount, then wait until the daemon has saved everything and ended.
 
-Owns finding out who keeps a mount busy. Refuses to kill anybody. Main thread only.
+Owns the search for processes that keep a mount busy. Refuses to kill any process. Main thread only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from livememfs.fuse.mountpoint import unmount
 SHOWN_HOLDERS = 5
 LOOK_SECONDS = 0.3
 LAZY_PATIENCE = 2.0
-"""Seconds a lazy unmount waits: long enough for a daemon that nobody uses, short for one that somebody does."""
+"""Seconds a lazy unmount waits: enough for the daemon of an unused mount, and short if the mount is in use."""
 
 
 @command
 def umount(
     choice: Choice,
     mountpoint: completion.MountedAt,
-    lazy: Annotated[bool, typer.Option("--lazy", help="Detach now, end when nobody uses it any more.")] = False,
+    lazy: Annotated[
+        bool, typer.Option("--lazy", help="Detach now; the daemon ends once nobody uses the mount.")
+    ] = False,
 ) -> None:
     """Unmount, and wait until everything is saved."""
     patience = LAZY_PATIENCE if lazy else choice.load().drain_timeout + 10
@@ -43,12 +45,12 @@ def umount(
         return
     alive = record is not None and record.is_alive
     try:
-        # Nobody answers for a mount whose daemon died; only a lazy unmount gets rid of it whoever uses it.
+        # A mount whose daemon died cannot be used any more; only a lazy unmount removes it while files are open.
         unmount(path, lazy=lazy or (record is not None and not alive))
     except MountError as error:
         raise _busy(path) or error from None
     if record is None:
-        output.say(f"{path} is unmounted; nothing is known of its daemon, so it was not waited for")
+        output.say(f"{path} is unmounted; its daemon is not known, so nothing was waited for")
     elif not alive:
         record.forget()
         output.say(f"{path} is unmounted; its daemon, process {record.pid}, had died (see {record.log or 'its log'})")
@@ -57,7 +59,7 @@ def umount(
 
 
 def _not_mounted(path: Path, record: mounts.MountRecord | None) -> None:
-    """Nothing to do for the kernel; the daemon may still be saving, or have ended badly."""
+    """Say why nothing is mounted: the daemon still saves, or it ended badly."""
     if record is None:
         raise MountError(f"no livememfs is mounted on {path}")
     if record.is_alive:
@@ -72,7 +74,7 @@ def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -
         gone = _wait_watching(record, patience, show)
     if not gone:
         if lazy:
-            output.say(f"{path} is detached; process {record.pid} ends when nobody uses it any more")
+            output.say(f"{path} is detached; process {record.pid} ends once nobody uses the mount")
             return
         raise MountError(f"{path} is unmounted, but process {record.pid} still runs after {patience:g} seconds")
     left = mounts.find(path)
@@ -83,7 +85,7 @@ def _wait(path: Path, record: mounts.MountRecord, lazy: bool, patience: float) -
 
 
 def _wait_watching(record: mounts.MountRecord, patience: float, show: Callable[[int, int], None]) -> bool:
-    """Whether the daemon ended in time; meanwhile `show(done, of)` hears how far it is."""
+    """Whether the daemon ended in time; `show(done, of)` is called meanwhile."""
     deadline, most = time.monotonic() + patience, 0
     while not wait_for_exit(record.pid, min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))):
         if time.monotonic() >= deadline:
@@ -112,24 +114,24 @@ def wait_for_exit(pid: int, timeout: float) -> bool:
 
 
 def _busy(path: Path) -> MountError | None:
-    """Who keeps the mount busy, in one sentence; None when nobody can be seen."""
-    found = holders(path)
-    if not found:
+    """An error that names the processes which keep the mount busy; None when /proc shows none."""
+    processes = holders(path)
+    if not processes:
         return None
-    named = ", ".join(found[:SHOWN_HOLDERS]) + (" and others" if len(found) > SHOWN_HOLDERS else "")
-    return MountError(f"{path} is in use by {named}; end that, or use --lazy")
+    named = ", ".join(processes[:SHOWN_HOLDERS]) + (" and others" if len(processes) > SHOWN_HOLDERS else "")
+    return MountError(f"{path} is in use by {named}; end them, or use --lazy")
 
 
 def holders(path: Path) -> list[str]:
-    """The processes that work in or have open something below `path`, as far as /proc shows them."""
-    found = []
+    """The processes with a working directory or an open file below `path`, as far as /proc shows them."""
+    processes = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal() and int(process.name) != os.getpid() and _holds(process, str(path)):
             name = "?"
             with contextlib.suppress(OSError):
                 name = (process / "comm").read_text(errors="replace").strip()
-            found.append(f"{name} (process {process.name})")
-    return sorted(found)
+            processes.append(f"{name} (process {process.name})")
+    return sorted(processes)
 
 
 def _holds(process: Path, path: str) -> bool:

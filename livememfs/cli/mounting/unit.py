@@ -1,7 +1,7 @@
 """The text of a systemd user unit that mounts, and its name.
 
-Owns what is written and how systemd wants it quoted, and by which line a unit is known to be ours. Secrets are not in
-it: they stand in a file that it only names. Any thread.
+Owns the text with systemd's quoting, and the line that marks a unit as written by livememfs. The text has no secrets,
+but names a file that has them. Any thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TEXT = """\
 {mark}
 [Unit]
 Description=livememfs on {place}
-# The network may be away for long; there is no end to trying.
+# The network may be down for long: never stop trying.
 StartLimitIntervalSec=0
 {place_line}
 
@@ -32,12 +32,12 @@ StartLimitIntervalSec=0
 Type=notify
 ExecStart={command}
 EnvironmentFile=-{environment}
-# The log says why it ended. A wrong option or setting (status 2) does not become right by trying again.
+# The log says why it ended. A wrong option or setting (status 2) is still wrong at the next try.
 Restart=on-failure
 RestartPreventExitStatus=2
 RestartSec=10
 TimeoutStartSec={start}
-# SIGTERM unmounts and uploads what was accepted; only what the daemon leaves behind is killed.
+# SIGTERM unmounts and uploads; only processes that outlive the daemon are killed.
 KillMode=mixed
 TimeoutStopSec={stop}
 UMask=0077
@@ -61,7 +61,7 @@ class Unit:
     stop_timeout: float
 
     def text(self) -> str:
-        """What its file holds."""
+        """The text of the unit file."""
         program, *arguments = self.command
         return _TEXT.format(
             mark=MARK,
@@ -75,7 +75,7 @@ class Unit:
 
 
 def service_environment() -> Path:
-    """The file of the user's with variables that a unit must not hold."""
+    """The user's file for variables that must not be in a unit."""
     return platformdirs.user_config_path("livememfs") / "env"
 
 
@@ -89,7 +89,7 @@ def name_of(mountpoint: str) -> str:
 
 
 def mountpoint_in(text: str) -> str | None:
-    """The mount point of a unit of ours; None when the text is not ours."""
+    """The mount point of a unit; None for a text that livememfs did not write."""
     lines = text.splitlines()
     if not lines or lines[0] != MARK:
         return None
@@ -97,7 +97,7 @@ def mountpoint_in(text: str) -> str | None:
 
 
 def quoted(word: str, *, is_program: bool = False) -> str:
-    """A word of a command line in a unit. Variables are not replaced in the first word, so `$` stays there."""
+    """A word of a unit's command line. systemd replaces no variables in the first word, so its `$` stays single."""
     word = _specifiers(word) if is_program else _specifiers(word).replace("$", "$$")
     if _PLAIN.fullmatch(word):
         return word
@@ -106,7 +106,7 @@ def quoted(word: str, *, is_program: bool = False) -> str:
 
 
 def file_named(path: str, home: str) -> str:
-    """The path of a file as a setting of a unit names it: below the home directory by that, however it is called."""
+    """A file's path for a setting of a unit; below the home directory it begins with systemd's `%h`."""
     if path.startswith(f"{home}/"):
         return f"%h/{_specifiers(path.removeprefix(f'{home}/'))}"
     return _specifiers(path)

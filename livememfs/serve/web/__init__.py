@@ -1,8 +1,8 @@
-"""The live page: what is in the spaces, as it changes, in a browser.
+"""The live page: the content of the spaces in a browser, updated as it changes.
 
-Owns the routes and what each shows. Refuses to decide who is asking: the layer around it puts an `Access` into
-`request.state.access`, and without one nothing is shown. Every answer is made on the server; the one script of the
-page only makes it livelier. Trio thread only.
+Owns the routes and their pages. Refuses to check tokens: the guard puts an `Access` into `request.state.access`, and
+without one nothing is shown. Every answer is rendered on the server; the one script only updates the page. Trio thread
+only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SIGNED_IN: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
 
 
 def routes_of(site: Site) -> list[BaseRoute]:
-    """The routes of a site; they come after all others, since the last of them is for every address there is not."""
+    """The routes of a site; they must come last, since the last route matches every address."""
     made: list[BaseRoute] = []
     for table, serve in ((_PUBLIC, site.public), (_SIGNED_IN, site.signed_in)):
         for path, handler, methods in table:

@@ -1,7 +1,6 @@
-"""`/s/<space>/bank/`: what is settled: its files, and of each what it was, what changed, and where it came from.
+"""`/s/<space>/bank/`: the files of the bank, and the old versions, changes and sources of each.
 
-Owns the views of one file. Refuses paths that are not in the bank. Trio thread only; what takes long is worked out in a
-thread.
+Owns the views of one file. Refuses paths outside of the bank. Trio thread only; long work runs in a thread.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ async def files(site: Site, request: Request) -> Response:
     """The files of the bank."""
     space = (await site.space(request)).space
     place = site.events.place(site.events.last)
-    found = await bank_files(site.context.replica, space)
-    return page("bank.html", access=access_of(request), space=space, after=place, files=found)
+    listed = await bank_files(site.context.replica, space)
+    return page("bank.html", access=access_of(request), space=space, after=place, files=listed)
 
 
 async def file(site: Site, request: Request) -> Response:
-    """One file: as a page, as it is written, what changed between two runs, or where it came from (`?view=`)."""
+    """One file, by `?view=`: as a page, as source, its changes between two runs, or its sources."""
     node, path = await site.space(request), request.path_params["path"]
     view = request.query_params.get("view", VIEWS[0])
     if view not in VIEWS:
@@ -99,7 +98,7 @@ async def file(site: Site, request: Request) -> Response:
 async def history_of(space: Space) -> History:
     """The ledger of a space, as `.history/` reads it."""
     folder = await space.child(HISTORY)
-    assert isinstance(folder, HistoryDirectory)  # the space made it so
+    assert isinstance(folder, HistoryDirectory)  # the space made this folder
     return folder.history
 
 
@@ -123,7 +122,7 @@ async def _html(text: str) -> Markup:
 
 
 async def _changes(history: History, path: str, text: str, request: Request) -> dict[str, Any]:
-    """What changed in a file between two runs, or between one and now."""
+    """The changes of a file between two runs, or between one and now."""
     runs = await _runs(history, path)
     numbers = [str(run.number) for run in runs]
     older = request.query_params.get("from", numbers[1] if len(numbers) > 1 else "0")
@@ -135,15 +134,15 @@ async def _changes(history: History, path: str, text: str, request: Request) -> 
 
 async def _runs(history: History, path: str) -> list[Wrote]:
     """The runs that wrote a file, newest first."""
-    found = []
+    runs = []
     for number in reversed((await history.wrote(path))[-SHOWN_RUNS:]):
         entry = await history.entry(number)
-        found.append(Wrote(number, entry.committed_at, entry.kind))
-    return found
+        runs.append(Wrote(number, entry.committed_at, entry.kind))
+    return runs
 
 
 async def _as_it_was(history: History, path: str, run: str, text: str) -> str:
-    """A file after a run; before the first, and where it was not there, empty. NotFound for no run."""
+    """A file after a run; empty if it did not exist then. NotFound for an unknown run."""
     if run == NOW:
         return text
     if not (run.isascii() and run.isdecimal() and len(run) < 9):
@@ -158,8 +157,8 @@ def _compared(before: str, later: str, older: str, newer: str) -> tuple[list[Dif
     cut = max(len(before), len(later)) > MAX_COMPARED
     old, new = (side[:MAX_COMPARED].split("\n") for side in (before, later))
     lines = difflib.unified_diff(old, new, _called(older), _called(newer), lineterm="")
-    found, too_many = diff_lines("\n".join(lines))
-    return found, cut or too_many
+    shown, too_many = diff_lines("\n".join(lines))
+    return shown, cut or too_many
 
 
 def _called(run: str) -> str:

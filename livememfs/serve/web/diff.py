@@ -1,4 +1,4 @@
-"""A unified diff as lines that are told apart by a word and a sign, and by colour only beside them.
+"""A unified diff as lines, each with a word for its kind and its sign, so that colour is not needed.
 
 Owns the kinds of lines. Pure; any thread.
 """

@@ -1,9 +1,9 @@
-"""What happens, for pages that are open: a numbered list of the last events.
+"""A numbered list of the last events, for open pages.
 
-Owns the numbers, what is told of a change, and for how long it can be told again. One list serves all: each page has
-its place in it, so a slow one costs nothing and one that has fallen off its end is told to begin anew. Refuses
-contents: an event names what has changed, and the page asks for it. What is no change of an object (a run, the queue)
-is looked at by whoever listens, at most once a second, and by nobody when nobody does. Trio thread only.
+Owns the numbers, the content of an event, and how many events are kept. One list serves all pages: each has its place
+in it, so a slow page costs nothing, and a page whose place is no longer kept is told to reload. Refuses contents: an
+event only names what changed, and the page requests it. Runs and the upload queue send no changes of objects; the
+listening pages check them, at most once a second. Trio thread only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["note", "bank", "run", "status"]
 KEPT = 512
-"""Events that can be told again."""
+"""Most events kept."""
 LOOK_SECONDS = 1.0
 _TOLD: dict[str, Kind] = {"note": "note", "bank": "bank"}
 
@@ -41,7 +41,7 @@ class PageEvent:
 
 @dataclass(frozen=True)
 class EventsStatistics:
-    """Events since the start, those that can be told again, and open streams."""
+    """Events since the start, kept events, and open streams."""
 
     published: int
     kept: int
@@ -53,7 +53,7 @@ class Events:
 
     def __init__(self, root: Root, kept: int = KEPT) -> None:
         self._root, self._context = root, root.context
-        self._start = secrets.token_hex(4)  # a place in the list of another process is no place in this one
+        self._start = secrets.token_hex(4)  # marks places of this process: those of an earlier one are invalid
         self._ring: deque[PageEvent] = deque(maxlen=kept)
         self._number = 0
         self._news = trio.Event()
@@ -62,13 +62,13 @@ class Events:
         self._status: dict[str, Any] = {}
         self.closed = False
         self.streams: Counter[str] = Counter()
-        """Open ones by the token of who listens."""
+        """Open streams by token."""
         self._context.replica.changes.subscribe(self.heard)
 
     # --- telling ------------------------------------------------------------------------------------------------
 
     def heard(self, change: Change) -> None:
-        """A subscriber of the stream of changes."""
+        """Take a change; subscribed to `changes`."""
         parsed = keys.parse(change.key)
         kind = _TOLD.get(parsed.kind)
         if kind is not None:
@@ -76,7 +76,7 @@ class Events:
             self._tell(kind, parsed.space, about)
 
     def look(self) -> None:
-        """Find out what runs and the queue are doing, and tell what is new of it."""
+        """Check runs and the upload queue, and add events for changes."""
         now = trio.current_time()
         if now < self._looked + LOOK_SECONDS * 0.9:
             return
@@ -92,16 +92,16 @@ class Events:
         self._status = status
 
     def look_now(self) -> None:
-        """The same for whoever has just changed something."""
+        """The same at once, after a change."""
         self._looked = float("-inf")
         self.look()
 
     def watch(self, space: str) -> None:
-        """Somebody looks at a space: what other hosts do in it is looked for as often as while it is used."""
+        """A page shows a space: check for changes of other hosts as often as for a space in use."""
         self._context.replica.names.watch.used(keys.live_prefix(space))
 
     def status(self) -> dict[str, Any]:
-        """What every page may know of the mount as a whole."""
+        """The state of the mount, for every page."""
         replica = self._context.replica.statistics()
         return {
             "state": "degraded" if replica.last_error else "ok",
@@ -131,18 +131,18 @@ class Events:
         return self._number
 
     def place(self, number: int) -> str:
-        """What a page remembers: numbers rise, and belong to this process."""
+        """A place in the list, for a page to remember; valid in this process only."""
         return f"{self._start}.{number}"
 
     def number_of(self, place: str) -> int | None:
-        """The number that a page remembers; None when it cannot go on from there."""
+        """The number of a page's place; None if the events after it are not kept."""
         start, _, number = place.partition(".")
         if start != self._start or not (number.isascii() and number.isdecimal() and len(number) < 19):
             return None
         return int(number) if self.has_since(int(number)) else None
 
     def has_since(self, number: int) -> bool:
-        """Whether everything after this number can still be told."""
+        """Whether all events after this number are kept."""
         oldest = self._ring[0].number if self._ring else self._number + 1
         return oldest - 1 <= number <= self._number
 
@@ -162,6 +162,6 @@ class Events:
 
 
 def run_of(status: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a run while it goes on and when it has ended."""
-    told = ("space", "run", "state", "phase", "elapsed_seconds", "dry_run", "queued", "notes")
-    return {name: status[name] for name in told if name in status}
+    """The fields of an event for a run."""
+    fields = ("space", "run", "state", "phase", "elapsed_seconds", "dry_run", "queued", "notes")
+    return {name: status[name] for name in fields if name in status}

@@ -1,7 +1,7 @@
-"""The headers that every answer has, whatever it is.
+"""The headers of every answer.
 
-Owns what a browser may do with a page: run our one script, use our one style sheet, talk to us, nothing else. Pure; any
-thread.
+Owns what a browser may do with a page: run our one script, use our one style sheet, send requests to us, nothing else.
+Pure; any thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CONTENT_SECURITY_POLICY = (
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",  # with `no-referrer` a browser says of our own forms that they come from nowhere
+    "Referrer-Policy": "same-origin",  # with `no-referrer` a browser sends our own forms with the origin `null`
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 class SecureHeaders:
-    """Puts HEADERS on each answer of `app`; an answer's own word on caching stands."""
+    """Puts HEADERS on each answer of `app`; an answer may set its own."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -38,9 +38,9 @@ class SecureHeaders:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                found = MutableHeaders(scope=message)
+                headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    found.setdefault(name, value)
+                    headers.setdefault(name, value)
             await send(message)
 
         await self.app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -1,6 +1,6 @@
-"""`/s/<space>/`: the notes that wait, as they arrive; one note; one memory.
+"""`/s/<space>/`: the waiting notes, as they arrive; one note; one memory.
 
-Owns what of a note is shown in a list. A note that is no text is shown as one that cannot be read. Trio thread only.
+Owns the excerpt of a note in the list. A note that is no text is shown as unreadable. Trio thread only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def home(site: Site, request: Request) -> Response:
 async def notes(site: Site, request: Request) -> Response:
     """The notes of a space, newest first; older ones with `?before=`."""
     space = (await site.space(request)).space
-    place = site.events.place(site.events.last)  # before the list is read: what arrives meanwhile is told again
+    place = site.events.place(site.events.last)  # before the list is read: later notes come as events
     names = await note_names(site.context.replica, space)
     before = request.query_params.get("before", "")
     shown, older = in_pages(names, before, SHOWN)
@@ -71,7 +71,7 @@ async def notes(site: Site, request: Request) -> Response:
             return
 
     await for_each(shown, read, at_once=AT_ONCE)
-    found = [cards[name] for name in shown if name in cards]
+    read_cards = [cards[name] for name in shown if name in cards]
     return await in_thread(
         partial(
             page,
@@ -79,7 +79,7 @@ async def notes(site: Site, request: Request) -> Response:
             access=access_of(request),
             space=space,
             after=place,
-            cards=found,
+            cards=read_cards,
             total=len(names),
             older=older,
             newest=not before,
@@ -88,7 +88,7 @@ async def notes(site: Site, request: Request) -> Response:
 
 
 async def note(site: Site, request: Request) -> Response:
-    """One note, or with `?part=card` as it stands in the list."""
+    """One note, or with `?part=card` its entry in the list."""
     space, name = (await site.space(request)).space, request.path_params["name"]
     card = await _card(site, space, name)
     access = access_of(request)
@@ -104,13 +104,13 @@ async def _card(site: Site, space: str, name: str) -> Card:
     if keys.parse(key).kind != "note" or name not in (await replica.names.listing(keys.live_prefix(space))).objects:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}")
     try:
-        found = await replica.read(key)
+        stored = await replica.read(key)
     except errors.ObjectMissing:
         raise errors.NotFound(path=f"{space}/{keys.LIVE}/{name}") from None
-    parsed = await aside(len(found.data), partial(_parsed, found.data, key, name))
+    parsed = await aside(len(stored.data), partial(_parsed, stored.data, key, name))
     body = parsed.body.strip("\n")
     text, cut = _excerpt(body)
-    written = (found.info.meta or {}).get(META_NAME, "")
+    written = (stored.info.meta or {}).get(META_NAME, "")
     return Card(name, parsed.timestamp, parsed.agent, parsed.category, parsed.tags, text, cut, written, whole=body)
 
 
@@ -141,8 +141,8 @@ async def memory(site: Site, request: Request) -> Response:
         data = (await replica.read(prefix + name)).data
     except errors.ObjectMissing:
         raise missing() from None
-    found = Memory.parse(data, path=prefix + name, collection=collection, name=name)
-    if found.forgotten:
+    parsed = Memory.parse(data, path=prefix + name, collection=collection, name=name)
+    if parsed.forgotten:
         raise missing()
-    html = await in_thread(partial(rendered, found.content))
-    return page("memory.html", access=access_of(request), space=space, name=name, memory=found, html=html)
+    html = await in_thread(partial(rendered, parsed.content))
+    return page("memory.html", access=access_of(request), space=space, name=name, memory=parsed, html=html)

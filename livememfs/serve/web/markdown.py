@@ -1,7 +1,8 @@
-"""Stored Markdown as HTML that does nothing.
+"""Stored Markdown as harmless HTML.
 
-Owns what of it is shown. The text is untrusted: HTML in it is text, a picture is its words, a link goes where links may
-go, and what comes out is cleaned once more by another program. Refuses large texts. Pure and slow; any thread.
+Owns which elements are shown. The text is untrusted: HTML in it is shown as text, a picture as its alternative text, a
+link only with allowed schemes, and another program cleans the result again. Refuses to render large texts. Pure and
+slow; any thread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 MAX_RENDERED = 256 << 10
-"""Characters of a text that is shown as Markdown; a longer one is shown as it is written."""
+"""Most characters rendered as Markdown; a longer text is shown as source."""
 MAX_SHOWN = 1 << 20
 _TAGS = {
     "h2", "h3", "h4", "h5", "h6", "p", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "a", "hr",
@@ -35,7 +36,7 @@ def rendered(text: str) -> Markup:
         return _plain(text)
     try:
         html = _parser().render(text)
-    except RecursionError:  # nested so deep that nobody meant it to be read
+    except RecursionError:  # nested too deep
         return _plain(text)
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes=_SCHEMES, link_rel="noopener noreferrer")
     return Markup(clean)
@@ -61,6 +62,6 @@ def _lower_headings(state: Any) -> None:
 
 
 def _image(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    """The words of a picture: where it is was said by whoever wrote the text, and nobody goes there."""
+    """The alternative text of a picture. Loading the picture would tell an unknown server who reads the page."""
     words = renderer.renderInlineAsText(tokens[index].children or [], options, env)
     return f"<em>[picture: {escape(words)}]</em>"

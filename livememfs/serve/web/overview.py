@@ -1,8 +1,7 @@
-"""`/`: the spaces, and how the mount is doing.
+"""`/`: the spaces, and the state of the mount.
 
-Owns what of the whole is told to whom: a space, an error and a conflict show to those who see the space they are about,
-and what is about no space to those who see all. Refuses to wait for a slow store: a figure that is not there in time is
-left open. Trio thread only.
+Owns who sees what: a space, and its errors and conflicts, are shown to callers who see the space; lines about no space
+to callers who see all. Refuses to wait for a slow store: a figure that comes too late is left blank. Trio thread only.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ROOT_SECONDS = 1.0
 
 @dataclass(slots=True)
 class SpaceRow:
-    """A space in the list. None: not known in time; `told` when all of it was."""
+    """A space in the list. None: not known in time; `told`: everything was known in time."""
 
     name: str
     told: bool = False
@@ -53,7 +52,7 @@ class SpaceRow:
 
 
 async def spaces(site: Site, request: Request) -> Response:
-    """The page, or with `?part=spaces` what of it changes."""
+    """The page, or with `?part=spaces` the part of it that changes."""
     access, place = access_of(request), site.events.place(site.events.last)
     rows = await rows_of(site, access)
     part = request.query_params.get("part") == "spaces"
@@ -62,11 +61,11 @@ async def spaces(site: Site, request: Request) -> Response:
 
 
 async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
-    """The spaces that somebody sees, by name."""
+    """The visible spaces, by name."""
     replica = site.context.replica
     top = await replica.names.listing("", max_age=ROOT_SECONDS)
     seen = (name for name in top.folders if not name.startswith("_") and site.root.shows(name) and access.sees(name))
-    # What is not known in time is shown as a space without figures: a slow store must not look like an empty one.
+    # A space whose figures come too late is shown without them: a slow store must not look empty.
     rows = {name: SpaceRow(name) for name in sorted(seen)}
 
     async def look(name: str) -> None:
@@ -76,7 +75,7 @@ async def rows_of(site: Site, access: Access) -> list[SpaceRow]:
                 return
             await _fill(site, rows[name])
         except (errors.ObjectMissing, errors.NotFound):
-            return  # it goes while it is looked at
+            return  # it is being removed
 
     with trio.move_on_after(min(PATIENCE, site.timeout / 2)):
         await for_each(list(rows), look, at_once=AT_ONCE)
@@ -111,7 +110,7 @@ async def note_names(replica: Replica, space: str) -> list[str]:
 
 async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
     """The files of a bank by their path in it, in the order of paths."""
-    found: dict[str, ObjectInfo] = {}
+    files: dict[str, ObjectInfo] = {}
     folders = [keys.bank_prefix(space)]
     while folders:
         prefix = folders.pop()
@@ -120,8 +119,8 @@ async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
         for info in level.objects.values():
             parsed = keys.parse(info.key)
             if parsed.kind == "bank":
-                found[parsed.name] = info
-    return dict(sorted(found.items()))
+                files[parsed.name] = info
+    return dict(sorted(files.items()))
 
 
 def _figures(site: Site, access: Access) -> dict[str, Any]:
@@ -146,14 +145,14 @@ def _figures(site: Site, access: Access) -> dict[str, Any]:
 
 
 def _lines(data: bytes, access: Access) -> list[dict[str, str]]:
-    """The newest lines of a list that somebody may see, newest first."""
-    found: list[dict[str, str]] = []
+    """The newest visible lines of a list, newest first."""
+    lines: list[dict[str, str]] = []
     for line in reversed(data.decode("utf-8", "replace").split("\n")):
-        if line and len(found) < SHOWN_LINES:
+        if line and len(lines) < SHOWN_LINES:
             value = json.loads(line)
             if _shows(access, value["path"]):
-                found.append(value)
-    return found
+                lines.append(value)
+    return lines
 
 
 def _shows(access: Access, path: str) -> bool:
@@ -163,5 +162,5 @@ def _shows(access: Access, path: str) -> bool:
 def in_pages(names: Sequence[str], before: str, most: int) -> tuple[list[str], str]:
     """Names below `before` in a list that stands newest first, and where the next page begins; empty at the end."""
     left: Iterable[str] = names if not before else (name for name in names if name < before)
-    found = list(left)
-    return found[:most], found[most - 1] if len(found) > most else ""
+    rest = list(left)
+    return rest[:most], rest[most - 1] if len(rest) > most else ""

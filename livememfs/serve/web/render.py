@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from livememfs.records.access import Access
 
 NEVER = "never"
-_TITLES = {400: "That cannot be", 401: "Sign in first", 403: "Not allowed", 404: "Not found", 503: "Not now"}
+_TITLES = {400: "Not possible", 401: "Sign in first", 403: "Not allowed", 404: "Not found", 503: "Not now"}
 
 
 def page(template: str, *, access: Access | None, code: int = 200, **values: Any) -> Response:
@@ -32,19 +32,19 @@ def page(template: str, *, access: Access | None, code: int = 200, **values: Any
 
 
 def error_page(status: int, sentence: str, advice: str, *, access: Access | None) -> Response:
-    """What went wrong, and what to do about it."""
+    """An error with its advice."""
     title = _TITLES.get(status, "Something went wrong")
     return page("error.html", access=access, code=status, status=status, title=title, sentence=sentence, advice=advice)
 
 
 def part(text: str) -> str:
-    """A name as one part of an address. Bytes that are no text come back as they were."""
+    """A name as one part of an address. Bytes that are no text are kept."""
     return quote(text, safe="", errors="surrogateescape") if text.isprintable() else _quoted(text)
 
 
 def path(text: str) -> str:
     """A path as a part of an address."""
-    return "/".join(part(one) for one in text.split("/"))
+    return "/".join(part(name) for name in text.split("/"))
 
 
 def _quoted(text: str) -> str:
@@ -52,7 +52,7 @@ def _quoted(text: str) -> str:
 
 
 def place(key: str) -> str:
-    """The address of the page that shows an object; empty where none does."""
+    """The address of the page for an object; empty without one."""
     parsed = keys.parse(key)
     space, name = part(parsed.space), parsed.name
     if parsed.kind == "note":
@@ -86,7 +86,7 @@ def stamp(moment: datetime | int) -> str:
 
 
 def moment(text: str) -> str:
-    """A moment that was written for programs, as people read it; what is none as it is."""
+    """A time in ISO 8601 as people read it; any other text unchanged."""
     try:
         return when(parse_iso(text))
     except ValueError:

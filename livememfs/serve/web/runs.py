@@ -1,7 +1,7 @@
-"""`/s/<space>/consolidation`: what a run is doing, what it did, and the buttons that start one.
+"""`/s/<space>/consolidation`: the progress and results of runs, and the buttons that start one.
 
-Owns asking for a run from a browser: whoever asks needs the permission to write. Of replies that were refused only the
-number is told. Trio thread only.
+Owns the start of a run from a browser, which needs the permission to write. Of refused replies only the number is
+shown. Trio thread only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ACTIONS = {"dry": RunOptions(dry_run=True), "run": RunOptions(), "cancel": RunOp
 
 
 async def show(site: Site, request: Request) -> Response:
-    """The page, or with `?part=run` what of it changes."""
+    """The page, or with `?part=run` the part of it that changes."""
     space, access = await site.space(request), access_of(request)
     place, name = site.events.place(site.events.last), space.space
     status = site.context.consolidations.status(name)
@@ -97,22 +97,22 @@ async def ask(site: Site, request: Request) -> Response:
 
 
 async def _runs(history: History) -> list[Entry]:
-    """The last runs, newest first. One that cannot be read is passed over."""
-    found = []
+    """The last runs, newest first. One that cannot be read is skipped."""
+    entries = []
     for number in reversed(list(await history.listed())[-SHOWN_RUNS:]):
         try:
-            found.append(await history.entry(number))
+            entries.append(await history.entry(number))
         except errors.StoreError:
             raise
         except errors.LiveMemError:
             continue
-    return found
+    return entries
 
 
 async def _synthesis(site: Site, space: str) -> Markup | None:
     try:
-        found = await site.context.replica.read(keys.synthesis_key(space))
-        text = parse_synthesis(found.data).body
+        stored = await site.context.replica.read(keys.synthesis_key(space))
+        text = parse_synthesis(stored.data).body
     except (errors.ObjectMissing, errors.NotText):
         return None
     return await in_thread(partial(rendered, text))

@@ -1,4 +1,4 @@
-"""Search as you type, and why what was found stands where it does.
+"""Search as you type, with the reasons for the rank of each result.
 
 Owns how an answer is shown. The answer is that of `search/` in the mount. Trio thread only.
 """
@@ -31,12 +31,12 @@ WHY = {
     "hints": "it fits what the question hints at",
     "graph": "a memory that fits is linked to it",
 }
-"""What each list is that a hit can stand in."""
+"""The meaning of each list that a hit can be in."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A hit. `reasons`: list, rank in it, and what it means to stand there."""
+    """A hit. `reasons`: a list, the rank in it, and its meaning."""
 
     rank: int
     title: str
@@ -55,9 +55,9 @@ async def in_space(site: Site, request: Request) -> Response:
 
 
 async def everywhere(site: Site, request: Request) -> Response:
-    """Search all the spaces that somebody sees."""
-    asked = request.query_params.get("q", "").strip()
-    spaces = [row.name for row in await rows_of(site, access_of(request))] if asked else []
+    """Search all visible spaces."""
+    question = request.query_params.get("q", "").strip()
+    spaces = [row.name for row in await rows_of(site, access_of(request))] if question else []
     return await _answer(site, request, "", spaces)
 
 
@@ -68,16 +68,16 @@ async def _answer(site: Site, request: Request, space: str, spaces: Sequence[str
         from livememfs.recall.search.page import snippet
 
         answer = await site.context.recall.ask(question, spaces, limit=LIMIT)
-        found = answer.found
+        results = answer.found
         values = {
             "hits": [
                 _shown(rank, hit, answer.query, snippet(hit.record, hit.piece, answer.query))
-                for rank, hit in enumerate(found.hits, 1)
+                for rank, hit in enumerate(results.hits, 1)
             ],
-            "remarks": [*answer.notes, *found.remarks, *answer.query.doubts],
+            "remarks": [*answer.notes, *results.remarks, *answer.query.doubts],
             "read_as": answer.query.describe(),
-            "strategy": found.strategy,
-            "candidates": found.candidates,
+            "strategy": results.strategy,
+            "candidates": results.candidates,
         }
     part = request.query_params.get("part") == "results"
     template = "_results.html" if part else "search.html"

@@ -1,6 +1,6 @@
-"""`/s/<space>/sessions/` and `/s/<space>/observations/`: what agents did, and what was learnt from it.
+"""`/s/<space>/sessions/` and `/s/<space>/observations/`: the sessions of agents, and their observations.
 
-Owns the order in which it is shown. What cannot be read is passed over. Trio thread only.
+Owns the order in which they are shown. Unreadable files are skipped. Trio thread only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Prompt:
-    """What was asked in a session."""
+    """A prompt of a session."""
 
     when: datetime | None
     text: str
@@ -54,7 +54,7 @@ class Day:
 
 
 async def sessions(site: Site, request: Request) -> Response:
-    """The sessions of a space, the one that was busy last first."""
+    """The sessions of a space, the last active first."""
     space, replica = (await site.space(request)).space, site.context.replica
     folders = sorted((await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders)
     contents: dict[str, bytes] = {}
@@ -65,23 +65,23 @@ async def sessions(site: Site, request: Request) -> Response:
             contents[name] = data
 
     await for_each(folders[:READ_SESSIONS], read, at_once=AT_ONCE)
-    found = await in_thread(lambda: _parsed(space, contents))
-    left_out = len(folders) - min(len(found), SHOWN_SESSIONS)
+    parsed = await in_thread(lambda: _parsed(space, contents))
+    left_out = len(folders) - min(len(parsed), SHOWN_SESSIONS)
     return page(
-        "sessions.html", access=access_of(request), space=space, sessions=found[:SHOWN_SESSIONS], left_out=left_out
+        "sessions.html", access=access_of(request), space=space, sessions=parsed[:SHOWN_SESSIONS], left_out=left_out
     )
 
 
 async def session(site: Site, request: Request) -> Response:
-    """One session: what it came to, what was asked, what was observed."""
+    """One session: its summary, its prompts, its observations."""
     space, name, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
     if name not in (await replica.names.listing(f"{space}/{keys.SESSIONS}/")).folders:
         raise errors.NotFound(path=f"{space}/{keys.SESSIONS}/{name}")
     key = partial(keys.session_key, space, name)
-    found = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_never())
+    record = Session.parse(await _read(replica, key()) or b"", space=space, session=name, now=_never())
     prompts = await in_thread(partial(_prompts, await _read(replica, key(keys.PROMPTS)) or b""))
     summary = await _summary(await _read(replica, key(keys.SUMMARY)), key(keys.SUMMARY))
-    observed = await _observations(replica, space, found.observations)
+    observed = await _observations(replica, space, record.observations)
     return await in_thread(
         partial(
             page,
@@ -89,7 +89,7 @@ async def session(site: Site, request: Request) -> Response:
             access=access_of(request),
             space=space,
             name=name,
-            session=found,
+            session=record,
             summary=summary,
             prompts=prompts[-SHOWN_PROMPTS:],
             days=_days(observed),
@@ -120,7 +120,7 @@ async def observations(site: Site, request: Request) -> Response:
 
 
 async def observation(site: Site, request: Request) -> Response:
-    """One observation, and what was observed before and after it."""
+    """One observation, and those before and after it."""
     space, uid, replica = (await site.space(request)).space, request.path_params["id"], site.context.replica
     names = await _names(replica, space)
     at = next((index for index, name in enumerate(names) if uid in (keys.ending(name), name)), None)
@@ -144,9 +144,9 @@ async def observation(site: Site, request: Request) -> Response:
 
 
 def _parsed(space: str, contents: Mapping[str, bytes]) -> list[tuple[str, Session]]:
-    """Sessions by their names, the one that was busy last first."""
-    found = [(one, Session.parse(data, space=space, session=one, now=_never())) for one, data in contents.items()]
-    return sorted(found, key=lambda one: (one[1].updated_at, one[0]), reverse=True)
+    """Sessions with their names, the last active first."""
+    records = [(name, Session.parse(data, space=space, session=name, now=_never())) for name, data in contents.items()]
+    return sorted(records, key=lambda name: (name[1].updated_at, name[0]), reverse=True)
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ async def _read(replica: Replica, key: str) -> bytes | None:
 async def _names(replica: Replica, space: str) -> list[str]:
     level = await replica.names.listing(keys.observations_prefix(space))
     names = list(level.objects)
-    return await in_thread(lambda: sorted(one for one in names if keys.MemoryName.parse(one) is not None))
+    return await in_thread(lambda: sorted(name for name in names if keys.MemoryName.parse(name) is not None))
 
 
 async def _observations(replica: Replica, space: str, names: Sequence[str]) -> list[Observation]:
@@ -177,43 +177,43 @@ async def _observations(replica: Replica, space: str, names: Sequence[str]) -> l
     await for_each([name for name in names if keys.MemoryName.parse(name) is not None], read, at_once=AT_ONCE)
 
     def parsed() -> list[Observation]:
-        found = []
+        records = []
         for name in filter(contents.__contains__, names):
             with suppress(errors.NotText):
-                found.append(Observation.parse(contents[name], path=prefix + name, name=name))
-        return found
+                records.append(Observation.parse(contents[name], path=prefix + name, name=name))
+        return records
 
     return await in_thread(parsed)
 
 
 async def _summary(data: bytes | None, path: str) -> list[tuple[str, str]]:
-    """What a session came to: title and HTML of each part that says something."""
+    """The summary of a session: title and HTML of each part that is not empty."""
     if data is None:
         return []
     try:
-        found = Summary.parse(data, path=path)
+        summary = Summary.parse(data, path=path)
     except errors.NotText:
         return []
-    parts = [(name.replace("_", " ").capitalize(), getattr(found, name)) for name in SUMMARY_FIELDS]
+    parts = [(name.replace("_", " ").capitalize(), getattr(summary, name)) for name in SUMMARY_FIELDS]
     return [(title, await in_thread(partial(rendered, text))) for title, text in parts if text]
 
 
 def _prompts(data: bytes) -> list[Prompt]:
-    """What was asked, in its order. A line that is none is passed over."""
-    return [Prompt(at, asked) for at, asked in prompts_in(data.split(b"\n"))]
+    """The prompts, in order. Invalid lines are skipped."""
+    return [Prompt(at, words) for at, words in prompts_in(data.split(b"\n"))]
 
 
 def _never() -> datetime:
     return datetime.fromtimestamp(0, UTC)
 
 
-def _days(found: Iterable[Observation]) -> list[Day]:
-    """A timeline: the newest day first, and within a day file by file as they were come upon."""
-    ordered = sorted(found, key=lambda one: (one.created_at, one.id), reverse=True)
+def _days(observed: Iterable[Observation]) -> list[Day]:
+    """A timeline: the newest day first, and within a day by file."""
+    ordered = sorted(observed, key=lambda record: (record.created_at, record.id), reverse=True)
     days = []
-    for day, group in groupby(ordered, key=lambda one: one.created_at.astimezone(UTC).date()):
+    for day, group in groupby(ordered, key=lambda record: record.created_at.astimezone(UTC).date()):
         files: dict[str, list[Observation]] = {}
-        for one in group:
-            files.setdefault(file_of(one), []).append(one)
+        for record in group:
+            files.setdefault(file_of(record), []).append(record)
         days.append(Day(day, tuple((name, tuple(beside)) for name, beside in files.items())))
     return days

@@ -1,7 +1,7 @@
-"""`/login` and `/logout`: a token is pasted once and kept by the browser as a cookie that no script can read.
+"""`/login` and `/logout`: a person enters a token once, and the browser keeps it as a cookie that no script can read.
 
-Owns the cookie. Refuses to keep a token that opens nothing, and to put one into an address. That a form comes from our
-own page is seen to by the layer around it (Origin) and by the cookie (SameSite). Trio thread only.
+Owns the cookie. Refuses to keep an invalid token, and to put one into an address. The guard (Origin) and the cookie
+(SameSite) make sure that a form comes from our own page. Trio thread only.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from livememfs.serve.web.site import Site
 
 MAX_FORM, MAX_FIELDS = 8_192, 16
-UNKNOWN = "This token opens nothing: it is mistyped, expired or revoked."
+UNKNOWN = "This token is not valid: it is mistyped, expired or revoked."
 
 
 async def form(_site: Site, request: Request) -> Response:
-    """Where a token is pasted; `?next=` is where to go from there."""
+    """The form for a token; `?next=` is the page to show afterwards."""
     return page("login.html", access=None, problem="", next=local_path(request.query_params.get("next", "/")))
 
 
 async def check(site: Site, request: Request) -> Response:
-    """Keep a token that is good; tell of one that is not."""
+    """Keep a valid token; show the form again for another."""
     given = await fields(request)
     secret, further = given.get("token", "").strip(), local_path(given.get("next", "/"))
     usable = secret and len(secret) <= MAX_SECRET and secret.isascii() and secret.isprintable() and " " not in secret
@@ -53,7 +53,7 @@ async def leave(_site: Site, _request: Request) -> Response:
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """The fields of a small form, the last of each name; none of one that is too large to be ours."""
+    """The fields of a small form, the last of each name; none if it is too large."""
     data = bytearray()
     async with aclosing(request.stream()) as chunks:
         async for chunk in chunks:
@@ -61,7 +61,7 @@ async def fields(request: Request) -> dict[str, str]:
             if len(data) > MAX_FORM:
                 return {}
     try:
-        found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        values_of = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         return {}
-    return {name: values[-1] for name, values in found.items()}
+    return {name: values[-1] for name, values in values_of.items()}

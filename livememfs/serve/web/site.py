@@ -1,7 +1,7 @@
-"""What all pages share: the tree, the events, and how an answer is made and what it may take.
+"""The common part of all pages: the tree, the events, and how a request is answered.
 
-Owns the deadline of an answer and what becomes of an error: a page with the sentence, what to do, and the status that
-fits, never a traceback. Trio thread only.
+Owns the deadline of an answer, and the page for an error: its sentence, its advice and the right status, never a
+traceback. Trio thread only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _STATUS = {
 
 
 class Site:
-    """The page of one tree. `timeout`: seconds that any answer but the stream of events may take."""
+    """The page of one tree. `timeout`: most seconds for an answer, except the stream of events."""
 
     def __init__(self, root: Root, sign_in: SignIn, timeout: float = 30.0) -> None:
         self.root, self.context = root, root.context
@@ -60,11 +60,11 @@ class Site:
         self._counts = {"requests": 0, "failed": 0}
 
     async def public(self, handler: Handler, request: Request) -> Response:
-        """The answer to anybody."""
+        """The answer to any client."""
         return await self._serve(handler, request, None)
 
     async def signed_in(self, handler: Handler, request: Request) -> Response:
-        """The answer to somebody who was let in."""
+        """The answer to a client with a valid token."""
         try:
             access = access_of(request)
         except errors.NotSignedIn as error:
@@ -84,7 +84,7 @@ class Site:
         except Exception:
             self._counts["failed"] += 1
             log.exception("a page failed", page=handler.__name__)
-            return error_page(500, "Something is wrong in livememfs itself.", "Its log says what", access=access)
+            return error_page(500, "livememfs itself failed.", "Its log has the error", access=access)
         status = status_of(error)
         self._counts["failed"] += status >= 500
         return error_page(status, _sentence(error, access), error.advice(), access=access)
@@ -96,22 +96,24 @@ class Site:
         try:
             node = await self.root.child(name)
         except errors.NotFound:
-            raise errors.NotFound(path=name) from None  # as for one outside of the access
+            raise errors.NotFound(
+                path=name
+            ) from None  # the same error as without access, so that names are not revealed
         if not isinstance(node, Space):
             raise errors.NotFound(path=name)
         return node
 
     def close(self) -> None:
-        """End what goes on: the streams of events."""
+        """End the streams of events."""
         self.events.close()
 
     def statistics(self) -> dict[str, Any]:
-        """Answers since the start, those that failed for a reason of ours, and the events."""
+        """Answers since the start, failures of ours among them, and the events."""
         return {**self._counts, "events": asdict(self.events.statistics())}
 
 
 async def not_found(_site: Site, _request: Request) -> Response:
-    """The answer to an address that there is not."""
+    """The answer to an unknown address."""
     raise errors.NotFound(path="such page")
 
 
@@ -123,7 +125,7 @@ def status_of(error: errors.LiveMemError) -> int:
 
 
 def _sentence(error: errors.LiveMemError, access: Access | None) -> str:
-    """What is said. The store's own words name keys and addresses, which not everybody who reads is to know."""
+    """The sentence for an error. The store's own text names keys and addresses, which limited tokens must not see."""
     limited = access is None or not access.everywhere
     if limited and isinstance(error, errors.StoreError) and not isinstance(error, errors.ObjectMissing):
         return STORE_FAILED

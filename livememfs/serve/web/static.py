@@ -1,4 +1,4 @@
-"""The style sheet, the script and the icon: small files that are read once.
+"""The style sheet, the script and the icon: small files, read once.
 
 Owns their addresses, which change with their content, so that a browser may keep them. Pure but for the first read;
 trio thread only.
@@ -31,7 +31,7 @@ def _content(name: str) -> bytes:
 
 @cache
 def address(name: str) -> str:
-    """Where a file is found in this version of it."""
+    """The address of a file in its present version."""
     return f"/static/{name}?v={blake2b(_content(name), digest_size=6).hexdigest()}"
 
 

@@ -1,7 +1,7 @@
-"""`/events`: server-sent events, for as long as somebody listens and may.
+"""`/events`: server-sent events, while a client reads and has access.
 
-Owns the form of the stream, its heartbeat and its end: when the reader goes, when their access ends, when the server
-does. Refuses to wait for a reader who takes nothing. Trio thread only.
+Owns the form of the stream, its heartbeat and its end: with the client, with its access, or with the server. Refuses to
+wait for a client that does not read. Trio thread only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from livememfs.serve.web.site import Site
 
 HEARTBEAT = 15.0
-"""Seconds between two signs of life, and between two looks at whether the access still holds."""
+"""Seconds between two heartbeats, and between two checks of the access."""
 SEND_SECONDS = 20.0
 STREAMS, STREAMS_OF_A_TOKEN = 128, 32
 RETRY_MS = 2_000
@@ -51,11 +51,11 @@ async def events(site: Site, request: Request) -> Response:
 
 
 class _Stuck(Exception):
-    """A reader takes nothing any more."""
+    """The client does not read any more."""
 
 
 class EventStream(Response):
-    """One reader. `still()` tells what they may see by now; None: nothing any more."""
+    """One client. `still()` gives its present access; None: the access has ended."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class EventStream(Response):
         self.place, self.holder = place, holder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the reader until the end."""
+        """Serve the client until the end."""
         self.events.streams[self.holder] += 1
         try:
             async with trio.open_nursery() as nursery:
@@ -84,7 +84,7 @@ class EventStream(Response):
                 nursery.cancel_scope.cancel()
         finally:
             self.events.streams[self.holder] -= 1
-            self.events.streams += Counter()  # without those that have none
+            self.events.streams += Counter()  # drops counts of zero
 
     async def _serve(self, send: Send) -> None:
         self.events.look()
@@ -99,7 +99,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _tell(self, send: Send, number: int) -> None:
-        """Send what there is and wait for more, until they may not see it, or the end."""
+        """Send events and wait for more, until the access or the server ends."""
         beat = trio.current_time() + HEARTBEAT
         while not self.events.closed:
             if not self.events.has_since(number):
@@ -120,7 +120,7 @@ class EventStream(Response):
                 await self._send(send, ": still here\n\n")
 
     async def _may_go_on(self) -> bool:
-        """Whether the access holds. One that cannot be looked at does not: the reader comes back and is judged."""
+        """Whether the access is still valid. After an error it is not: the client connects again, with a new check."""
         try:
             with trio.fail_after(self.timeout):
                 access = await self.still()
@@ -137,7 +137,7 @@ class EventStream(Response):
         return self.access.sees(event.space) and self.space in ("", event.space)
 
     async def _begin_anew(self, send: Send) -> int:
-        """Tell a reader that something was missed. Returns the number they go on from."""
+        """Tell the client that it missed events. Returns the number to continue from."""
         number = self.events.last
         await self._send(send, f"id: {self.events.place(number)}\nevent: reset\ndata: {{}}\n\n")
         return number

@@ -1,6 +1,6 @@
-"""Who is asking, as the layer around the page has found out.
+"""The caller of a page, as the guard found it.
 
-Refuses to judge a token: that is for whoever gives the `SignIn`. Pure; any thread.
+Refuses to check a token: the `SignIn` does. Pure; any thread.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class SignIn(Protocol):
-    """Whoever knows the tokens."""
+    """Checks tokens."""
 
     async def access(self, secret: str) -> Access | None:
-        """What a token opens; None when it is good for nothing."""
+        """The access of a token; None if it is not valid."""
         ...
 
 
 def access_of(request: Request) -> Access:
-    """Who is asking. NotSignedIn where nobody is known to."""
+    """The access of the caller. NotSignedIn without one."""
     access: Access | None = getattr(request.state, "access", None)
     if access is None:
         raise NotSignedIn
@@ -34,7 +34,7 @@ def access_of(request: Request) -> Access:
 
 
 def still_of(request: Request) -> Callable[[], Awaitable[Access | None]]:
-    """How something that goes on for long asks whether they still may."""
+    """A function by which a long answer asks again for the access."""
     asking: Callable[[], Awaitable[Access | None]] | None = getattr(request.state, "still", None)
     if asking is not None:
         return asking
