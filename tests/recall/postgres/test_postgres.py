@@ -492,7 +492,7 @@ def test_the_command_says_how_the_shared_index_is_and_makes_it_anew(
     assert '"records": 1' in said("index", "rebuild", "--json")
     assert found(other, "queue")
     assert f"1 records of 1 objects in 127.0.0.1:{server.port}/postgres" in said("index", "status")
-    assert "nothing wrong" in said("index", "verify")
+    assert "no fault" in said("index", "verify")
     with administrator(server) as db:
         db.execute(f"DELETE FROM {schema_of(f'folder {settings.store}')}.posting")
         assert "not whole" in said("index", "verify", code=1)
