@@ -601,14 +601,19 @@ async def test_each_of_three_joins_keeps_what_the_ones_before_it_brought_and_wha
     assert await machine.bucket() == {KEY: b"1 ours\n2\n3 last\n4\n5 theirs\n6\n7 theirs\n8\n9\n"}
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["arrived", "lost"])
+@pytest.mark.parametrize("ahead", ["arrived", "lost", "arrived, and its answer was lost"])
 async def test_a_version_that_cannot_be_joined_with_what_the_one_ahead_became_overwrites_nothing(
-    machine: Machine, autojump_clock: Clock, lost: bool
+    machine: Machine, autojump_clock: Clock, ahead: str
 ) -> None:
     async with machine.running() as replica:
-        ours, _ = await _joined_on_its_way(machine, replica)
+        if ahead == "arrived, and its answer was lost":
+            machine.store.script("put", None, Fault(late=0.5, after=unreachable()))
+        ours, joined = await _joined_on_its_way(machine, replica)
         save(replica, b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9 otherwise\n", ours)
-        if lost:
+        if ahead == "arrived, and its answer was lost":
+            while (await machine.memory.head(KEY)).etag != joined.etag:
+                await trio.sleep(0.01)
+        if ahead != "arrived":
             machine.store.fail_all = unreachable()
             await tried_in_vain(replica)
             machine.store.fail_all = None

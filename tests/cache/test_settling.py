@@ -13,6 +13,7 @@ from trio.abc import Clock
 
 from livememfs.cache.conflicts import TryAgain, settle_put
 from livememfs.cache.journal.operation import FREE, Operation
+from livememfs.cache.replica import Replica
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag
 from livememfs.store.memory import MemoryStore
@@ -245,6 +246,54 @@ async def test_attributes_that_wait_behind_a_version_that_went_beside_another_ho
         assert (await replica.read(KEY)).data == b"theirs"
 
     assert sorted((await machine.bucket()).values()) == [b"ours", b"theirs"]
+
+
+# --- rejoin --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", ["heard", "lost", "never sent"])
+@pytest.mark.parametrize("moment", ["before the join", "after the join"])
+@pytest.mark.parametrize("kind", ["copy", "put", "put of a new file"])
+async def test_a_file_renamed_onto_one_that_is_joined_overwrites_nothing_of_another_hosts(
+    machine: Machine, autojump_clock: Clock, kind: str, moment: str, answer: str
+) -> None:
+    """Who renamed it has not seen what was joined in."""
+    new = kind == "put of a new file"
+    await machine.memory.put(KEY, b"a\n", meta={})
+    if not new:
+        await machine.memory.put(OTHER, b"moved\n", meta={})
+    async with machine.running() as replica:
+        ours = save(replica, b"a\nours\n", (await replica.read(KEY)).info)
+        if kind == "put":
+            await replica.read(OTHER)
+        machine.store.latency("put", 1.0)
+        machine.store.script("put", None, Fault(late=0.5, after=unreachable() if answer == "lost" else None))
+        await trio.sleep(0.8)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        if moment == "after the join":
+            await _joined(replica)
+        source = save(replica, b"moved\n", key=OTHER) if new else await replica.names.stat(OTHER)
+        replica.move(source, KEY, replaces=ours)
+        assert replica.journal.ops.waiting[KEY].kind == ("copy" if kind == "copy" else "put")
+        await _joined(replica)
+        if answer == "lost":
+            while b"ours\n" not in (await machine.bucket())[KEY]:
+                await trio.sleep(0.01)
+        if answer != "heard":
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+            machine.store.fail_all = None
+        await replica.uploaded()
+
+    written = b"".join((await machine.bucket()).values())
+    assert b"theirs\n" in written
+    assert b"moved\n" in written
+
+
+async def _joined(replica: Replica) -> None:
+    """Wait until the version in flight has another host's in it."""
+    while replica.journal.ops.flying[KEY].origin is None:
+        await trio.sleep(0.01)
 
 
 # --- what the bucket keeps -----------------------------------------------------------------------------------------

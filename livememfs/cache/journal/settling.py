@@ -73,11 +73,12 @@ def swallow(op: Operation, later: Operation) -> Values:
     """The operation in flight got no answer, and `later` waits behind it: that one is sent in its place.
 
     As when a new one takes over one that waits. `later` was never sent itself, and what `op` had to wait for has ended.
-    One that could not be joined with what `op` became keeps its base NEVER: with that of `op` it would overwrite it.
+    One that could not be joined with what `op` became keeps its base NEVER, and the ids of `op` are not its own: `op`
+    may have arrived, with another host's part in it, and nothing may take its place unread.
     """
-    values: Values = {"sent": op.sent_by(), "tries": op.tries}
+    values: Values = {"tries": op.tries}
     if later.base == BEFORE:
-        values |= {"base": op.base, "base_blob": op.base_blob}
+        values |= {"sent": op.sent_by(), "base": op.base, "base_blob": op.base_blob}
     if later.kind == "meta" and op.kind != "meta":  # attributes of a content that has to be sent: one request for both
         values |= {"kind": op.kind, "blob": op.blob, "source": op.source}
     return values
@@ -123,7 +124,9 @@ class Rejoined:
     accepted: bytes
 
 
-def rejoin(op: Operation, content: bytes | None, base: bytes, joined: bytes | None, *, whole: bool) -> Rejoined | None:
+def rejoin(
+    op: Operation, content: bytes | None, base: bytes | None, joined: bytes | None, *, whole: bool
+) -> Rejoined | None:
     """Join what was made from `base` with what has become of that, `joined`. None: the bucket has to settle it.
 
     `content` is the operation's. `whole`: it was made from `base`, and may itself be joined already; else what its
@@ -131,7 +134,7 @@ def rejoin(op: Operation, content: bytes | None, base: bytes, joined: bytes | No
     """
     accepted = op.origin if op.origin is not None else content
     own = content if whole else accepted
-    if own is None or accepted is None or joined is None:
+    if base is None or own is None or accepted is None or joined is None:
         return None
     data = merge(base, own, joined)
     return Rejoined(data, accepted) if data is not None else None
