@@ -390,12 +390,13 @@ async def both(
     [
         (b"a\n", b"a\nours\n", b"a\ntheirs\n", b"a\ntheirs\nours\n"),
         (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", b"A\nb\nC\n"),
+        (b"a\n", b"a\nours\n", b"a\nours\ntheirs\n", b"a\nours\ntheirs\n"),
         (b"a\n", b"new\n", b"new\n", b"new\n"),
         (None, b"new\n", b"new\n", b"new\n"),
         (b"a\n", b"edited\n", None, b"edited\n"),
         (b"a\n", None, b"edited\n", b"edited\n"),
     ],
-    ids=["both append", "other lines", "same bytes", "same new bytes", "edit wins ours", "edit wins theirs"],
+    ids=["both append", "other lines", "go on", "same bytes", "same new bytes", "edit wins ours", "edit wins theirs"],
 )
 async def test_both_sides_are_joined_where_they_can_be(
     machine: Machine,

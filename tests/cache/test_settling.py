@@ -11,6 +11,7 @@ import trio
 from journal_world import KEY, Machine, lose_the_answer, save, tried_in_vain, unreachable
 from trio.abc import Clock
 
+from livememfs import errors
 from livememfs.cache.conflicts import TryAgain, settle_put
 from livememfs.cache.journal.operation import FREE, Operation
 from livememfs.cache.replica import Replica
@@ -124,6 +125,27 @@ async def test_content_that_the_bucket_never_heard_of_waits_for_nobody_under_its
     assert await machine.bucket() == {KEY: b"theirs", OTHER: b"second", "space/third": b"third"}
 
 
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_a_stored_file_removed_while_a_new_version_is_tried_again_goes_whether_that_arrived_or_not(
+    machine: Machine, autojump_clock: Clock, arrived: bool
+) -> None:
+    await machine.memory.put(KEY, b"old", meta={})
+    async with machine.running() as replica:
+        base = (await replica.read(KEY)).info
+        new = save(replica, b"new", base)
+        if arrived:
+            await lose_the_answer(machine, replica)
+        else:
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+        assert await machine.bucket() == {KEY: b"new" if arrived else b"old"}
+        replica.remove(KEY, base=new)
+        machine.store.plan = machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert await machine.bucket() == {}
+
+
 # --- swallow -------------------------------------------------------------------------------------------------------
 
 
@@ -165,6 +187,24 @@ async def test_a_version_behind_one_that_never_arrived_is_joined_with_another_ho
 
     assert set((await machine.bucket())[KEY].split()) == {b"a", b"ours", b"more", b"theirs"}
     assert machine.conflicts == []
+
+
+async def test_a_version_behind_one_that_is_refused_for_good_is_not_stuck(
+    machine: Machine, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    """The bucket may take it, and nobody waits a minute for that."""
+    expect_log("the bucket does not take it")
+    async with machine.running() as replica:
+        machine.store.script("put", Fault(delay=0.5, before=errors.Denied("no right", key=KEY)))
+        first = save(replica, b"first")
+        await trio.sleep(0.5)
+        save(replica, b"second", first)
+        while KEY in replica.journal.ops.flying:
+            await trio.sleep(0.01)
+        assert replica.statistics().journal.stuck == 0
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"second"}
 
 
 # --- follow --------------------------------------------------------------------------------------------------------
@@ -335,6 +375,19 @@ async def test_a_rename_of_what_another_host_has_removed_leaves_neither_name(
         await machine.memory.delete(KEY)
         await replica.uploaded()
         assert (replica.names.now(KEY), replica.names.now(OTHER)) == (None, None)
+
+    assert await machine.bucket() == {}
+
+
+async def test_attributes_of_a_file_that_another_host_has_removed_do_not_bring_it_back(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"text", meta={})
+    async with machine.running() as replica:
+        replica.restamp((await replica.read(KEY)).info, {"colour": "blue"})
+        await machine.memory.delete(KEY)
+        await replica.uploaded()
+        assert replica.names.now(KEY) is None
 
     assert await machine.bucket() == {}
 

@@ -9,11 +9,11 @@ cell, is in docs/concurrency.md ("The states of a name").
 | state | another one here | the bucket has it | no answer, or a crash | another host was first |
 |---|---|---|---|---|
 | clean: no operation | queued | - | - | clean, with theirs |
-| queued: one waits, never sent | queued (take over) | - | queued | queued |
-| in flight: one is being sent | followed | clean | retrying | joined; or clean, with theirs |
-| joined: the same, with another host's version in it | followed | clean | retrying | joined once more; or clean |
-| followed: one in flight, one waits | followed (take over) | queued (follow) | retrying (swallow) | rejoin; or follow |
-| retrying: one waits, and may have arrived | retrying (take over) | - | retrying | retrying |
+| queued: one waits, never sent | queued, or clean | - | queued | queued |
+| in flight: one is being sent | followed | clean | retrying | joined, in flight again, or clean |
+| joined: the same, with another host's version in it | followed | clean | retrying | joined once more, or clean |
+| followed: one in flight, one waits | followed | queued, or clean | retrying | followed, joined, queued, or clean |
+| retrying: one waits, and may have arrived | retrying | - | retrying | retrying |
 
 `base` says what an operation replaces; it is the condition of its request. These rules are about getting it right: with
 a base that is too new another host's version is overwritten unread, with one that is too old our own earlier version is
