@@ -709,6 +709,34 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_ho
     assert sorted((await machine.bucket()).values()) == [b"same\n", b"theirs\n"]
 
 
+@pytest.mark.parametrize("first", ["joined", "heard", "lost"])
+async def test_a_file_moved_onto_one_with_the_same_bytes_that_is_on_its_way_is_kept_beside_another_hosts(
+    machine: Machine, autojump_clock: Clock, first: str
+) -> None:
+    same = b"1\n2\n3 ours\n"
+    await machine.memory.put(KEY, b"1\n2\n3\n", meta={})
+    await machine.memory.put("space/source", same, meta={})
+    machine.store.latency("put", 1.0)
+    async with machine.running() as replica:
+        ours = save(replica, same, (await replica.read(KEY)).info)
+        source = (await replica.read("space/source")).info
+        await trio.sleep(0.8)
+        replica.move(source, KEY, replaces=ours)
+        if first == "heard":
+            while (await machine.bucket())[KEY] != same:
+                await trio.sleep(0.01)
+        elif first == "lost":
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+            machine.store.fail_all = None
+        await machine.memory.put(KEY, b"1 theirs\n2\n3" + (b" ours\n" if first == "heard" else b"\n"), meta={})
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    assert b"1 theirs\n" in found.pop(KEY)
+    assert list(found.values()) == [same]
+
+
 async def test_a_file_that_another_host_moves_back_while_we_move_it_away_does_not_vanish(
     machine: Machine, autojump_clock: Clock
 ) -> None:

@@ -58,6 +58,7 @@ def take_over(op: Operation, waiting: Operation) -> None:
     :base_blob: the bytes of that, without which two appends could not be merged any more
     :sent:      attempts of the other may have arrived: their ids are known as ours
     :tries:     so may this one have, then; and whoever waits at a barrier compares with those it had
+    :moved:     what is made from content that was moved here is no change of what was here before, either
     :after:     a renamed file's old name must not go, nor be written over, before the bucket has the new one
     :seq:       its row, and with it the place of whoever waits for it: a removal that comes after it, a barrier
     """
@@ -66,7 +67,7 @@ def take_over(op: Operation, waiting: Operation) -> None:
         op.sent = waiting.sent_by()
         op.tries += waiting.tries
     op.after = waiting.after if op.after is None else op.after
-    op.seq, op.accepted = waiting.seq, waiting.accepted
+    op.seq, op.accepted, op.moved = waiting.seq, waiting.accepted, op.moved or waiting.moved
 
 
 def swallow(op: Operation, later: Operation) -> Values:
@@ -78,7 +79,7 @@ def swallow(op: Operation, later: Operation) -> Values:
     """
     values: Values = {"tries": op.tries}
     if later.base == BEFORE:
-        values |= {"sent": op.sent_by(), "base": op.base, "base_blob": op.base_blob}
+        values |= {"sent": op.sent_by(), "base": op.base, "base_blob": None if later.moved else op.base_blob}
     if later.kind == "meta" and op.kind != "meta":  # attributes of a content that has to be sent: one request for both
         values |= {"kind": op.kind, "blob": op.blob, "source": op.source}
     return values
@@ -94,7 +95,7 @@ def follow(later: Operation, op: Operation, base: str) -> Values | None:
     """
     if later.kind == "delete" and not base:
         return None
-    values: Values = {"base": base or FREE, "base_blob": op.blob}
+    values: Values = {"base": base or FREE, "base_blob": None if later.moved else op.blob}
     if later.kind == "meta":  # whose content is that of `op`: readers see it until the attributes are there, too
         values |= {"etag": base, "size": op.size}
     return values
@@ -134,7 +135,7 @@ def rejoin(
     """
     accepted = op.origin if op.origin is not None else content
     own = content if whole else accepted
-    if base is None or own is None or accepted is None or joined is None:
+    if op.moved or base is None or own is None or accepted is None or joined is None:
         return None
     data = merge(base, own, joined)
     return Rejoined(data, accepted) if data is not None else None

@@ -110,6 +110,7 @@ class Journal:
         seen = has_seen(before, base)
         made.holds = held(before, seen=seen)
         if moved or before is None or before.origin is None or before.blob is None or seen:
+            made.moved = moved
             with self._database.atomic():
                 self._write(made, base, data)
                 if moved:
@@ -130,6 +131,7 @@ class Journal:
         made.modified, made.size = source.modified_ns, source.size
         made.meta = next_version(key, source.meta or {}, base)
         move_back(made)
+        made.moved = made.kind == "copy"
         with self._database.atomic():
             self._write(made, base)
             self._store_moved(made, base)
@@ -353,8 +355,8 @@ class Journal:
     def join(self, op: Operation, theirs: StoredObject, data: bytes, etag: str) -> None:
         """Before another attempt: it now replaces `theirs`, with `data`, which holds both sides. NoSpace.
 
-        What waits behind it was made from what it was before: bytes are joined with the same, a copy on the server (its
-        bytes are not here) is settled when it arrives, and a removal is withdrawn.
+        What waits behind it was made from what it was before: a write is joined with the same, a file that was moved
+        here is settled when it arrives, and a removal is withdrawn.
         """
         later = self.ops.waiting.get(op.key)
         with self._database.atomic():
