@@ -390,12 +390,13 @@ async def both(
     [
         (b"a\n", b"a\nours\n", b"a\ntheirs\n", b"a\ntheirs\nours\n"),
         (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", b"A\nb\nC\n"),
+        (b"a\n", b"a\nours\n", b"a\nours\ntheirs\n", b"a\nours\ntheirs\n"),
         (b"a\n", b"new\n", b"new\n", b"new\n"),
         (None, b"new\n", b"new\n", b"new\n"),
         (b"a\n", b"edited\n", None, b"edited\n"),
         (b"a\n", None, b"edited\n", b"edited\n"),
     ],
-    ids=["both append", "other lines", "same bytes", "same new bytes", "edit wins ours", "edit wins theirs"],
+    ids=["both append", "other lines", "go on", "same bytes", "same new bytes", "edit wins ours", "edit wins theirs"],
 )
 async def test_both_sides_are_joined_where_they_can_be(
     machine: Machine,
@@ -601,14 +602,19 @@ async def test_each_of_three_joins_keeps_what_the_ones_before_it_brought_and_wha
     assert await machine.bucket() == {KEY: b"1 ours\n2\n3 last\n4\n5 theirs\n6\n7 theirs\n8\n9\n"}
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["arrived", "lost"])
+@pytest.mark.parametrize("ahead", ["arrived", "lost", "arrived, and its answer was lost"])
 async def test_a_version_that_cannot_be_joined_with_what_the_one_ahead_became_overwrites_nothing(
-    machine: Machine, autojump_clock: Clock, lost: bool
+    machine: Machine, autojump_clock: Clock, ahead: str
 ) -> None:
     async with machine.running() as replica:
-        ours, _ = await _joined_on_its_way(machine, replica)
+        if ahead == "arrived, and its answer was lost":
+            machine.store.script("put", None, Fault(late=0.5, after=unreachable()))
+        ours, joined = await _joined_on_its_way(machine, replica)
         save(replica, b"1 ours\n2\n3\n4\n5\n6\n7\n8\n9 otherwise\n", ours)
-        if lost:
+        if ahead == "arrived, and its answer was lost":
+            while (await machine.memory.head(KEY)).etag != joined.etag:
+                await trio.sleep(0.01)
+        if ahead != "arrived":
             machine.store.fail_all = unreachable()
             await tried_in_vain(replica)
             machine.store.fail_all = None
@@ -701,6 +707,34 @@ async def test_a_file_moved_onto_one_with_the_same_bytes_is_kept_when_another_ho
         await replica.uploaded()
 
     assert sorted((await machine.bucket()).values()) == [b"same\n", b"theirs\n"]
+
+
+@pytest.mark.parametrize("first", ["joined", "heard", "lost"])
+async def test_a_file_moved_onto_one_with_the_same_bytes_that_is_on_its_way_is_kept_beside_another_hosts(
+    machine: Machine, autojump_clock: Clock, first: str
+) -> None:
+    same = b"1\n2\n3 ours\n"
+    await machine.memory.put(KEY, b"1\n2\n3\n", meta={})
+    await machine.memory.put("space/source", same, meta={})
+    machine.store.latency("put", 1.0)
+    async with machine.running() as replica:
+        ours = save(replica, same, (await replica.read(KEY)).info)
+        source = (await replica.read("space/source")).info
+        await trio.sleep(0.8)
+        replica.move(source, KEY, replaces=ours)
+        if first == "heard":
+            while (await machine.bucket())[KEY] != same:
+                await trio.sleep(0.01)
+        elif first == "lost":
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+            machine.store.fail_all = None
+        await machine.memory.put(KEY, b"1 theirs\n2\n3" + (b" ours\n" if first == "heard" else b"\n"), meta={})
+        await replica.uploaded()
+
+    found = await machine.bucket()
+    assert b"1 theirs\n" in found.pop(KEY)
+    assert list(found.values()) == [same]
 
 
 async def test_a_file_that_another_host_moves_back_while_we_move_it_away_does_not_vanish(

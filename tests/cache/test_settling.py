@@ -11,8 +11,10 @@ import trio
 from journal_world import KEY, Machine, lose_the_answer, save, tried_in_vain, unreachable
 from trio.abc import Clock
 
+from livememfs import errors
 from livememfs.cache.conflicts import TryAgain, settle_put
 from livememfs.cache.journal.operation import FREE, Operation
+from livememfs.cache.replica import Replica
 from livememfs.records.metadata import META_OP
 from livememfs.store.base import content_etag
 from livememfs.store.memory import MemoryStore
@@ -123,6 +125,27 @@ async def test_content_that_the_bucket_never_heard_of_waits_for_nobody_under_its
     assert await machine.bucket() == {KEY: b"theirs", OTHER: b"second", "space/third": b"third"}
 
 
+@pytest.mark.parametrize("arrived", [True, False])
+async def test_a_stored_file_removed_while_a_new_version_is_tried_again_goes_whether_that_arrived_or_not(
+    machine: Machine, autojump_clock: Clock, arrived: bool
+) -> None:
+    await machine.memory.put(KEY, b"old", meta={})
+    async with machine.running() as replica:
+        base = (await replica.read(KEY)).info
+        new = save(replica, b"new", base)
+        if arrived:
+            await lose_the_answer(machine, replica)
+        else:
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+        assert await machine.bucket() == {KEY: b"new" if arrived else b"old"}
+        replica.remove(KEY, base=new)
+        machine.store.plan = machine.store.fail_all = None
+        await replica.uploaded()
+
+    assert await machine.bucket() == {}
+
+
 # --- swallow -------------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +187,24 @@ async def test_a_version_behind_one_that_never_arrived_is_joined_with_another_ho
 
     assert set((await machine.bucket())[KEY].split()) == {b"a", b"ours", b"more", b"theirs"}
     assert machine.conflicts == []
+
+
+async def test_a_version_behind_one_that_is_refused_for_good_is_not_stuck(
+    machine: Machine, autojump_clock: Clock, expect_log: Callable[[str], None]
+) -> None:
+    """The bucket may take it, and nobody waits a minute for that."""
+    expect_log("the bucket does not take it")
+    async with machine.running() as replica:
+        machine.store.script("put", Fault(delay=0.5, before=errors.Denied("no right", key=KEY)))
+        first = save(replica, b"first")
+        await trio.sleep(0.5)
+        save(replica, b"second", first)
+        while KEY in replica.journal.ops.flying:
+            await trio.sleep(0.01)
+        assert replica.statistics().journal.stuck == 0
+        await replica.uploaded()
+
+    assert await machine.bucket() == {KEY: b"second"}
 
 
 # --- follow --------------------------------------------------------------------------------------------------------
@@ -247,6 +288,54 @@ async def test_attributes_that_wait_behind_a_version_that_went_beside_another_ho
     assert sorted((await machine.bucket()).values()) == [b"ours", b"theirs"]
 
 
+# --- rejoin --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", ["heard", "lost", "never sent"])
+@pytest.mark.parametrize("moment", ["before the join", "after the join"])
+@pytest.mark.parametrize("kind", ["copy", "put", "put of a new file"])
+async def test_a_file_renamed_onto_one_that_is_joined_overwrites_nothing_of_another_hosts(
+    machine: Machine, autojump_clock: Clock, kind: str, moment: str, answer: str
+) -> None:
+    """Who renamed it has not seen what was joined in."""
+    new = kind == "put of a new file"
+    await machine.memory.put(KEY, b"a\n", meta={})
+    if not new:
+        await machine.memory.put(OTHER, b"moved\n", meta={})
+    async with machine.running() as replica:
+        ours = save(replica, b"a\nours\n", (await replica.read(KEY)).info)
+        if kind == "put":
+            await replica.read(OTHER)
+        machine.store.latency("put", 1.0)
+        machine.store.script("put", None, Fault(late=0.5, after=unreachable() if answer == "lost" else None))
+        await trio.sleep(0.8)
+        await machine.memory.put(KEY, b"a\ntheirs\n", meta={})
+        if moment == "after the join":
+            await _joined(replica)
+        source = save(replica, b"moved\n", key=OTHER) if new else await replica.names.stat(OTHER)
+        replica.move(source, KEY, replaces=ours)
+        assert replica.journal.ops.waiting[KEY].kind == ("copy" if kind == "copy" else "put")
+        await _joined(replica)
+        if answer == "lost":
+            while b"ours\n" not in (await machine.bucket())[KEY]:
+                await trio.sleep(0.01)
+        if answer != "heard":
+            machine.store.fail_all = unreachable()
+            await tried_in_vain(replica)
+            machine.store.fail_all = None
+        await replica.uploaded()
+
+    written = b"".join((await machine.bucket()).values())
+    assert b"theirs\n" in written
+    assert b"moved\n" in written
+
+
+async def _joined(replica: Replica) -> None:
+    """Wait until the version in flight has another host's in it."""
+    while replica.journal.ops.flying[KEY].origin is None:
+        await trio.sleep(0.01)
+
+
 # --- what the bucket keeps -----------------------------------------------------------------------------------------
 
 
@@ -286,6 +375,19 @@ async def test_a_rename_of_what_another_host_has_removed_leaves_neither_name(
         await machine.memory.delete(KEY)
         await replica.uploaded()
         assert (replica.names.now(KEY), replica.names.now(OTHER)) == (None, None)
+
+    assert await machine.bucket() == {}
+
+
+async def test_attributes_of_a_file_that_another_host_has_removed_do_not_bring_it_back(
+    machine: Machine, autojump_clock: Clock
+) -> None:
+    await machine.memory.put(KEY, b"text", meta={})
+    async with machine.running() as replica:
+        replica.restamp((await replica.read(KEY)).info, {"colour": "blue"})
+        await machine.memory.delete(KEY)
+        await replica.uploaded()
+        assert replica.names.now(KEY) is None
 
     assert await machine.bucket() == {}
 

@@ -54,7 +54,8 @@ class Operation:
     `etag` is the one the content will have (MD5, as stores give it); the true one is told by the bucket. `not_before`
     and `accepted` are moments of trio's clock. `origin` is what was accepted, where the content is that joined with
     another host's: whoever wrote it goes on from there.
-    `holds` is the ETag of the content on its way ahead of this one, where this one has all of it.
+    `holds` is the ETag of the content on its way ahead of this one, where this one has all of it. `moved`: it is the
+    content of another key, made from nothing that was here; joined as a change of that, it could vanish.
     """
 
     seq: int
@@ -78,6 +79,7 @@ class Operation:
     in_flight: bool = False
     origin: bytes | None = None
     holds: str = ""
+    moved: bool = False
 
     def was_sent_as(self, op_id: str) -> bool:
         """Whether a version with this id is our own work: this operation's, or of one that it took the place of."""

@@ -9,11 +9,11 @@ cell, is in docs/concurrency.md ("The states of a name").
 | state | another one here | the bucket has it | no answer, or a crash | another host was first |
 |---|---|---|---|---|
 | clean: no operation | queued | - | - | clean, with theirs |
-| queued: one waits, never sent | queued (take over) | - | queued | queued |
-| in flight: one is being sent | followed | clean | retrying | joined; or clean, with theirs |
-| joined: the same, with another host's version in it | followed | clean | retrying | joined once more; or clean |
-| followed: one in flight, one waits | followed (take over) | queued (follow) | retrying (swallow) | rejoin; or follow |
-| retrying: one waits, and may have arrived | retrying (take over) | - | retrying | retrying |
+| queued: one waits, never sent | queued, or clean | - | queued | queued |
+| in flight: one is being sent | followed | clean | retrying | joined, in flight again, or clean |
+| joined: the same, with another host's version in it | followed | clean | retrying | joined once more, or clean |
+| followed: one in flight, one waits | followed | queued, or clean | retrying | followed, joined, queued, or clean |
+| retrying: one waits, and may have arrived | retrying | - | retrying | retrying |
 
 `base` says what an operation replaces; it is the condition of its request. These rules are about getting it right: with
 a base that is too new another host's version is overwritten unread, with one that is too old our own earlier version is
@@ -58,6 +58,7 @@ def take_over(op: Operation, waiting: Operation) -> None:
     :base_blob: the bytes of that, without which two appends could not be merged any more
     :sent:      attempts of the other may have arrived: their ids are known as ours
     :tries:     so may this one have, then; and whoever waits at a barrier compares with those it had
+    :moved:     what is made from content that was moved here is no change of what was here before, either
     :after:     a renamed file's old name must not go, nor be written over, before the bucket has the new one
     :seq:       its row, and with it the place of whoever waits for it: a removal that comes after it, a barrier
     """
@@ -66,18 +67,19 @@ def take_over(op: Operation, waiting: Operation) -> None:
         op.sent = waiting.sent_by()
         op.tries += waiting.tries
     op.after = waiting.after if op.after is None else op.after
-    op.seq, op.accepted = waiting.seq, waiting.accepted
+    op.seq, op.accepted, op.moved = waiting.seq, waiting.accepted, op.moved or waiting.moved
 
 
 def swallow(op: Operation, later: Operation) -> Values:
     """The operation in flight got no answer, and `later` waits behind it: that one is sent in its place.
 
     As when a new one takes over one that waits. `later` was never sent itself, and what `op` had to wait for has ended.
-    One that could not be joined with what `op` became keeps its base NEVER: with that of `op` it would overwrite it.
+    One that could not be joined with what `op` became keeps its base NEVER, and the ids of `op` are not its own: `op`
+    may have arrived, with another host's part in it, and nothing may take its place unread.
     """
-    values: Values = {"sent": op.sent_by(), "tries": op.tries}
+    values: Values = {"tries": op.tries}
     if later.base == BEFORE:
-        values |= {"base": op.base, "base_blob": op.base_blob}
+        values |= {"sent": op.sent_by(), "base": op.base, "base_blob": None if later.moved else op.base_blob}
     if later.kind == "meta" and op.kind != "meta":  # attributes of a content that has to be sent: one request for both
         values |= {"kind": op.kind, "blob": op.blob, "source": op.source}
     return values
@@ -93,7 +95,7 @@ def follow(later: Operation, op: Operation, base: str) -> Values | None:
     """
     if later.kind == "delete" and not base:
         return None
-    values: Values = {"base": base or FREE, "base_blob": op.blob}
+    values: Values = {"base": base or FREE, "base_blob": None if later.moved else op.blob}
     if later.kind == "meta":  # whose content is that of `op`: readers see it until the attributes are there, too
         values |= {"etag": base, "size": op.size}
     return values
@@ -123,7 +125,9 @@ class Rejoined:
     accepted: bytes
 
 
-def rejoin(op: Operation, content: bytes | None, base: bytes, joined: bytes | None, *, whole: bool) -> Rejoined | None:
+def rejoin(
+    op: Operation, content: bytes | None, base: bytes | None, joined: bytes | None, *, whole: bool
+) -> Rejoined | None:
     """Join what was made from `base` with what has become of that, `joined`. None: the bucket has to settle it.
 
     `content` is the operation's. `whole`: it was made from `base`, and may itself be joined already; else what its
@@ -131,7 +135,7 @@ def rejoin(op: Operation, content: bytes | None, base: bytes, joined: bytes | No
     """
     accepted = op.origin if op.origin is not None else content
     own = content if whole else accepted
-    if own is None or accepted is None or joined is None:
+    if op.moved or base is None or own is None or accepted is None or joined is None:
         return None
     data = merge(base, own, joined)
     return Rejoined(data, accepted) if data is not None else None

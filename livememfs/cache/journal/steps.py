@@ -109,12 +109,13 @@ class Journal:
         before = self.ops.content(key)
         seen = has_seen(before, base)
         made.holds = held(before, seen=seen)
-        if before is None or before.origin is None or before.blob is None or seen:
+        if moved or before is None or before.origin is None or before.blob is None or seen:
+            made.moved = moved
             with self._database.atomic():
                 self._write(made, base, data)
                 if moved:
                     made.base_blob = None
-                    self.ops.store(made)
+                    self._store_moved(made, base)
             return self._enter(made)
         # The version it was made from has been joined with another host's, which the writer has not seen.
         with self._database.atomic():
@@ -130,8 +131,10 @@ class Journal:
         made.modified, made.size = source.modified_ns, source.size
         made.meta = next_version(key, source.meta or {}, base)
         move_back(made)
+        made.moved = made.kind == "copy"
         with self._database.atomic():
             self._write(made, base)
+            self._store_moved(made, base)
         return self._enter(made)
 
     def _origin(self, key: str) -> str:
@@ -196,6 +199,7 @@ class Journal:
         with self._database.atomic() as db:
             db.execute("DELETE FROM op WHERE seq = ?", (op.seq,))
             self._write(moved, base, data)
+            self._store_moved(moved, base)
             for other in self.ops.all():
                 if other.after == op.seq and other.seq != moved.seq:  # not the one that this has just replaced
                     self.ops.store(other, after=moved.seq)
@@ -221,6 +225,17 @@ class Journal:
         op.accepted = op.accepted or now
         op.not_before = min(now + DELAY, op.accepted + MAX_DELAY)
         op.error = None
+        self.ops.store(op)
+
+    def _store_moved(self, op: Operation, base: ObjectInfo | None) -> None:
+        """Write the operation of another key's content once more, before `_enter`, with what that changes.
+
+        It was made from nothing that was here, so it cannot be joined: where its key has another host's part that its
+        writer has not seen, it would overwrite that.
+        """
+        before = self.ops.content(op.key)
+        if op.kind != "meta" and before is not None and before.origin is not None and not has_seen(before, base):
+            op.base, op.base_blob, op.holds = NEVER, None, ""
         self.ops.store(op)
 
     def _now_called(self, key: str, etag: str) -> str:
@@ -340,7 +355,8 @@ class Journal:
     def join(self, op: Operation, theirs: StoredObject, data: bytes, etag: str) -> None:
         """Before another attempt: it now replaces `theirs`, with `data`, which holds both sides. NoSpace.
 
-        What waits behind it was made from what it was before, and is joined with the same; a removal is withdrawn.
+        What waits behind it was made from what it was before: a write is joined with the same, a file that was moved
+        here is settled when it arrives, and a removal is withdrawn.
         """
         later = self.ops.waiting.get(op.key)
         with self._database.atomic():
@@ -352,7 +368,7 @@ class Journal:
             blob = self._blobs.keep(op.key, etag, data)
             self.ops.change(op, base=theirs.info.etag, base_blob=kept, origin=origin)
             self.ops.store(op, blob=blob, etag=etag, size=len(data))
-            if later is not None and later.kind == "put" and knew is not None:
+            if later is not None and later.kind in ("put", "copy"):
                 self._rejoin(later, knew, data, whole=whole)
                 self.ops.change(later, holds="" if later.base == NEVER else etag)
             elif later is not None and later.kind == "delete" and later.base == BEFORE:
@@ -360,7 +376,7 @@ class Journal:
                 self.ops.remove(later)
                 self._counts["dropped"] += 1
 
-    def _rejoin(self, op: Operation, base: bytes, joined: bytes | None, *, whole: bool = False) -> None:
+    def _rejoin(self, op: Operation, base: bytes | None, joined: bytes | None, *, whole: bool = False) -> None:
         """See settling.rejoin. What cannot be joined is based on no version there is: the bucket is to settle it."""
         content = self._blobs.by_id(op.blob) if op.blob is not None else None
         both = rejoin(op, content, base, joined, whole=whole)
