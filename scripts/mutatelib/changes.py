@@ -36,8 +36,11 @@ class Change:
     occurrence: int
 
     def made(self, source: str) -> str | None:
-        """The module with this change; None where it cannot be made."""
-        return MutationVisitor.mutate_code(source, plugins.get_operator(self.operator)(), self.occurrence)
+        """The module with this change; None where it cannot be made: cosmic-ray replaces no `errors.NotFound`."""
+        try:
+            return MutationVisitor.mutate_code(source, plugins.get_operator(self.operator)(), self.occurrence)
+        except AttributeError:
+            return None
 
 
 def operators() -> list[str]:
