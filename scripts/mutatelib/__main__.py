@@ -133,6 +133,7 @@ def _try_all(changes: list[Change], reached: _Reached, room: Path, jobs: int) ->
             done[lines is None] += 1
             if lines is not None:
                 unnoticed[change] = lines
+                print(f"{change.path}:{change.line}\n{lines}", flush=True)
             print(f"{done.total()} of {len(changes)}, {done[True]} noticed", end="\r", file=sys.stderr, flush=True)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(jobs)]
@@ -182,8 +183,6 @@ def _written(path: Path, changed: str, source: str) -> Iterator[None]:
 
 
 def _report(changes: list[Change], unnoticed: dict[Change, str]) -> int:
-    for change, lines in sorted(unnoticed.items(), key=lambda pair: (pair[0].path, pair[0].line)):
-        print(f"{change.path}:{change.line}\n{lines}")
     drawn, missed = (Counter(change.path.split("/")[1] for change in some) for some in (changes, unnoticed))
     print(f"{'area':12} {'changes':>8} {'noticed':>8}")
     for area, count in sorted(drawn.items()):
