@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from livememfs.errors import NotText
-from livememfs.records.space import Meta, Synthesis, iso, parse_iso, parse_synthesis, render_synthesis
+from livememfs.records.space import Meta, Synthesis, parse_synthesis, render_synthesis
 from livememfs.text.foreign import LARGEST
+from livememfs.text.times import iso, parse_iso
 
 KNOWN = (
     "space_id",
