@@ -115,18 +115,13 @@ def test_an_agent_may_contain_underscores(name: str, agent: str, category: str) 
 @pytest.mark.parametrize(
     "name",
     [
-        "note_001.md",
-        "20260220T140000_cline_a1b2c3d4.md",
-        "20261320T140000_cline_todo_a1b2c3d4.md",
-        "20260220T250000_cline_todo_a1b2c3d4.md",
-        "20260220T140000_cline_todo_a1b2c3d.md",
-        "20260220T140000_cline_todo_a1b2c3dg.md",
-        "20260220T140000_cline_todo_a1b2c3d4.txt",
-        "20260220T140000_cline_todo_a1b2c3d4.md\n",
-        "20260220T140000_a/b_todo_a1b2c3d4.md",
+        "note_001.md", "20260220T140000_cline_a1b2c3d4.md", "20261320T140000_cline_todo_a1b2c3d4.md",
+        "20260220T250000_cline_todo_a1b2c3d4.md", "20260220T140000_cline_todo_a1b2c3d.md",
+        "20260220T140000_cline_todo_a1b2c3dg.md", "20260220T140000_cline_todo_a1b2c3d4.txt",
+        "20260220T140000_cline_todo_a1b2c3d4.md\n", "20260220T140000_a/b_todo_a1b2c3d4.md",
         "٢٠٢٦٠٢٢٠T140000_cline_todo_a1b2c3d4.md",
     ],
-)
+)  # fmt: skip
 def test_other_names_are_not_canonical(name: str) -> None:
     assert NoteName.parse(name) is None
 

@@ -56,12 +56,11 @@ def written(metadata: dict[str, Any], body: str = "It was so.\n") -> Observation
 def test_of_very_many_files_as_many_are_named_as_there_is_room_for() -> None:
     files = tuple(f"src/part{number:04}/module.py" for number in range(2_000))
     full = tuple(f"{number} " + "f" * 580 for number in range(20))
-    found = parse(
-        Observation("0a1b2c3d", "s", AT, "change", "a", facts=full, files_read=files, files_modified=files).render()
-    )
+    one = Observation("0a1b2c3d", "s", AT, "change", "a", facts=full, files_read=files, files_modified=files)
+    read = parse(one.render())
 
-    assert found.facts == full
-    for named in (found.files_read, found.files_modified):
+    assert read.facts == full
+    for named in (read.files_read, read.files_modified):
         assert 100 < len(named) < 200
         assert named[:-1] == files[: len(named) - 1]
         assert named[-1] == f"(and {2_001 - len(named)} more)"
@@ -122,16 +121,9 @@ def test_fields_of_other_hands_are_kept_with_their_values() -> None:
 
 
 def test_odd_fields_are_left_out_and_the_rest_is_read() -> None:
-    odd = {
-        "title": ["a", "list"],
-        "subtitle": {"a": "mapping"},
-        "facts": 7,
-        "concepts": {"no": "list"},
-        "files_read": [1, None, "a.py", ["b.py"], "a.py"],
-        "discovery_tokens": "many",
-        "created_at": "yesterday",
-        "session": 12,
-    }
+    odd: dict[str, Any] = {"title": ["a", "list"], "subtitle": {"a": "mapping"}, "facts": 7, "concepts": {"no": "list"}}
+    odd |= {"files_read": [1, None, "a.py", ["b.py"], "a.py"], "discovery_tokens": "many"}
+    odd |= {"created_at": "yesterday", "session": 12}
 
     found = written(odd, "The first line\nand more")
 
@@ -149,28 +141,21 @@ def test_an_object_without_usable_fields_is_still_an_observation(text: str) -> N
     assert found.title == text.strip().partition("\n")[0].lstrip("\ufeff")[:160]
 
 
-def test_an_object_under_any_other_name_is_read_by_its_fields() -> None:
-    found = parse(Observation("0a1b2c3d", "s", AT, "feature", "x").render(), "by-hand.md")
+def test_the_name_says_which_observation_it_is_and_under_any_other_name_the_fields_do() -> None:
+    read = parse(Observation("0a1b2c3d", "s", AT, "feature", "x").render(), "by-hand.md")
 
-    assert (found.id, found.type, found.created_at) == ("0a1b2c3d", "feature", AT)
+    assert parse(Observation("ffffffff", "s", AT, "bugfix", "x").render()).id == "0a1b2c3d"
+    assert (read.id, read.type, read.created_at) == ("0a1b2c3d", "feature", AT)
     assert parse("x", "by-hand.md").created_at == datetime.fromtimestamp(0, UTC)
 
 
-def test_the_name_says_which_observation_it_is() -> None:
-    assert parse(Observation("ffffffff", "s", AT, "bugfix", "x").render()).id == "0a1b2c3d"
-
-
-def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(NotText, match="0xff"):
-        parse(b"\xff")
-
-
 @given(st.binary(max_size=80))
+@example(b"\xff")
 def test_whatever_stands_in_an_object_is_read_or_refused(data: bytes) -> None:
     try:
         data.decode()
-    except UnicodeDecodeError:
-        with pytest.raises(NotText):
+    except UnicodeDecodeError as error:
+        with pytest.raises(NotText, match=f"0x{data[error.start]:02x}"):
             parse(data)
     else:
         assert parse(data).type in TYPES
@@ -198,12 +183,7 @@ def test_each_type_has_an_icon_of_one_character_of_the_basic_plane() -> None:
 
 def test_the_id_follows_from_session_events_and_number_whatever_their_order() -> None:
     assert observation_id("s", ["a", "b"], 1) == observation_id("s", ["b", "a"], 1)
-    ids = {
-        observation_id("s", ["a", "b"], 1),
-        observation_id("s", ["a", "b"], 2),
-        observation_id("t", ["a", "b"], 1),
-        observation_id("s", ["a"], 1),
-        observation_id("s", ["ab"], 1),
-    }
+    given_ = [("s", ["a", "b"], 1), ("s", ["a", "b"], 2), ("t", ["a", "b"], 1), ("s", ["a"], 1), ("s", ["ab"], 1)]
+    ids = {observation_id(*parts) for parts in given_}
     assert len(ids) == 5
-    assert all(len(one) == 8 and int(one, 16) >= 0 for one in ids)
+    assert all(len(each) == 8 and int(each, 16) >= 0 for each in ids)

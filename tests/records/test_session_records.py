@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from livememfs.errors import NotText
 from livememfs.records.event import Event
-from livememfs.records.session import (
-    LAST_KEPT,
-    SUMMARY_FIELDS,
-    Meter,
-    Session,
-    Summary,
-    last_prompts,
-    with_prompts,
-)
+from livememfs.records.session import LAST_KEPT, SUMMARY_FIELDS, Meter, Session, Summary, last_prompts, with_prompts
 from livememfs.text import frontmatter
 
 AT = datetime(2026, 2, 20, 14, 0, tzinfo=UTC)
@@ -97,16 +89,11 @@ def test_whatever_stands_in_the_object_gives_a_session_of_this_space(data: bytes
 @pytest.mark.parametrize(
     "odd",
     [
-        {"prompts": "many"},
-        {"events": [1, 2]},
-        {"meter": {"calls": None}},
-        {"observations": "n1"},
-        {"created_at": "yesterday"},
-        {"agent": {"name": "claude"}},
-        {"summed_up": [7]},
+        {"prompts": "many"}, {"events": [1, 2]}, {"meter": {"calls": None}}, {"observations": "n1"},
+        {"created_at": "yesterday"}, {"agent": {"name": "claude"}}, {"summed_up": [7]},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_field_that_is_odd_costs_no_other(odd: dict[str, Any]) -> None:
     found = changed(**odd, reviewed="yes")
     given_ = {name: one for name, one in json.loads(changed(reviewed="yes").render()).items() if name not in odd}
@@ -163,11 +150,9 @@ def test_what_stands_in_the_file_stays_byte_for_byte(before: bytes, text: str) -
 
 
 def test_a_line_says_when_and_by_which_id_it_was_asked() -> None:
-    assert json.loads(with_prompts(b"", [asked("Mend the login", 7)])) == {
-        "at": "2026-02-20T14:00:00Z",
-        "id": "p7",
-        "prompt": "Mend the login",
-    }
+    line = with_prompts(b"", [asked("Mend the login", 7)])
+
+    assert json.loads(line) == {"at": "2026-02-20T14:00:00Z", "id": "p7", "prompt": "Mend the login"}
 
 
 @pytest.mark.parametrize(

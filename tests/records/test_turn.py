@@ -87,10 +87,10 @@ def test_json_that_is_no_turn_is_refused_and_says_what_is_wrong(request_: str, n
     assert "alpha/.recall" in str(refused.value)
 
 
-def test_what_is_not_utf_8_is_refused() -> None:
-    for request in (b"\xff", "é".encode("latin-1"), b"\xed\xa0\x80", '{"message": "é"}'.encode("utf-16")):
-        with pytest.raises(NotText):
-            parse(request)
+@pytest.mark.parametrize("data", [b"\xff", "é".encode("latin-1"), b"\xed\xa0\x80", '{"message": "é"}'.encode("utf-16")])
+def test_what_is_not_utf_8_is_refused(data: bytes) -> None:
+    with pytest.raises(NotText):
+        parse(data)
 
 
 def test_half_a_character_becomes_a_mark_since_nothing_could_store_it() -> None:

@@ -47,26 +47,12 @@ def test_facts_are_found_as_they_are_written(line: str, expected: list[str]) -> 
 @pytest.mark.parametrize(
     "line",
     [
-        "",
-        "# Title",
-        "### 3. Setup",
-        "## 2.1 Setup",
-        "## 3 Architecture",
-        "1. First",
-        "  12) twelfth",
-        "> - 1. quoted",
-        "- [x] done",
-        "```python3",
-        "~~~ {start=3}",
-        "A claim[^1] and &#39;quotes&#39;",
-        "<h2>A title</h2>",
-        "Step 2: and/or, client/server, I/O, e.g. this. Or that.",
-        "May we march on? No.",
-        "---",
-        "| --- | :-: |",
-        "etc... end.",
+        "", "# Title", "### 3. Setup", "## 2.1 Setup", "## 3 Architecture", "1. First", "  12) twelfth",
+        "> - 1. quoted", "- [x] done", "```python3", "~~~ {start=3}", "A claim[^1] and &#39;quotes&#39;",
+        "<h2>A title</h2>", "Step 2: and/or, client/server, I/O, e.g. this. Or that.", "May we march on? No.", "---",
+        "| --- | :-: |", "etc... end.",
     ],
-)
+)  # fmt: skip
 def test_marks_are_no_facts(line: str) -> None:
     assert facts(line) == []
 
@@ -74,19 +60,10 @@ def test_marks_are_no_facts(line: str) -> None:
 # --- what sources say ------------------------------------------------------------------------------------------------
 
 DATES = (
-    "2026-02-20",
-    "20 February 2026",
-    "20 février 2026",
-    "20/02/2026",
-    "20.02.2026",
-    "2026/02/20",
-    "Feb 20, 2026",
-    "February 20th 2026",
-    "20260220T140000",
-    "2026-02-20T14:00:00Z",
-    "2026-02-20T14:00:00.123+01:00",
+    "2026-02-20", "20 February 2026", "20 février 2026", "20/02/2026", "20.02.2026", "2026/02/20", "Feb 20, 2026",
+    "February 20th 2026", "20260220T140000", "2026-02-20T14:00:00Z", "2026-02-20T14:00:00.123+01:00",
     "20260220T140000_cline_decision_1a2b3c4d.md",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("source", DATES)
@@ -357,64 +334,13 @@ def test_a_line_is_there_as_often_as_it_was() -> None:
 
 words = st.sampled_from(
     [
-        "a",
-        "12",
-        "1,000",
-        "1 000",
-        "2026-02-20",
-        "20",
-        "February",
-        "feb.",
-        "2026",
-        "may",
-        "mars",
-        "1er",
-        "#7",
-        "issue",
-        "v2",
-        "version",
-        "1.2.3",
-        "src/a.py",
-        "`x/y`",
-        "and/or",
-        "https://e.org/issues/3?q=1.",
-        "(14:00)",
-        "2:00",
-        "PM",
-        "14h30",
-        "qwen3-2507",
-        "_60_",
-        "**25%**",
-        "60",
-        "s",
-        "10k",
-        "|",
-        "1.",
-        "-",
-        ">",
-        "##",
-        "[x]",
-        "[^1]",
-        "&#39;",
-        "<h2>",
-        "```",
-        "20260220T140000_a_b_00000000.md",
-        "03/04/2026",
-        "3-day",
-        "\u00a0",
-        "5/10",
-        "x:1",
-        "99/99/2026",
-        "~/.a",
-        "../",
-        "@1",
-        "1_000",
-        "²",
-        "٣",
-        "Step",
-        "000",
+        "a", "12", "1,000", "1 000", "2026-02-20", "20", "February", "feb.", "2026", "may", "mars", "1er", "#7",
+        "issue", "v2", "version", "1.2.3", "src/a.py", "`x/y`", "and/or", "https://e.org/issues/3?q=1.", "(14:00)",
+        "2:00", "PM", "14h30", "qwen3-2507", "_60_", "**25%**", "60", "s", "10k", "|", "1.", "-", ">", "##", "[x]",
+        "[^1]", "&#39;", "<h2>", "```", "20260220T140000_a_b_00000000.md", "03/04/2026", "3-day", "\u00a0", "5/10",
+        "x:1", "99/99/2026", "~/.a", "../", "@1", "1_000", "²", "٣", "Step", "000",
     ]
-)
+)  # fmt: skip
 lines = st.one_of(
     st.lists(words, max_size=9).map(" ".join), st.lists(words, max_size=4).map("".join), st.text(max_size=30)
 )

@@ -25,26 +25,8 @@ PIECES = st.sampled_from(
     [
         *(part for text, secret, miss in EXAMPLES.values() for part in (text, secret, miss)),
         *("<private>", "</private>", "&lt;private&gt;", "< / private >", "[private]", HIDDEN, "password=", "token: "),
-        *(
-            '"',
-            "'",
-            " ",
-            "\n",
-            "://a:",
-            "@",
-            ".",
-            "-",
-            "_",
-            "\\n",
-            ";",
-            "&",
-            "=",
-            "a",
-            "0",
-            "\u0130",
-            "\u212a",
-            "\ud800",
-        ),
+        *('"', "'", " ", "\n", "://a:", "@", ".", "-", "_", "\\n", ";", "&", "=", "a", "0"),
+        *("\u0130", "\u212a", "\ud800"),
         *("-----BEGIN " + "PRIVATE KEY-----", "-----END " + "PRIVATE KEY-----", "ghp_", "AKIA", "eyJ", "sk-"),
     ]
 )
@@ -230,24 +212,10 @@ def test_every_text_of_a_value_is_redacted_and_the_rest_stays() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "password",
-        "api_key",
-        "apiKey",
-        "X-Api-Key",
-        "secret",
-        "token",
-        "accessToken",
-        "authorization",
-        "DB_PASS",
-        "mot_de_passe",
-        "Mot de passe",
-        "contraseña",
-        "Passwort",
-        "apiSchlüssel",
-        "clé_API",
-        "clave de API",
+        "password", "api_key", "apiKey", "X-Api-Key", "secret", "token", "accessToken", "authorization", "DB_PASS",
+        "mot_de_passe", "Mot de passe", "contraseña", "Passwort", "apiSchlüssel", "clé_API", "clave de API",
     ],
-)
+)  # fmt: skip
 def test_a_text_under_the_name_of_a_secret_is_one(name: str) -> None:
     assert redact_value({name: "abc"}) == ({name: "[redacted: named-secret]"}, ("named-secret",))
     assert redact_value({name: ["abc"]})[0] == {name: ["[redacted: named-secret]"]}
@@ -346,8 +314,10 @@ def test_between_the_marks_stands_what_stood_there_in_that_order(text: str) -> N
 
 @given(TEXTS)
 def test_no_tag_is_left(text: str) -> None:
-    assert "<private>" not in redact(text).text
-    assert "</private>" not in redact(text).text
+    left = redact(text).text
+
+    assert "<private>" not in left
+    assert "</private>" not in left
 
 
 @given(st.text(st.characters(exclude_characters="<\uff1c\ufe64&\\%:=-_.>"), max_size=15))
@@ -358,50 +328,11 @@ def test_a_text_without_any_of_the_signs_keeps_its_bytes(text: str) -> None:
 HOSTILE = [
     *("a.", "a1", "a_", ").a", "))", "/a", "a::", "?.", "x-", "\\\\n", "-----BEGIN " + "PRIVATE KEY-----\nA: b"),
     *("<private>", "</private>", "<private", "< ", "\\u003c", "p\u200b", "password=$", "password='", "token:", "key"),
-    *(
-        "-----BEGIN " + "PRIVATE KEY-----",
-        "://a:",
-        "eyJ",
-        "-eyJ",
-        ".eyJ",
-        "sk-",
-        "AKIA",
-        "[private]",
-        "a",
-        "a.",
-        "A" * 39,
-    ),
-    *(
-        "curl ",
-        "mysql -u ",
-        "echo a:b ",
-        "machine x login y ",
-        "cookie: a=b; ",
-        "| password ",
-        "password is ",
-        "\u200b",
-    ),
-    *(
-        "password for a ",
-        "token: |\n  ab1\n",
-        "\\\n",
-        "%2D",
-        "\x1b[1m",
-        "\x1b]",
-        "&#45;",
-        "\uff41",
-        "sk-abcd12\nef12ab34\n",
-    ),
-    *(
-        "QUFB" * 20 + "\n",
-        "QUFBQUFBQUFBQUFB ",
-        "glpat-abc1\n",
-        "$6$",
-        ":5432:",
-        "1/1",
-        '"auth": "',
-        "private-lines: 1\n",
-    ),
+    *("-----BEGIN " + "PRIVATE KEY-----", "://a:", "eyJ", "-eyJ", ".eyJ", "sk-", "AKIA", "[private]", "a"),
+    *("A" * 39, "curl ", "mysql -u ", "echo a:b ", "machine x login y ", "cookie: a=b; ", "| password "),
+    *("password is ", "\u200b", "password for a ", "token: |\n  ab1\n", "\\\n", "%2D", "\x1b[1m", "\x1b]", "&#45;"),
+    *("\uff41", "sk-abcd12\nef12ab34\n", "QUFB" * 20 + "\n", "QUFBQUFBQUFBQUFB ", "glpat-abc1\n", "$6$", ":5432:"),
+    *("1/1", '"auth": "', "private-lines: 1\n"),
     *("authorization:", ";password=", "\\", "\n", "&a=", "MO.", f"{AWS_ID} ", TOKEN + " ", some(40) + " "),
 ]
 
