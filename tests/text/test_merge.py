@@ -36,21 +36,17 @@ def edited(base: Sequence[bytes], edits: dict[int, bytes | None], inserted: dict
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "merged"),
+    ("ours", "theirs", "merged", "repeated"),
     [
-        (b"x\nsent\nmore\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\nmore\n"),
-        (b"x\nsent\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\n"),
-        (b"x\nours\n", b"x\nother\nours\n", b"x\nother\nours\nours\n"),
+        (b"x\nsent\nmore\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\nmore\n", True),
+        (b"x\nsent\n", b"x\nsent\ntheirs\n", b"x\nsent\ntheirs\n", True),
+        (b"x\nours\n", b"x\nother\nours\n", b"x\nother\nours\nours\n", True),
+        (b"x\nstart\n", b"x\nstart\n.\n", b"x\nstart\n.\nstart\n", False),
     ],
 )
-def test_what_was_sent_already_and_then_gone_on_from_is_not_there_twice(
-    ours: bytes, theirs: bytes, merged: bytes
-) -> None:
-    assert merge(b"x\n", ours, theirs, repeated=True) == merged
-
-
-def test_two_who_append_the_same_line_have_it_twice() -> None:
-    assert merge(b"x\n", b"x\nstart\n", b"x\nstart\n.\n") == b"x\nstart\n.\nstart\n"
+def test_what_was_sent_already_is_not_there_twice(ours: bytes, theirs: bytes, merged: bytes, repeated: bool) -> None:
+    """Two writers who append the same line by themselves have it twice."""
+    assert merge(b"x\n", ours, theirs, repeated=repeated) == merged
 
 
 # --- what needs no comparison ----------------------------------------------------------------------------------------
@@ -130,30 +126,21 @@ def test_edits_far_from_each_other_are_all_made(data: st.DataObject) -> None:
     """Both sides edit every third line at most: whatever it is they do there, the result is that, on either side."""
     base = [f"line {number}\n".encode() for number in range(data.draw(st.integers(6, 30)))]
     places = st.lists(st.integers(0, len(base) // 3 - 1), min_size=1, max_size=6, unique=True)
-    texts: dict[str, bytes] = {}
-    everything: tuple[dict[int, bytes | None], dict[int, bytes]] = ({}, {})
     free = set(data.draw(places))
     mine = set(data.draw(st.sets(st.sampled_from(sorted(free)))))
+    sides = []
     for side, chosen in (("ours", mine), ("theirs", free - mine)):
-        edits: dict[int, bytes | None] = {}
-        inserted: dict[int, bytes] = {}
-        for place in chosen:
-            new = f"{side} {place}\n".encode()
-            match data.draw(st.sampled_from(["replace", "remove", "insert"])):
-                case "replace":
-                    edits[3 * place] = new
-                case "remove":
-                    edits[3 * place] = None
-                case "insert":
-                    inserted[3 * place] = new
-        texts[side] = edited(base, edits, inserted)
-        everything[0].update(edits)
-        everything[1].update(inserted)
+        kinds = {3 * place: data.draw(st.sampled_from(["replace", "remove", "insert"])) for place in chosen}
+        new = {place: f"{side} {place}\n".encode() for place in kinds}
+        edits = {place: new[place] if kind == "replace" else None for place, kind in kinds.items() if kind != "insert"}
+        sides.append((edits, {place: new[place] for place, kind in kinds.items() if kind == "insert"}))
+    (our_edits, our_lines), (their_edits, their_lines) = sides
+    ours, theirs = (edited(base, *side) for side in sides)
 
-    expected = edited(base, *everything)
+    expected = edited(base, our_edits | their_edits, our_lines | their_lines)
 
-    assert merge(b"".join(base), texts["ours"], texts["theirs"]) == expected
-    assert merge(b"".join(base), texts["theirs"], texts["ours"]) == expected
+    assert merge(b"".join(base), ours, theirs) == expected
+    assert merge(b"".join(base), theirs, ours) == expected
 
 
 @given(base=texts, ours=texts, theirs=texts)
@@ -181,9 +168,9 @@ def test_the_sides_are_treated_alike_and_the_result_is_always_the_same(base: byt
 
 
 def test_a_change_that_both_made_is_taken_once() -> None:
-    merged = merge(TEN, b"both\n" + TEN, b"both\n" + TEN.replace(b"line 8", b"eight"))
+    theirs = b"both\n" + TEN.replace(b"line 8", b"eight")
 
-    assert merged == b"both\n" + TEN.replace(b"line 8", b"eight")
+    assert merge(TEN, b"both\n" + TEN, theirs) == theirs
 
 
 @pytest.mark.parametrize(
@@ -199,16 +186,10 @@ def test_a_change_that_both_made_is_taken_once() -> None:
         (TEN.replace(b"\n", b"\r\n"), TEN.replace(b"line 4", b"four")),
     ],
     ids=[
-        "one line",
-        "neighbours",
-        "removed and changed",
-        "inserted at one place",
-        "inserted before what was removed",
-        "moved and removed",
-        "emptied and appended to",
-        "other line ends and a change",
+        "one line", "neighbours", "removed and changed", "inserted at one place", "inserted before what was removed",
+        "moved and removed", "emptied and appended to", "other line ends and a change",
     ],
-)
+)  # fmt: skip
 def test_changes_that_touch_are_kept_apart(ours: bytes, theirs: bytes) -> None:
     assert merge(TEN, ours, theirs) is None
     assert merge(TEN, theirs, ours) is None

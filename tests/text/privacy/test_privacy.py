@@ -1,17 +1,16 @@
-"""What is private is replaced by a mark, whatever it is dressed up as; all else keeps its bytes."""
+"""What is private is replaced by a mark, however it is disguised; all else keeps its bytes."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from secrets_corpus import AWS_ID, EXAMPLES, HEX, JWT, KEY, some
+from secrets_corpus import AWS_ID, EXAMPLES, HEX, JWT, KEY, seconds, some
 
 from livememfs.text.privacy.credentials import KINDS
 from livememfs.text.privacy.redaction import MARK, PRIVATE, Redacted, redact, redact_file, redact_value
@@ -285,10 +284,9 @@ def test_a_block_that_begins_in_the_front_matter_takes_the_body_with_it() -> Non
 
 def test_bytes_that_are_no_text_stay_and_what_is_private_among_them_goes() -> None:
     assert redact_file(b"\xff\xfe a") == (b"\xff\xfe a", ())
-    assert redact_file(b"\xff " + TOKEN.encode() + b" \xfe") == (
-        b"\xff " + HIDDEN.encode() + b" \xfe",
-        ("github-token",),
-    )
+    data, kinds = redact_file(b"\xff " + TOKEN.encode() + b" \xfe")
+
+    assert (data, kinds) == (b"\xff " + HIDDEN.encode() + b" \xfe", ("github-token",))
 
 
 # --- twice, beside, how long ---------------------------------------------------------------------------------------
@@ -340,20 +338,9 @@ HOSTILE = [
 @pytest.mark.parametrize("head", ["", "password=", "secret: f(", "token='", "Authorization: Bearer "])
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_the_work_grows_with_the_text_and_no_faster(head: str, unit: str) -> None:
-    """Eight times the text takes some eight times as long; if anything were read again and again, it were 64."""
+    """Eight times the text takes about eight times as long; if parts were read again and again, it would take 64."""
     anchors = "ghp_ sk- eyJ atlasv1.org-sentry :aa-us asia akia " + "x" * 20 + " " + head
 
-    small, large = (_work(anchors + unit * (size // len(unit))) for size in (4_000, 32_000))
+    small, large = (seconds(anchors + unit * (size // len(unit))) for size in (4_000, 32_000))
 
     assert large < 24 * small
-
-
-def _work(text: str) -> int:
-    """Processor time of this thread in ns, the least of three."""
-
-    def once() -> int:
-        start = time.thread_time_ns()
-        redact(text)
-        return time.thread_time_ns() - start
-
-    return min(once() for _ in range(3))

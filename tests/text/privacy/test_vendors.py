@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import random
 import re
-import time
 from base64 import b64encode, encodebytes, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from secrets_corpus import example, made, some
+from secrets_corpus import example, made, seconds, some
 
 from livememfs.text.privacy import credentials
 from livememfs.text.privacy.redaction import MARK, Redacted, redact
@@ -31,13 +30,13 @@ BROKEN_BY = ("\n", "\r\n", "\n    ", "\n> ", "=\n", "\\n")
 
 
 def left(text: str, *secret: str) -> str | None:
-    """What is left of a text in which a part of a secret is."""
+    """The redacted text, if a part of the secret is left in it; None if all of it is gone."""
     redacted = redact(text)
     return redacted.text if not redacted.found or any(part in redacted.text for part in secret) else None
 
 
 def halves(form: CredentialForm) -> tuple[str, str, str, str]:
-    """A text with an example, cut in the middle of what is secret."""
+    """A text with an example, and the example's secret, both cut in the middle of the secret."""
     text, secret, _ = example(form)
     middle = len(secret) // 2
     at = text.index(secret) + middle
@@ -58,7 +57,7 @@ def test_each_kind_of_the_table_is_a_kind_that_a_mark_can_name() -> None:
 
 
 def test_no_example_stands_in_the_table_in_one_piece() -> None:
-    """Whoever scans the source for credentials of a known form finds none."""
+    """A scan of the source for credentials of a known form finds none."""
     words = {form.kind for form in FORMS if form.way in ("word", "random", "inside", "after")}
 
     assert set(redact(TABLE.read_text("utf-8")).found) & words == set()
@@ -91,7 +90,7 @@ def test_no_alternative_of_a_form_gets_lost(kind: str) -> None:
 
 
 def test_each_form_of_the_table_is_written_down_a_second_time() -> None:
-    """Who adds a line to the table adds one to `secrets_known.txt`."""
+    """A new line of the table needs one in `secrets_known.txt` too."""
     known = {(kind, template.replace("␣", " ").replace("⏎", "\n")) for kind, template in KNOWN}
 
     assert {(form.kind, form.example) for form in FORMS} <= known
@@ -288,16 +287,10 @@ def test_a_megabyte_takes_less_than_80_ms_on_a_machine_of_its_own() -> None:
     took = {}
     for name, text in texts.items():
         megabyte = (text * ((1 << 20) // len(text) + 1))[: 1 << 20]
-        took[name] = min(_took(megabyte) for _ in range(3))
+        took[name] = 1_000 * seconds(megabyte)
     print({name: round(ms) for name, ms in took.items()})
 
     assert max(took.values()) < 160
-
-
-def _took(text: str) -> float:
-    start = time.thread_time_ns()
-    redact(text)
-    return (time.thread_time_ns() - start) / 1e6
 
 
 def test_an_example_is_made_of_what_its_template_says() -> None:
