@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -80,15 +81,10 @@ def _field(memory: Memory, name: str, text: str | None, now: datetime) -> dict[s
         if name not in usual:
             raise ValueError("a memory has a type")
         return {name: usual[name]}
-    try:
-        if name != "expires_at":
-            return read_field(name, text, memory.collection, now)
-        try:
-            return read_field("ttl", text, memory.collection, now)
-        except ValueError:
-            return read_field(name, text, memory.collection, now)
-    except (ValueError, TypeError, OverflowError):
-        raise ValueError(f"{text!r} is no {name}: {_EXPECTED[name]}") from None
+    for field in ("ttl", name) if name == "expires_at" else (name,):  # how long from now, or a time
+        with suppress(ValueError, TypeError, OverflowError):
+            return read_field(field, text, memory.collection, now)
+    raise ValueError(f"{text!r} is no {name}: {_EXPECTED[name]}")
 
 
 _EXPECTED = {

@@ -109,7 +109,9 @@ class Event:
 
     def command(self) -> str:
         """The command that a shell ran; empty for any other tool."""
-        return command_of(self.tool, self.input)
+        given = self.input if self.tool.lower() in SHELLS and isinstance(self.input, Mapping) else {}
+        command = next((given[name] for name in ("command", "commands", "cmd") if name in given), "")
+        return " ".join(map(str, command)) if isinstance(command, list) else command if isinstance(command, str) else ""
 
     def _relative(self, path: str) -> str:
         path = path.strip()
@@ -129,14 +131,6 @@ def paths_of(tool: str, given: Any) -> Iterator[str]:
         text = "\n".join(map(str, text)) if isinstance(text, list) else text
         if isinstance(text, str):
             yield from map("".join, _PATCHED.findall(text))
-
-
-def command_of(tool: str, given: Any) -> str:
-    """The command in a shell's input; empty for any other tool."""
-    if tool.lower() not in SHELLS or not isinstance(given, Mapping):
-        return ""
-    command = next((given[name] for name in ("command", "commands", "cmd") if name in given), "")
-    return " ".join(map(str, command)) if isinstance(command, list) else command if isinstance(command, str) else ""
 
 
 def storable(value: Any, depth: int = 0) -> Any:

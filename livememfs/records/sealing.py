@@ -82,13 +82,13 @@ class Form(ABC):
     def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
         """The eight digits for a written name, then further choices if they are taken; only notes have an `order`."""
 
-    @abstractmethod
     def endings(self, space: str, written_name: str) -> list[str]:
         """The endings of the eight digits that a text with this written name may have."""
+        return list(self.uids(space, written_name))
 
-    @abstractmethod
     def renewed(self, name: str, sealed: Sealed) -> str:
-        """The name of the object with its next version."""
+        """The name of the object with its next version. A note keeps its first name."""
+        return name
 
     def uid_of(self, name: str) -> str:
         """The eight digits in a canonical name; empty for any other."""
@@ -131,10 +131,6 @@ class NoteForm(Form):
         old = (note.uid8(space, written_name, attempt) for attempt in range(1, note.UID_ATTEMPTS))
         return [note.uid_ending(space, written_name), *old]
 
-    def renewed(self, name: str, sealed: Sealed) -> str:
-        """See `Form.renewed`. A note keeps its first name."""
-        return name
-
 
 class MemoryForm(Form):
     """Memories. `collection` is one of keys.COLLECTIONS."""
@@ -160,10 +156,6 @@ class MemoryForm(Form):
     def uids(self, space: str, written_name: str, order: int = 0) -> Iterator[str]:
         """See `Form.uids`."""
         return (note.uid8(f"{space}/{self.folder}", written_name, attempt) for attempt in range(note.UID_ATTEMPTS))
-
-    def endings(self, space: str, written_name: str) -> list[str]:
-        """See `Form.endings`."""
-        return list(self.uids(space, written_name))
 
     def renewed(self, name: str, sealed: Sealed) -> str:
         """See `Form.renewed`. A memory keeps its name, except for its end."""

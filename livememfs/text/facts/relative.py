@@ -29,6 +29,8 @@ _BACK = r"last|past|derni[eè]re?|passée?"
 _AHEAD = r"next|coming|prochaine?"
 _BESIDE_IT = {"previous": -1, "précédent": -1, "précédente": -1, "following": 1, "suivant": 1, "suivante": 1}
 """Words that may count from another day than that on which the text was written."""
+_WHICH = f"{_BACK}|{_AHEAD}"
+_ANY = f"{_WHICH}|{'|'.join(_BESIDE_IT)}"
 _COUNT = r"[0-9]{1,3}|[^\W\d_]{1,12}(?:-[^\W\d_]{1,9})?"
 _UNIT = r"minutes?|min|hours?|heures?|h|days?|jours?|j|weeks?|semaines?|months?|mois|years?|ans?|années?|fortnight"
 _AMOUNT = rf"(?P<count>{_COUNT}){GAP}?(?P<unit>{_UNIT})\b"
@@ -167,45 +169,26 @@ def _hour(match: re.Match[str], _: datetime) -> Iterable[str]:
 
 
 _Reader = Callable[[re.Match[str], datetime], Iterable[str]]
-_READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (re.compile(rf"\b(?:{'|'.join(sorted(_DAYS_OFF, key=len, reverse=True))})\b"), _day_off),
-    (re.compile(rf"\b(?:in|within|dans|d'ici|sous){GAP}{_AMOUNT}"), _amount),
-    (re.compile(rf"\b(?P<back>il{GAP}y{GAP}a|depuis|since|last|past){GAP}{_AMOUNT}"), _amount),
+_PATTERNS: tuple[tuple[str, _Reader], ...] = (
+    (rf"(?:{'|'.join(sorted(_DAYS_OFF, key=len, reverse=True))})\b", _day_off),
+    (rf"(?:in|within|dans|d'ici|sous){GAP}{_AMOUNT}", _amount),
+    (rf"(?P<back>il{GAP}y{GAP}a|depuis|since|last|past){GAP}{_AMOUNT}", _amount),
+    (rf"{_AMOUNT}{GAP}(?:(?P<ago>ago|earlier|before|plus{GAP}tôt)|later|from{GAP}now|plus{GAP}tard)\b", _amount),
+    (rf"(?:(?P<before>{_WHICH}){GAP})?(?P<day>{'|'.join(_WEEKDAY)})\b(?:{GAP}(?P<after>{_WHICH})\b)?", _weekday),
+    (rf"(?P<which>{_ANY}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b", _period),
+    (rf"(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_ANY})\b", _period),
     (
-        re.compile(rf"\b{_AMOUNT}{GAP}(?:(?P<ago>ago|earlier|before|plus{GAP}tôt)|later|from{GAP}now|plus{GAP}tard)\b"),
-        _amount,
-    ),
-    (
-        re.compile(
-            rf"\b(?:(?P<before>{_BACK}|{_AHEAD}){GAP})?(?P<day>{'|'.join(_WEEKDAY)})\b(?:{GAP}(?P<after>{_BACK}|{_AHEAD})\b)?"
-        ),
-        _weekday,
-    ),
-    (
-        re.compile(
-            rf"\b(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)}|this|cette|ce){GAP}(?P<unit>week|month|year|semaine|mois|année)\b"
-        ),
-        _period,
-    ),
-    (
-        re.compile(rf"\b(?P<unit>semaine|mois|an|année){GAP}(?P<which>{_BACK}|{_AHEAD}|{'|'.join(_BESIDE_IT)})\b"),
-        _period,
-    ),
-    (
-        re.compile(
-            rf"\b(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')?|week-?(?=end))"
-            rf"(?P<unit>week|month|year|semaine|mois|année|{MONTHS})?"
-        ),
+        rf"(?:end{GAP}of{GAP}(?:the{GAP}|this{GAP})?|fin{GAP}(?:du{GAP}|de{GAP}(?:la{GAP})?|d')?|week-?(?=end))"
+        rf"(?P<unit>week|month|year|semaine|mois|année|{MONTHS})?",
         _end,
     ),
-    (re.compile(rf"\b(?:the{GAP}(?P<day>[0-9]{{1,2}}(?:st|nd|rd|th)))\b"), _day_of_month),
-    (re.compile(rf"\ble{GAP}(?P<day>1er|[0-9]{{1,2}})\b"), _day_of_month),
+    (rf"the{GAP}(?P<day>[0-9]{{1,2}}(?:st|nd|rd|th))\b", _day_of_month),
+    (rf"le{GAP}(?P<day>1er|[0-9]{{1,2}})\b", _day_of_month),
     (
-        re.compile(
-            rf"\b(?:in|en|since|depuis|by|until|before|avant|après|after|of|de|début|fin|mid|early|late|d'ici|mi){_SEP}"
-            rf"(?P<month>{MONTHS})\b|\b(?P<alone>{_LONG_MONTHS})\b"
-        ),
+        rf"(?:(?:in|en|since|depuis|by|until|before|avant|après|after|of|de|début|fin|mid|early|late|d'ici|mi){_SEP}"
+        rf"(?P<month>{MONTHS})|(?P<alone>{_LONG_MONTHS}))\b",
         _month,
     ),
-    (re.compile(r"\b(?:noon|midi|midnight|minuit)\b"), _hour),
+    (r"(?:noon|midi|midnight|minuit)\b", _hour),
 )
+_READERS = tuple((re.compile(rf"\b{pattern}"), read) for pattern, read in _PATTERNS)

@@ -170,20 +170,15 @@ def _value_after(text: str, lowered: str, at: int, end: int) -> tuple[tuple[int,
     """The secret behind the name in `[at, end)`, or None; and the place from which to search on."""
     password = lowered[at:end] in PASSWORDS
     near = text[end : end + 6]
-    match = _BLOCK.match(text, end) if ":" in near else None
-    if match is not None:
+    if ":" in near and (match := _BLOCK.match(text, end)):
         return _block(match), match.end()
-    match = _VALUE.match(text, end)
-    if match is not None:
+    if match := _VALUE.match(text, end):
         return _judged(text, match, password), match.end()
-    if lowered[max(0, at - 24) : at].rpartition(" ")[2].startswith("--"):
-        match = _FLAG.match(text, end)
-        if match is not None:
-            return _judged(text, match, False), match.end()
-    if lowered[at - 1 : at] == "<":
-        match = _ELEMENT.match(text, end)
-        if match is not None:
-            return _judged(text, match, password), match.end()
+    is_option = lowered[max(0, at - 24) : at].rpartition(" ")[2].startswith("--")
+    if is_option and (match := _FLAG.match(text, end)):
+        return _judged(text, match, False), match.end()
+    if lowered[at - 1 : at] == "<" and (match := _ELEMENT.match(text, end)):
+        return _judged(text, match, password), match.end()
     match = _CELL.match(text, end) if "|" in near else _TOLD.match(text, end) if near[:1] in _GAPS else None
     # The search goes on before this value: a value that is no secret may hold another name.
     return (_told(match, password), match.start("told")) if match is not None else (None, end)
