@@ -44,9 +44,7 @@ class Access:
 
     @property
     def admin(self) -> bool:
-        """Whether they administer the bucket as a whole. An administrator of only some spaces does not: they could give
-        themselves the others.
-        """
+        """Whether they administer all spaces: with only some spaces, they could give themselves the others."""
         return self.may("admin") and not self.spaces
 
     def require(self, space: str, permission: Permission = "read") -> None:

@@ -88,16 +88,12 @@ class Event:
 
     @classmethod
     def from_json(cls, line: str) -> Event:
-        """The event in a line of `to_json`, also of a newer version: unknown fields are ignored. Raises Unreadable for
-        any other line.
-        """
+        """The event in a line of `to_json`, whose unknown fields are ignored. Raises Unreadable for any other line."""
         data = line.encode("utf-8", "replace")
         return build(cls, storable(read_json(data, most=LINE_BYTES, deepest=2 * DEEPEST)))
 
     def files(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The files that the event read and those that it changed, by the input of the tool; relative to the project if
-        they are in it.
-        """
+        """The files that a tool read, and those that it changed, by its input; relative to the project if in it."""
         paths = tuple(dict.fromkeys(self._relative(path) for path in paths_of(self.tool, self.input)))
         if self.tool.lower() in EDITS:
             return (), paths

@@ -142,9 +142,7 @@ def is_entry(key: str) -> bool:
 
 
 def index_prefix(space: str, model: str) -> str:
-    """`{space}/_index/{model}/`, with the slash: the vectors of a model. A model name that may not stand in a key is
-    changed and gets a digest, so that it differs from all others.
-    """
+    """`{space}/_index/{model}/`, with the slash: a model's vectors. A name that is changed for that gets a digest."""
     slug = _NOT_IN_SLUG.sub("-", model)[:AGENT_MAX]
     if slug != model or slug.startswith("."):
         slug = f"{slug.lstrip('.')}-{blake2b(model.encode(), digest_size=4).hexdigest()}"

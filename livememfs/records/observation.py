@@ -111,9 +111,7 @@ class Observation:
 
 
 def _listed(names: Sequence[str]) -> list[str]:
-    """As many names of files as the front matter has room for. If the object could not be written, the model would be
-    asked for it again and again.
-    """
+    """As many names of files as there is room for: for an object that cannot be written a model is asked again."""
     room = LISTED_CHARACTERS
     for number, name in enumerate(names):
         room -= len(name) + ENTRY_CHARACTERS

@@ -163,9 +163,7 @@ class Document(Outline):
         return [] if is_blank(new[-1]) or _goes_on(new, self.lines[stop]) else [self.newline]
 
     def _check_next(self, stop: int, blocks: frozenset[int], by: int) -> None:
-        """Refuse where the text behind a change no longer begins a block or an item of its own. If it does, the rest of
-        the text is parsed as before.
-        """
+        """Refuse where the text behind a change no longer begins a block, or an item, of its own."""
         kept = next((number for number in range(stop, len(self.lines)) if not is_blank(self.lines[number])), None)
         if kept is None or kept + by in blocks:
             return
@@ -261,9 +259,7 @@ def _goes_on(before: Sequence[str], after: str) -> bool:
 
 
 def _joined(*parts: Sequence[str]) -> list[str]:
-    """All lines. A carriage return at the end of a part and a line feed after it become one line end, as they would be
-    read.
-    """
+    """All lines. A carriage return at the end of a part and a line feed after it become one line end."""
     made: list[str] = []
     for part in parts:
         if made and part and made[-1].endswith("\r") and part[0].startswith("\n"):

@@ -33,21 +33,10 @@ pieces = st.lists(
 ).map("".join)  # fmt: skip
 LONG = bool(os.environ.get("LIVEMEMFS_TEST_LONG"))
 CONTENTS = (
-    "New text.",
-    "- new item\n- another",
-    "1. new\n",
-    "\n\nTwo\r\nlines\r\n\n",
-    "```\n# code\n```\n",
-    "    indented\n",
-    "### Lower\n\ntext\n",
-    "###### Lowest\ntext",
-    "# Top\n",
-    "---\nb: 2\n---\n",
-    "```\nopen",
-    "<!-- open",
-    "text\n===",
+    "New text.", "- new item\n- another", "1. new\n", "\n\nTwo\r\nlines\r\n\n", "```\n# code\n```\n", "    indented\n",
+    "### Lower\n\ntext\n", "###### Lowest\ntext", "# Top\n", "---\nb: 2\n---\n", "```\nopen", "<!-- open", "text\n===",
     "[a]: /b",
-)
+)  # fmt: skip
 TITLES = ("New title", "Nouveau 🚀 Титул", "C#", "- x", "---", "two\nlines")
 
 

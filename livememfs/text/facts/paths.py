@@ -114,9 +114,7 @@ def word_keys(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def words_in(token: str) -> tuple[str, ...]:
-    """The words of a token (a text without blanks), as keys have them. A path has none: else any mixture of known
-    folders would have a source.
-    """
+    """The words of a text without blanks, as keys have them. A path has none, or any mix of folders had a source."""
     if "/" in token and _LOOKS_LIKE_A_PATH.search(token):
         return ()
     runs = [run for run in _RUN.findall(token) if not _FIGURES.fullmatch(run)]

@@ -79,9 +79,7 @@ def _torn(text: str, begun: re.Match[str], end: int) -> Iterator[Span]:
 
 
 def _called(names: Sequence[str], text: Text) -> Iterator[Span]:
-    """The values of fields with one of these names. Several names begin with the same word: each word is searched once,
-    because every search is a scan of the text.
-    """
+    """The values of fields with one of these names. First words are searched once each: a search scans the text."""
     ascii_only = text.each.isascii()
     firsts = {first for name in names if (first := name.partition(" ")[0]).isascii() or not ascii_only}
     there = {first for first in firsts if first in text.each}

@@ -193,9 +193,7 @@ def _block(match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _told(match: re.Match[str], password: bool) -> tuple[int, int] | None:
-    """The secret in a cell or a sentence, if it is no common word: it has digits and letters, or it is a password and
-    has signs, or digits only.
-    """
+    """The secret in a cell or a sentence: it has digits and letters, or is a password with signs, or of digits only."""
     value = match["told"].rstrip(_TRAILING + "!?")
     if len(value) < LEAST or not is_given(value) or _CODE.fullmatch(value) is not None or _is_name(value):
         return None

@@ -208,9 +208,7 @@ def _secret(text: str, found: set[str]) -> str:
 
 
 def _by_parts(text: str) -> Redacted | None:
-    """Front matter redacted field by field, and the body by itself, because YAML does not read a bare mark as a text.
-    None for a text without front matter, and where this leaves something private.
-    """
+    """Front matter redacted by its fields, since YAML reads a bare mark as a list; and the body. None without any."""
     try:
         metadata, body = frontmatter.split(text)
         if not metadata:

@@ -77,9 +77,7 @@ def _heads(words: str) -> set[bytes]:
 
 
 def _head(literal: str) -> bytes:
-    """What must be among the heads of a text with this literal: its first run, or the first three letters of a run that
-    may be longer in the text.
-    """
+    """The head of each text with this literal: its first run, or three letters of a run that may go on in the text."""
     head = _HEAD.search(literal)
     assert head is not None
     return (head[0] if head.end() < len(literal) else head[0][:3]).encode()
