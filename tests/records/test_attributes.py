@@ -1,4 +1,4 @@
-"""The fields of a memory as attributes: what is shown can be set, and what cannot be used is refused."""
+"""The fields of a memory as attributes: a shown value can be set again, and a value of no use is refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ memories = st.builds(
     subjects=st.lists(names, max_size=3, unique=True).map(tuple),
     expires_at=st.none() | st.just(LATER),
     links=st.lists(st.tuples(st.sampled_from(RELATIONS), names), max_size=4, unique=True).map(
-        lambda found: tuple(sorted(found))  # as they are stored: one relation after the other
+        lambda links: tuple(sorted(links))  # as they are stored: one relation after the other
     ),
 )
 
@@ -44,7 +44,7 @@ def test_setting_an_attribute_to_what_it_is_changes_nothing(memory: Memory) -> N
 
 @given(memories, st.sampled_from([name for name in SETTABLE if name != "type"]))
 def test_what_was_set_and_what_was_removed_survives_a_new_version(memory: Memory, name: str) -> None:
-    """A version that says nothing of a field would have it from the one before."""
+    """A version without the field would inherit it from the version before."""
     after = changed(memory, name, None, LATER)
     where = {"path": "x", "written_name": "x", "collection": keys.MEMORIES, "space": ""}
     stored = complete(after.render(whole=True), now=LATER, previous=memory, **where)

@@ -1,4 +1,4 @@
-"""Memories: read from anybody, completed from little, written so that they read back, weighed by age and use."""
+"""Memories: read from anybody, completed, written so that they read back the same, weighed by age and use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes: what a written file becomes, and that nothing a writer gave is lost."""
+"""Notes: how a file becomes a note, and that nothing of the file is lost."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_rendered_note_needs_no_completing(note: Note) -> None:
 
 @given(notes)
 def test_other_readers_of_front_matter_see_the_same_fields(note: Note) -> None:
-    """What the reference library for Python reads is what we wrote."""
+    """The reference library for Python reads the fields that we wrote."""
     post = python_frontmatter.loads(note.render().decode())
 
     assert post["agent"] == note.agent
@@ -143,7 +143,7 @@ def test_a_complete_note_is_returned_as_it_is() -> None:
 
 
 def test_tags_are_optional() -> None:
-    """Data model 4.4: a note without tags lacks nothing."""
+    """Data model 4.4: a note without tags is complete."""
     data = COMPLETE.replace(b'tags: ["auth", "test"]\n', b"")
 
     assert seal(data)[1] == data
@@ -229,7 +229,7 @@ def test_odd_front_matter_is_body(text: str) -> None:
 
 
 def test_front_matter_that_grows_past_its_limit_is_body() -> None:
-    """Escapes make a block larger than it was; what is written must be readable."""
+    """Escapes make a block larger than it was, but it must still be readable."""
     text = "---\nx: '" + "\\" * 20_000 + "'\n---\nbody"
     note, data = seal(text.encode())
 

@@ -11,7 +11,7 @@ from livememfs.records.rules import DEFAULT, PlannedFile, planned_files, templat
 
 
 def names(text: str) -> list[str]:
-    """The names alone."""
+    """The names of the planned files."""
     return [planned.name for planned in planned_files(text)]
 
 

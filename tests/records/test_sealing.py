@@ -1,4 +1,4 @@
-"""What is stored of a text, and which texts say nothing."""
+"""What is stored of a text, and which texts are empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A space's own records: kept as others wrote them, refused when they are none."""
+"""The records of a space: kept as others wrote them, and refused when they have another form."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def test_a_synthesis_has_the_form_of_the_data_model() -> None:
     "text", ["plain", "---\nnot a mapping\n---\nx", "---\nconsolidated_at: never\nnotes_processed: many\n---\n"]
 )
 def test_a_foreign_synthesis_is_read_as_far_as_it_goes(text: str) -> None:
-    found = parse_synthesis(text.encode())
+    synthesis = parse_synthesis(text.encode())
 
-    assert (found.consolidated_at, found.notes_processed, found.number) == (None, 0, 0)
-    assert text.endswith(found.body)
+    assert (synthesis.consolidated_at, synthesis.notes_processed, synthesis.number) == (None, 0, 0)
+    assert text.endswith(synthesis.body)
 
 
 def test_a_synthesis_that_is_not_text_is_refused() -> None:

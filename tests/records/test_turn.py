@@ -1,4 +1,4 @@
-"""A turn as hooks and shells write it: what is taken together, what is refused, and that nothing else can happen."""
+"""A turn as hooks and shells write it: any request gives one turn or is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def parse(request: bytes | str) -> Turn:
 
 
 def written(*requests: dict[str, Any]) -> str:
-    """Requests as a hook writes them, one a line."""
+    """Requests as a hook writes them, one to a line."""
     return "\n".join(json.dumps(request) for request in requests)
 
 
@@ -40,9 +40,9 @@ def test_lines_and_objects_that_come_together_are_one_turn() -> None:
     together = Turn("En fait j'ai changé d'avis on va utiliser MySQL à la place")
 
     assert parse("En fait\nj'ai changé d'avis\non va utiliser MySQL à la place\n") == together
-    said = ("En fait", "j'ai changé d'avis", "on va utiliser MySQL à la place")
-    assert parse(written(*({"message": one} for one in said))) == together
-    assert parse("".join(json.dumps({"message": one}) for one in said)) == together
+    messages = ("En fait", "j'ai changé d'avis", "on va utiliser MySQL à la place")
+    assert parse(written(*({"message": message} for message in messages))) == together
+    assert parse("".join(json.dumps({"message": message}) for message in messages)) == together
 
 
 def test_what_the_last_object_says_counts_and_what_no_user_said_is_left_out() -> None:

@@ -1,4 +1,4 @@
-"""Front matter: taken apart and put together without loss, and safe to read from anybody."""
+"""Front matter is split and joined without loss, and safe to read from anybody."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_what_was_joined_splits_into_the_same(data: dict[str, object], body: str
 @given(bodies)
 def test_reading_never_fails_but_with_its_own_error(text: str) -> None:
     try:
-        found, body = split(text)
+        fields, body = split(text)
     except FrontMatterError:
         return
     assert text.endswith(body)
-    assert found or body == text or text.startswith("---")
+    assert fields or body == text or text.startswith("---")
 
 
 def test_the_form_is_that_of_the_data_model() -> None:

@@ -1,4 +1,4 @@
-"""Edits of Markdown: what no edit names keeps its bytes, and what cannot be named is not touched."""
+"""Edits of Markdown: every part that no edit names keeps its bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def split(text: str) -> list[str]:
 
 
 def ranges(text: str) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
-    """`start, body, own_end, end` of each heading that is there once, by path; read without the code under test."""
+    """`start, body, own_end, end` of each heading whose path is unique, by path; found without the code under test."""
     try:
         body = frontmatter.split(text.lstrip("\ufeff"))[1]
     except frontmatter.FrontMatterError:
@@ -64,15 +64,15 @@ def ranges(text: str) -> dict[tuple[str, ...], tuple[int, int, int, int]]:
         for number, token in enumerate(tokens)
         if token.type == "heading_open" and token.level == 0 and token.map
     ]
-    found = [((), (0, above, heads[0][2] if heads else count, count))]
+    places = [((), (0, above, heads[0][2] if heads else count, count))]
     stack: list[tuple[int, str]] = []
     for number, (level, title, start, below) in enumerate(heads):
         stack = [entry for entry in stack if entry[0] < level] + [(level, title)]
         own_end = heads[number + 1][2] if number + 1 < len(heads) else count
         end = next((later[2] for later in heads[number + 1 :] if later[0] <= level), count)
-        found.append((tuple(entry[1] for entry in stack), (start, below, own_end, end)))
-    paths = [path for path, _ in found]
-    return {path: place for path, place in found if paths.count(path) == 1}
+        places.append((tuple(entry[1] for entry in stack), (start, below, own_end, end)))
+    paths = [path for path, _ in places]
+    return {path: place for path, place in places if paths.count(path) == 1}
 
 
 def named(edit: Edit, places: dict[tuple[str, ...], tuple[int, int, int, int]]) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def every_edit(paths: list[tuple[str, ...]], contents: Sequence[str] = CONTENTS)
 
 
 def check_edit(text: str, document: Document, edit: Edit) -> Document | None:
-    """Make an edit and hold the outcome against everything that is true of any edit. None: it was refused."""
+    """Make an edit and check everything that is true of any edit. None: it was refused."""
     try:
         made = document.edited(edit)
     except EditRefused:
@@ -121,7 +121,7 @@ def check_edit(text: str, document: Document, edit: Edit) -> Document | None:
 
 
 def is_within(lines: list[str], text: str) -> bool:
-    """All lines, in order; the last one may have been given an end."""
+    """Whether a text has all these lines in order; the last one may have got a line end."""
     rest = iter(split(text))
     return all(
         any(line == other or (line == lines[-1] and line == other.rstrip("\r\n")) for other in rest) for line in lines
@@ -169,9 +169,9 @@ def test_headings_are_those_of_commonmark(name: str) -> None:
     expected = ranges(text)
     twice = set(document.duplicates())
 
-    found = {s.path: (s.start, s.body, s.own_end, s.end) for s in document.sections() if s.path not in twice}
+    sections = {s.path: (s.start, s.body, s.own_end, s.end) for s in document.sections() if s.path not in twice}
     expected.pop(())
-    assert found == expected
+    assert sections == expected
 
 
 def test_what_only_looks_like_a_heading_is_none() -> None:
@@ -201,7 +201,7 @@ def test_a_title_is_found_in_any_form_of_its_characters() -> None:
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_what_an_edit_does_not_name_keeps_its_bytes(name: str) -> None:
-    """A text with other line ends gets a third of what is written into it, another third than the next one."""
+    """A variant with other line ends is tried with a third of the contents, each variant with another third."""
     text = CORPUS[name]
     document = Document(text)
     contents = CONTENTS if LONG or ", " not in name else CONTENTS[list(CORPUS).index(name) % 3 :: 3]
@@ -420,7 +420,7 @@ def test_content_may_be_left_out_where_it_says_nothing() -> None:
 
 
 def test_many_edits_of_a_large_file_take_seconds() -> None:
-    """Fifty edits of a megabyte: reading all of it again for each would take a minute."""
+    """Fifty edits of a megabyte: to parse all of it again for each would take a minute."""
     part = "- an item with some words in it, and `code`\n" * 20
     text = "# Large\n\n" + "".join(f"## Section {number}\n\n{part}\n" for number in range(1100))
     assert len(text) > 1_000_000 * 0.95

@@ -1,4 +1,4 @@
-"""Merging two versions of a text: nothing that was added is lost, nothing that was removed comes back."""
+"""Joining two versions of a text: no added line is lost, and no removed line comes back."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_appended_lines_are_never_glued(base: bytes, ours: bytes, theirs: bytes,
 
 
 def test_a_last_line_that_both_went_on_with_is_kept_apart() -> None:
-    """`version=1` that became `version=12` and `version=13` is a change of a line, and no appended one."""
+    """`version=1` that became `version=12` and `version=13` is a changed line, not an appended one."""
     assert merge(b"version=1", b"version=12", b"version=13") is None
     assert merge(b"version=1", b"version=12", b"version=1\nnew\n") is None
 
@@ -123,7 +123,7 @@ def test_a_last_line_that_both_went_on_with_is_kept_apart() -> None:
 
 @given(data=st.data())
 def test_edits_far_from_each_other_are_all_made(data: st.DataObject) -> None:
-    """Both sides edit every third line at most: whatever it is they do there, the result is that, on either side."""
+    """Both sides edit every third line at most: the result has all edits, whichever side is ours."""
     base = [f"line {number}\n".encode() for number in range(data.draw(st.integers(6, 30)))]
     places = st.lists(st.integers(0, len(base) // 3 - 1), min_size=1, max_size=6, unique=True)
     free = set(data.draw(places))
@@ -145,7 +145,7 @@ def test_edits_far_from_each_other_are_all_made(data: st.DataObject) -> None:
 
 @given(base=texts, ours=texts, theirs=texts)
 def test_no_added_line_is_lost_and_no_removed_line_comes_back(base: bytes, ours: bytes, theirs: bytes) -> None:
-    """For any three texts, also such as repeat few lines often, where it is hard to tell which line is which."""
+    """For any three texts, also with few lines that repeat often, where it is hard to match the lines."""
     merged = merge(base, ours, theirs)
     if merged is None:
         return
@@ -159,7 +159,7 @@ def test_no_added_line_is_lost_and_no_removed_line_comes_back(base: bytes, ours:
 
 @given(base=texts, ours=texts, theirs=texts)
 def test_the_sides_are_treated_alike_and_the_result_is_always_the_same(base: bytes, ours: bytes, theirs: bytes) -> None:
-    """Only the order of what both appended depends on who is who."""
+    """Only the order of appended lines depends on which side is ours."""
     one, other = merge(base, ours, theirs), merge(base, theirs, ours)
 
     assert one == merge(base, ours, theirs)
@@ -234,7 +234,7 @@ def test_over_each_limit_both_are_kept(size: dict[str, int], monkeypatch: pytest
 
 
 def test_one_line_repeated_for_ever_is_given_up_soon() -> None:
-    """Such a text takes difflib minutes."""
+    """difflib would take minutes for such a text."""
     base = b"x\n" * 2000
     ours = b"".join(b"x\n" if number % 2 else f"{number}\n".encode() for number in range(2000))
 

@@ -1,4 +1,4 @@
-"""Lines that leave a bank: moved, reworded or dropped, whatever they look like."""
+"""Lines that leave a bank were moved, reworded or dropped; formatting makes no difference."""
 
 from __future__ import annotations
 
@@ -100,6 +100,6 @@ def test_one_line_does_not_stand_for_a_whole_list() -> None:
 
 def test_many_reasons_are_looked_up_in_no_time() -> None:
     old = {"a.md": "".join(f"- fact {n}\n" for n in range(4_000))}
-    found = outgoing(old, {"a.md": "-\n"}, [Reason("a.md", f"fact {n}", "why") for n in range(4_000)])
+    gone = outgoing(old, {"a.md": "-\n"}, [Reason("a.md", f"fact {n}", "why") for n in range(4_000)])
 
-    assert found[7].reason == "why"
+    assert gone[7].reason == "why"

@@ -1,4 +1,4 @@
-"""What a text costs, and what of an answer there is room for."""
+"""The estimate of tokens, and how much of an answer there is room for."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from livememfs.text.size import Budget, at_most, cut_to, first_lines, fitting, l
 ROOT = Path(__file__).parents[2]
 PUBLISHED = quicktok.get_encoding("o200k_base")
 CHARACTERS = 3_000
-"""Of one sample: a few hundred tokens to two thousand."""
+"""The length of one sample: a few hundred to two thousand tokens."""
 
 
 def cut(text: str) -> Iterator[str]:
-    """A text in samples, without a short last one."""
+    """Samples of a text, without a short last one."""
     return (text[at : at + CHARACTERS] for at in range(0, len(text) - CHARACTERS, CHARACTERS))
 
 
@@ -98,7 +98,7 @@ def test_what_is_short_costs_a_token_at_least_and_nothing_costs_none(text: str, 
 
 @given(st.lists(st.text(), max_size=6))
 def test_a_whole_is_hardly_estimated_above_its_parts(texts: list[str]) -> None:
-    """Else a batch that fits by its notes would not fit as a request."""
+    """Otherwise a batch of notes that fit would not fit as a request."""
     assert tokens("".join(texts)) <= sum(map(tokens, texts)) + 2 * len(texts)
 
 

@@ -59,20 +59,20 @@ class Redacted:
 
 def redact(text: str) -> Redacted:
     """Replace every `<private>` block and every credential by its mark."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     blocks = _blocks(text) if _may_have_tags(text) else []
     if blocks:
         text = _replaced(text, blocks)
-        found.add(PRIVATE)
+        kinds.add(PRIVATE)
     for _ in range(_MOST_PASSES):  # the text beside a replaced credential may now be recognised as another one
         spans = credentials.spans(_without_marks(text))
         if not spans:
             break
         text = _replaced(text, [(start, end, f"[redacted: {kind}]") for start, end, kind in spans])
-        found.update(kind for _, _, kind in spans)
+        kinds.update(kind for _, _, kind in spans)
         if len(text) > _FAR and not credentials.spans(_beside_marks(text)):
             break  # nothing new can be found far from what was replaced
-    return Redacted(text, tuple(sorted(found)))
+    return Redacted(text, tuple(sorted(kinds)))
 
 
 def redact_value(value: Any) -> tuple[Any, tuple[str, ...]]:
@@ -81,8 +81,8 @@ def redact_value(value: Any) -> tuple[Any, tuple[str, ...]]:
     A text in a field called `password`, `api_key` or the like is always a credential. Names of fields that become equal
     get a number. A value that is nested over 200 deep is replaced as a whole.
     """
-    found: set[str] = set()
-    return _value(value, found, secret=False, depth=0), tuple(sorted(found))
+    kinds: set[str] = set()
+    return _value(value, kinds, secret=False, depth=0), tuple(sorted(kinds))
 
 
 def redact_file(data: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -99,9 +99,9 @@ def redact_file(data: bytes) -> tuple[bytes, tuple[str, ...]]:
     return redacted.text.encode("utf-8", "surrogateescape"), redacted.found
 
 
-def told(path: str, found: tuple[str, ...]) -> PrivateText:
+def told(path: str, kinds: tuple[str, ...]) -> PrivateText:
     """The message to the writer of a text in which these kinds were replaced."""
-    return PrivateText(path=path, detail=", ".join(found))
+    return PrivateText(path=path, detail=", ".join(kinds))
 
 
 def without_marks(text: str) -> str:
@@ -161,49 +161,49 @@ def _beside_marks(text: str) -> str:
 # --- values --------------------------------------------------------------------------------------------------------
 
 
-def _value(value: Any, found: set[str], *, secret: bool, depth: int) -> Any:
+def _value(value: Any, kinds: set[str], *, secret: bool, depth: int) -> Any:
     if isinstance(value, str):
-        return _secret(value, found) if secret else _text(value, found)
+        return _secret(value, kinds) if secret else _text(value, kinds)
     if depth >= _DEEPEST and isinstance(value, dict | list | tuple):
-        found.add(TOO_DEEP)
+        kinds.add(TOO_DEEP)
         return f"[redacted: {TOO_DEEP}]"
     if isinstance(value, dict):
-        return _fields(value, found, depth)
+        return _fields(value, kinds, depth)
     if isinstance(value, list | tuple):
-        return [_value(inner, found, secret=secret, depth=depth + 1) for inner in value]
+        return [_value(inner, kinds, secret=secret, depth=depth + 1) for inner in value]
     return value
 
 
-def _fields(value: dict[Any, Any], found: set[str], depth: int) -> dict[Any, Any]:
+def _fields(value: dict[Any, Any], kinds: set[str], depth: int) -> dict[Any, Any]:
     fields: dict[Any, Any] = {}
     taken = set(value)
     for name, inner in value.items():
-        kept = shown = _text(name, found) if isinstance(name, str) else name
+        kept = shown = _text(name, kinds) if isinstance(name, str) else name
         number = 1
         while kept != name and (kept in fields or kept in taken):
             number += 1
             kept = f"{shown} {number}"
         # The redacted name decides, so that redacting twice has the same result.
         secret = isinstance(name, str) and named.is_secret_name(without_marks(shown))
-        fields[kept] = _value(inner, found, secret=secret, depth=depth + 1)
+        fields[kept] = _value(inner, kinds, secret=secret, depth=depth + 1)
     return fields
 
 
-def _text(text: str, found: set[str]) -> str:
+def _text(text: str, kinds: set[str]) -> str:
     redacted = redact(text)
-    found.update(redacted.found)
+    kinds.update(redacted.found)
     return redacted.text
 
 
-def _secret(text: str, found: set[str]) -> str:
+def _secret(text: str, kinds: set[str]) -> str:
     """The mark for the value of a secret field. Where the value is one known credential, the mark has its kind."""
     if not text or MARK.fullmatch(text):
         return text
     redacted = redact(text)
     if len(redacted.found) == 1 and MARK.fullmatch(redacted.text):
-        found.update(redacted.found)
+        kinds.update(redacted.found)
         return redacted.text
-    found.add(NAMED)
+    kinds.add(NAMED)
     return f"[redacted: {NAMED}]"
 
 
@@ -213,10 +213,10 @@ def _by_parts(text: str) -> Redacted | None:
         metadata, body = frontmatter.split(text)
         if not metadata:
             return None
-        fields, found = redact_value(metadata)
+        fields, kinds = redact_value(metadata)
         rest = redact(body)
-        whole = frontmatter.join(fields, rest.text) if found else text.removesuffix(body) + rest.text
+        whole = frontmatter.join(fields, rest.text) if kinds else text.removesuffix(body) + rest.text
     except FrontMatterError:
         return None
     # The parts joined may show a credential that neither part shows by itself.
-    return Redacted(whole, tuple(sorted({*found, *rest.found}))) if not redact(whole).found else None
+    return Redacted(whole, tuple(sorted({*kinds, *rest.found}))) if not redact(whole).found else None

@@ -1,4 +1,4 @@
-"""Facts that nobody said: found in whatever form they are written, and never by a part of another one."""
+"""Facts without a source: a source counts in whatever form it is written, but never by a part of another fact."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_dates_versions_references_and_paths_are_hard(fact: str) -> None:
 
 @given(line=st.deferred(lambda: lines), text=st.deferred(lambda: lines))
 def test_a_fact_means_the_same_alone_as_in_its_line(line: str, text: str) -> None:
-    """What a line does not know, asked for by itself, is not known either."""
+    """A fact of a line that has no source has none when it is asked for by itself."""
     known = Sources([text])
 
     assert [fact for fact in known.unknown(line) if known.knows(fact)] == []
@@ -313,7 +313,7 @@ def test_a_line_that_only_moved_is_not_added() -> None:
 
 
 def test_a_line_is_there_as_often_as_it_was() -> None:
-    """A second copy is an added line, though the old text is its source."""
+    """A second copy is an added line, but the old text is its source."""
     assert unsourced("", "at 5\nat 5\n", []) == [UnsourcedFact(1, "at 5", ("5",)), UnsourcedFact(2, "at 5", ("5",))]
     assert unsourced("at 5\n", "at 5\nat 5\n", []) == []
 
@@ -359,7 +359,7 @@ def test_the_order_of_the_sources_says_nothing(texts: list[str], line: str, seed
 
 @given(old=lines, new=lines, texts=st.lists(lines, max_size=3))
 def test_sources_may_be_given_as_texts_or_read_beforehand(old: str, new: str, texts: list[str]) -> None:
-    """A fact may be found in the old text or in a source; one of several readings split over both is not."""
+    """With sources read beforehand, no reading of a fact may be split over the old text and a source."""
     assert {each.number for each in unsourced(old, new, texts)} <= {
         each.number for each in unsourced(old, new, Sources(texts))
     }

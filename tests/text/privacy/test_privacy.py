@@ -200,12 +200,12 @@ def test_what_stands_behind_a_block_is_looked_at_too() -> None:
 def test_every_text_of_a_value_is_redacted_and_the_rest_stays() -> None:
     value = {"a": [1, None, True, 1.5, f"x {TOKEN}"], "b": {TOKEN: "<private>x"}, "max_tokens": "many"}
 
-    redacted, found = redact_value(value)
+    redacted, kinds = redact_value(value)
 
     assert redacted == {
         "a": [1, None, True, 1.5, f"x {HIDDEN}"], "b": {HIDDEN: "[private]"}, "max_tokens": "many",
     }  # fmt: skip
-    assert found == ("github-token", PRIVATE)
+    assert kinds == ("github-token", PRIVATE)
 
 
 @pytest.mark.parametrize(
@@ -255,18 +255,18 @@ def test_a_value_that_is_nested_too_deep_is_replaced_not_refused() -> None:
     for _ in range(5_000):
         value = [value]
 
-    redacted, found = redact_value(value)
+    redacted, kinds = redact_value(value)
 
-    assert found == ("too-deep",)
+    assert kinds == ("too-deep",)
     assert TOKEN not in repr(redacted)
 
 
 def test_front_matter_stays_front_matter() -> None:
-    data, found = redact_file(f"---\nurl: postgres://me:hun{'ter2'}@db/x\nmood: calm\n---\n\n{TOKEN} é\n".encode())
+    data, kinds = redact_file(f"---\nurl: postgres://me:hun{'ter2'}@db/x\nmood: calm\n---\n\n{TOKEN} é\n".encode())
 
     text = data.decode()
     assert text == f'---\nurl: "postgres://me:[redacted: url-password]@db/x"\nmood: "calm"\n---\n\n{HIDDEN} é\n'
-    assert found == ("github-token", "url-password")
+    assert kinds == ("github-token", "url-password")
     assert redact_file(data) == (data, ())
 
 

@@ -1,4 +1,4 @@
-"""The table of forms: each is found however it is split or dressed up, what looks alike stays, code raises no alarm."""
+"""The table of forms: each is found however it is split or disguised; near misses and code stay as they are."""
 
 from __future__ import annotations
 
@@ -74,19 +74,19 @@ def test_each_form_is_found_and_what_looks_alike_is_not(kind: str) -> None:
 
 
 KNOWN = [line.split("  ", 1) for line in KNOWN_FORMS.read_text("utf-8").splitlines() if not line.startswith("#")]
-"""Kind and template of what has to be found, whatever the table says."""
+"""Kind and template of credentials that must be found, whatever the table says."""
 
 
 @pytest.mark.parametrize("kind", sorted({kind for kind, _ in KNOWN}))
 def test_no_alternative_of_a_form_gets_lost(kind: str) -> None:
     for template in (template for other, template in KNOWN if other == kind):
-        before, found, rest = made(template.replace("␣", " ").replace("⏎", "\n")).partition("«")
-        secret, _, after = rest.partition("»") if found else (before, "", "")
+        before, marked, rest = made(template.replace("␣", " ").replace("⏎", "\n")).partition("«")
+        secret, _, after = rest.partition("»") if marked else (before, "", "")
 
-        redacted = redact(f"{before}{secret}{after}" if found else secret)
+        redacted = redact(f"{before}{secret}{after}" if marked else secret)
         assert kind in redacted.found, template
         assert secret not in redacted.text, template
-        assert found or redacted.text == f"[redacted: {kind}]", template
+        assert marked or redacted.text == f"[redacted: {kind}]", template
 
 
 def test_each_form_of_the_table_is_written_down_a_second_time() -> None:
@@ -233,11 +233,11 @@ def test_a_sentence_that_tells_no_secret_stays(text: str) -> None:
 # --- false alarms, and what it costs -------------------------------------------------------------------------------
 
 OF_ITSELF = ("vendors.txt",)
-"""The table of examples is not looked at: its commands have passwords."""
+"""The table itself is not searched: its example commands have passwords."""
 
 
 def texts_of_this_repository() -> Iterator[str]:
-    """Its sources and documents; tests are full of passwords, and mean it."""
+    """Its sources and documents, without the tests, which are full of passwords on purpose."""
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "livememfs").rglob("*")):
         if path.suffix in (".py", ".md", ".html", ".js", ".css", ".txt", ".toml") and path.name not in OF_ITSELF:
             yield path.read_text("utf-8")
@@ -271,7 +271,7 @@ def test_at_most_one_line_of_ten_thousand_raises_a_false_alarm(name: str, texts:
 
 @pytest.mark.skipif(not os.environ.get("LIVEMEMFS_TEST_LONG"), reason="measures")
 def test_a_megabyte_takes_less_than_80_ms_on_a_machine_of_its_own() -> None:
-    """Prints what it takes; twice as much is let pass, since a machine may have more to do."""
+    """Prints the time of each text. Twice the time is accepted, because the machine may be busy."""
     texts = {
         "documents": "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md"))),
         "source": "\n".join(texts_of("starlette")),
