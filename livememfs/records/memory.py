@@ -106,25 +106,22 @@ class Memory:
 
         `whole`: also with empty fields, if the next version would inherit an earlier value without them.
         """
-        optional = {
+        fields = {
+            "type": self.type,
             "category": self.category,
+            "importance": self.importance,
             "subjects": list(self.subjects),
             "source": self.source,
             "channel_id": self.channel_id,
+            "created_at": iso(self.created_at, exact=True),
+            "updated_at": iso(self.updated_at, exact=True),
             "expires_at": iso(self.expires_at, exact=True) if self.expires_at else "",
             "forgotten": self.forgotten,
             "links": _grouped(self.links),
             "space_id": self.space_id,
         }
-        always = {
-            "type": self.type,
-            "importance": self.importance,
-            "created_at": iso(self.created_at, exact=True),
-            "updated_at": iso(self.updated_at, exact=True),
-        }
-        inherited = _INHERITED if whole else ()
-        given = always | {name: value for name, value in optional.items() if value or name in inherited}
-        metadata = {name: given[name] for name in _FIELDS if name in given}
+        always = ("importance", *(_INHERITED if whole else ()))
+        metadata = {name: value for name, value in fields.items() if value or name in always}
         return frontmatter.join({**metadata, **self.extra}, self.content).encode()
 
     def is_there(self, now: datetime) -> bool:

@@ -88,25 +88,21 @@ class Observation:
         metadata, body = split(decode(data, path))
         named = keys.MemoryName.parse(name)
         text = {field: read_text(metadata.get(field)) or "" for field in _FIELDS}
-        lists = {field: tuple(dict.fromkeys(read_list_of(metadata.get(field)))) for field in _LISTS}
+        known: dict[str, Any] = {field: text[field] for field in ("session", "subtitle", "project", "agent", "model")}
+        known |= {field: tuple(dict.fromkeys(read_list_of(metadata.get(field)))) for field in _LISTS}
         try:
             made = parse_iso(text["created_at"])
         except ValueError:
             made = named.timestamp if named is not None else datetime.fromtimestamp(0, UTC)
         return cls(
             id=named.uid if named is not None else text["id"],
-            session=text["session"],
             created_at=made,
             type=type_of(text["type"] or (named.type if named is not None else "")),
             title=text["title"] or (body.strip().partition("\n")[0])[:MAX_TITLE],
-            subtitle=text["subtitle"],
             narrative=body,
-            project=text["project"],
-            agent=text["agent"],
             discovery_tokens=int(text["discovery_tokens"]) if text["discovery_tokens"].isdecimal() else 0,
-            model=text["model"],
             extra={field: value for field, value in metadata.items() if field not in _FIELDS},
-            **lists,
+            **known,
         )
 
 

@@ -165,10 +165,8 @@ def _read_reference(piece: str) -> Fact | None:
     match = _REFERENCE.fullmatch(piece)
     if match is None:
         return None
-    readings = [(f"r:{match[1]}",)]
-    if len(match[1]) >= _TOLD_BY_NUMBER:
-        readings.append((bare_key(match[1]),))
-    return Fact(piece, tuple(readings), (f"r:{match[1]}", number_key(match[1])))
+    by_number = ((bare_key(match[1]),),) if len(match[1]) >= _TOLD_BY_NUMBER else ()
+    return Fact(piece, ((f"r:{match[1]}",), *by_number), (f"r:{match[1]}", number_key(match[1])))
 
 
 _ONE_WORD: tuple[Callable[[str], Fact | None], ...] = (

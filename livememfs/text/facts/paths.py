@@ -96,9 +96,8 @@ def url(address: str) -> Fact:
     if not segments:
         return one(address, f"u:{address}")
     within = _path_keys(segments)
-    if "?" in address or "#" in address:
-        return one(address, f"u:{address}", f"u:{bare}", *within, *issues)
-    return Fact(address, ((f"u:{address}",), within[:1]), (f"u:{address}", f"u:{bare}", *within, *issues))
+    by_path = () if "?" in address or "#" in address else (within[:1],)
+    return Fact(address, ((f"u:{address}",), *by_path), (f"u:{address}", f"u:{bare}", *within, *issues))
 
 
 # --- words ------------------------------------------------------------------------------------------------------------
