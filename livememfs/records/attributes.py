@@ -67,7 +67,7 @@ def with_links(memory: Memory, links: Iterable[tuple[str, str]]) -> Memory:
 def _link(part: str) -> tuple[str, str]:
     relation, _, name = part.strip().partition(" ")
     if relation.lower() not in RELATIONS or not name.strip() or " " in name.strip():
-        raise ValueError(f"{part.strip()!r} is no relation and a name; the relations are {', '.join(RELATIONS)}")
+        raise ValueError(f"{part.strip()!r} is not a relation and a name; the relations are {', '.join(RELATIONS)}")
     return relation.lower(), _last_part(name.strip())
 
 
@@ -90,6 +90,6 @@ def _field(memory: Memory, name: str, text: str | None, now: datetime) -> dict[s
 _EXPECTED = {
     "type": f"one of {', '.join(TYPES)}",
     "importance": "a number from 0 to 1",
-    "expires_at": "a time such as 2026-12-31T18:00:00Z, how long from now such as 7d, or nothing for ever",
+    "expires_at": "a time such as 2026-12-31T18:00:00Z, how long from now such as 7d, or empty for no end",
     "subjects": "words with commas between them",
 }

@@ -79,7 +79,7 @@ def _objects(text: str, path: str) -> list[dict[str, Any]]:
         try:
             value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(path=path, detail=f"the request begins as JSON and is none: {error}") from None
+            raise BadRequest(path=path, detail=f"the request begins like JSON but is no JSON: {error}") from None
         if not isinstance(value, dict):
             raise BadRequest(path=path, detail="a request is a JSON object, or text")
         objects.append(value)

@@ -57,7 +57,7 @@ class Edit:
         if not isinstance(deep, bool):
             raise EditRefused('"deep" is neither true nor false')
         if deep and op not in ("replace", "delete"):
-            raise EditRefused(f'"deep" says nothing to a {op}')
+            raise EditRefused(f'"deep" has no meaning for the op {op}')
         titles = tuple(_MARKS.sub("", title) for title in heading)
         return cls(op, titles, _read_content(op, value.get("content")), deep)
 
@@ -70,7 +70,7 @@ def _read_content(op: Op, content: object) -> str:
     if op == "delete" and content:
         raise EditRefused('a delete takes no "content"')
     if is_blank(content) and (content or op not in ("add", "delete")):
-        raise EditRefused('"content" is not a text with something in it')
+        raise EditRefused('"content" is an empty text')
     return content
 
 

@@ -56,7 +56,7 @@ class Document(Outline):
         if edit.op == "delete":
             if section.children and not edit.deep:
                 raise EditRefused(
-                    f'the heading {shown_path(edit.heading)} has others below it; "deep" takes them along'
+                    f'the heading {shown_path(edit.heading)} has others below it; with "deep" they are deleted too'
                 )
             return self._spliced(section.start, section.end, [], [])
         content, titles = self._content(edit.content, above=section.level)
@@ -92,7 +92,7 @@ class Document(Outline):
         *above, title = edit.heading
         if self._at(edit.heading):
             if is_blank(edit.content):
-                raise EditRefused(f"the heading {shown_path(edit.heading)} is there already, and nothing goes below it")
+                raise EditRefused(f"the heading {shown_path(edit.heading)} is there already, and the content is empty")
             return self.edited(replace(edit, op="append"))
         parent = self.find(above)
         level = parent.children[-1].level if parent.children else parent.level + 1
@@ -136,7 +136,7 @@ class Document(Outline):
         scanned = scan(part)
         expected = [*_titles(before[-1:]), *titles, *_titles(after[:1])]
         if _titles(scanned.headings) != expected or (after and scanned.headings[-1].body != len(part)):
-            raise EditRefused("it would change what the lines after it are, or its headings are none in that place")
+            raise EditRefused("the lines after it would be read as something else, or its headings as none")
         self._check_next(stop, scanned.blocks, by - first)
         if scanned.open_end and not self.open_end:
             raise EditRefused("it leaves a fence or comment open")
@@ -169,7 +169,7 @@ class Document(Outline):
             return
         end = next((heading.start for heading in self._headings if heading.start > kept), len(self.lines))
         if 0 in scan(self.lines[kept:end]).blocks:  # a link definition is never a block
-            raise EditRefused("it would take in the lines after it")
+            raise EditRefused("it would join the lines after it to its own")
 
     def _made(self, lines: list[str], headings: list[Heading], open_end: bool) -> Document:
         """The edited document. Refuses it where its first lines have become front matter or a byte order mark."""

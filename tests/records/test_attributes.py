@@ -78,7 +78,7 @@ def test_a_memory_has_no_more_links_than_so_many() -> None:
         ("type", "poem", "one of identity"),
         ("type", None, "a memory has a type"),
         ("expires_at", "soon", "a time such as"),
-        ("links", "updates", "no relation and a name"),
+        ("links", "updates", "not a relation and a name"),
         ("links", "likes x", "the relations are related_to"),
     ],
 )

@@ -72,12 +72,12 @@ def test_a_turn_without_a_session_takes_the_one_it_is_given() -> None:
         ('{"message": 3}', "no text: message"),
         ('{"message": "x", "session": ["y"]}', "no text: session"),
         ('{"message": "x", "format": "yaml"}', "format is json or text"),
-        ('{"message": "x"', "begins as JSON and is none"),
-        ('{"message": "x"} and more', "begins as JSON and is none"),
+        ('{"message": "x"', "begins like JSON but is no JSON"),
+        ('{"message": "x"} and more', "begins like JSON but is no JSON"),
         ('{"message": "x"} ["y"]', "a JSON object, or text"),
-        ("{" * 100_000, "begins as JSON and is none"),
-        ('{"message": ' + "[" * 100_000, "begins as JSON and is none"),
-        ('{"message": "x", "a": ' + "9" * 10_000 + "}", "begins as JSON and is none"),
+        ("{" * 100_000, "begins like JSON but is no JSON"),
+        ('{"message": ' + "[" * 100_000, "begins like JSON but is no JSON"),
+        ('{"message": "x", "a": ' + "9" * 10_000 + "}", "begins like JSON but is no JSON"),
     ],
 )
 def test_json_that_is_no_turn_is_refused_and_says_what_is_wrong(request_: str, named: str) -> None:

@@ -159,17 +159,11 @@ def test_of_a_text_with_something_hidden_only_the_secret_goes() -> None:
 @pytest.mark.parametrize(
     "rest",
     [
-        "and so on",
-        "The next line",
-        "2026-11-24 was the day",
-        "3b5aa17 Fix the thing",
-        "3b5aa17f00112233445566778899aabbccddeeff Fix the thing",
-        "aB3xY9kLmN is the name of the branch",
-        "user_id_12345",
-        "# 2. Next",
-        "10.0.0.1",
+        "and so on", "The next line", "2026-11-24 was the day", "3b5aa17 Fix the thing",
+        "3b5aa17f00112233445566778899aabbccddeeff Fix the thing", "aB3xY9kLmN is the name of the branch",
+        "user_id_12345", "# 2. Next", "10.0.0.1",
     ],
-)
+)  # fmt: skip
 def test_what_follows_a_whole_token_in_the_next_line_stays(rest: str) -> None:
     text = f"ghp_{some(36)}\n{rest}"
 
