@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from livememfs.records.space import iso
 from livememfs.shown import harmless, without_login
 from livememfs.text.privacy.redaction import redact
+from livememfs.text.times import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
