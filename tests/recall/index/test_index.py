@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from index_world import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, note, read
 
 from livememfs.errors import CacheInUse, NoSpace
 from livememfs.recall.index import loaded as loaded
 from livememfs.recall.index import snapshot
-from livememfs.recall.index.engine import Read
 from livememfs.recall.index.exchanged import Restriction, TextQuery
 from livememfs.recall.index.lexical import Lexical
 from livememfs.recall.index.local import Index
@@ -32,44 +32,11 @@ from livememfs.recall.index.record import Record
 from livememfs.recall.index.table import RecordTable
 from livememfs.testing.embed import hashed
 
-ALL = Restriction()
-MODEL = "hashed"
-DIM = 64
-DAY = 86_400
-
-
-def note(name: str, text: str | tuple[str, ...], created: int = DAY, **given: Any) -> Record:
-    """A note by ann in the space `space`."""
-    key = f"{given.get('space', 'space')}/live/{name}.md"
-    defaults: dict[str, Any] = {
-        "ref": key, "key": key, "etag": "1", "kind": "live", "space": "space", "type": "todo", "agent": "ann",
-        "title": name, "importance": 0.5, "labels": (),
-    }  # fmt: skip
-    pieces = text if isinstance(text, tuple) else (text,)
-    return Record(**{**defaults, "created": created, "pieces": pieces, **given})
-
-
-def read(*records: Record) -> Read:
-    """The object that these records are in."""
-    return records[0].key, records[0].etag, records[0].space, records
-
 
 def found(index: Index, words: str, where: Restriction = ALL) -> list[str]:
     """Titles of the records that have the words, in order."""
     numbers = [number for number, _ in index.text(TextQuery(words), where, 100)[0]]
     return sorted({stored.record.title for _, stored in index.table.of_pieces(numbers).values()})
-
-
-def embed(index: Index) -> int:
-    """Embeds all there is to embed; how many texts."""
-    done = 0
-    while texts := index.unembedded(100):
-        index.take_vectors(
-            [text.meaning for text in texts], np.array([hashed(f"{text.own} {text.around}", DIM) for text in texts])
-        )
-        done += len(texts)
-        assert done < 10_000
-    return done
 
 
 def near(index: Index, words: str, where: Restriction = ALL) -> list[str]:
@@ -97,13 +64,6 @@ def reopened(folder: Path) -> Index:
     return Index(folder, MODEL)
 
 
-THREE = [
-    read(note("one", "queue alpha", 1 * DAY)),
-    read(note("two", "queue beta", 2 * DAY)),
-    read(note("three", ("queue gamma", "second piece delta"), 3 * DAY)),
-]
-
-
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     """The closed folder of an index with three notes, of which all have vectors."""
@@ -112,12 +72,6 @@ def filled(tmp_path: Path) -> Path:
     embed(index)
     index.close()
     return tmp_path / "filled"
-
-
-def assert_whole(index: Index) -> None:
-    assert index.verify() == []
-    assert found(index, "queue") == ["one", "three", "two"]
-    assert found(index, "delta") == ["three"]
 
 
 # --- meaning -----------------------------------------------------------------------------------------------------

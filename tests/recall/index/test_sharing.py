@@ -26,13 +26,6 @@ MODEL = "fake-1"
 PREFIX = keys.index_prefix(SPACE, MODEL)
 
 
-@pytest.fixture
-async def bucket(tmp_path: Path) -> Bucket:
-    made = Bucket(tmp_path / "index")
-    await spaces.create(Replica(made.memory), made.clock, SPACE)
-    return made
-
-
 async def fill(bucket: Bucket, count: int, first: int = 0, *, minutes: float = 60) -> None:
     """Notes of different hours, so that none is another's context."""
     for number in range(first, first + count):
@@ -149,7 +142,7 @@ async def test_a_bucket_that_does_not_list_its_vectors_is_searched_and_told_late
 
         bucket.store.plan = None
         await fill(bucket, 1, first=50)
-        await mount.recall.prepare([SPACE], DONE_WITHIN)
+        await mount.indexed()
     async with bucket.mount(share=True, folder=tmp_path / "another") as mount:
         await understand(mount)
         await mount.recall.drain()

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
+from index_world import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, near, note, only, read
 from postgres_server import PASSWORD, Server
-from test_engine_contract import ALL, DAY, DIM, MODEL, THREE, assert_whole, embed, found, near, note, only, read
 
 from livememfs.app import open_app
 from livememfs.app.recall import drop_engine, open_engine
@@ -38,9 +38,9 @@ SLOW_MACHINE = 10.0
 
 
 @pytest.fixture
-def name(bucket: Bucket) -> str:
+def name(bucket_name: Bucket) -> str:
     """A bucket of this test's own."""
-    return bucket()
+    return bucket_name()
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ DYING = """
 import os, signal, sys
 sys.path[:0] = sys.argv[4:]
 from livememfs.recall.postgres import engine, meaning, postings, records
-from test_engine_contract import THREE, note, read, DAY
+from index_world import THREE, note, read, DAY
 
 index = engine.Postgres(sys.argv[1], "hashed", sys.argv[2])
 index.apply([], THREE)
@@ -199,7 +199,7 @@ WRITER = """
 import sys
 sys.path[:0] = sys.argv[4:]
 from livememfs.recall.postgres.engine import Postgres
-from test_engine_contract import embed, note, read
+from index_world import embed, note, read
 
 index = Postgres(sys.argv[1], "hashed", sys.argv[2])
 start = int(sys.argv[3])
@@ -360,8 +360,8 @@ def test_a_database_is_called_without_user_and_password() -> None:
     assert "secret" not in place_of(several)
 
 
-def test_two_buckets_in_one_database_do_not_see_each_other(server: Server, bucket: Bucket) -> None:
-    first, second = Postgres(server.url(), MODEL, bucket()), Postgres(server.url(), MODEL, bucket())
+def test_two_buckets_in_one_database_do_not_see_each_other(server: Server, bucket_name: Bucket) -> None:
+    first, second = Postgres(server.url(), MODEL, bucket_name()), Postgres(server.url(), MODEL, bucket_name())
     first.apply((), THREE)
     embed(first)
     assert (found(second, "queue"), near(second, "queue alpha"), second.objects()) == ([], [], {})
@@ -539,7 +539,7 @@ COUNT, CLUSTERS, ASKED = 3_000, 40, 25
 
 
 @pytest.fixture(scope="module")
-def large(server: Server, bucket: Bucket) -> Iterator[tuple[Postgres, np.ndarray, np.ndarray]]:
+def large(server: Server, bucket_name: Bucket) -> Iterator[tuple[Postgres, np.ndarray, np.ndarray]]:
     """An index of many vectors in clusters that has a graph; the vectors, and questions like them."""
     chance = np.random.default_rng(11)
     centres = chance.normal(size=(CLUSTERS, DIM)) + 2.0  # all of them point much the same way, as those of models do
@@ -548,7 +548,7 @@ def large(server: Server, bucket: Bucket) -> Iterator[tuple[Postgres, np.ndarray
         rows = centres[chance.integers(0, CLUSTERS, count)] + 0.7 * chance.normal(size=(count, DIM))
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
-    vectors, engine = drawn(COUNT), Postgres(server.url(), MODEL, bucket())
+    vectors, engine = drawn(COUNT), Postgres(server.url(), MODEL, bucket_name())
     engine.expect(drawn(36).mean(axis=0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(meaning, "INDEXED_FROM", 1_000)
