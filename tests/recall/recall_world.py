@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ from livememfs.text import frontmatter
 
 SPACE = "alpha"
 DONE_WITHIN = 20.0
+
+
+async def no_model() -> None:
+    """Searching by words alone."""
 
 
 class Bucket:
@@ -77,8 +82,9 @@ class Bucket:
         folder: Path | None = None,
         share: bool = False,
         patience: Patience = PATIENT,
+        **options: Any,
     ) -> AsyncIterator[Mount]:
-        """A mount whose index is in `folder`, the bucket's own when nothing is said."""
+        """A mount whose index is in `folder`, or else in the bucket's own; `options` are those of `Recall`."""
         replica = Replica(self.store)
 
         async def own() -> Embedder:
@@ -86,9 +92,8 @@ class Bucket:
             return self.models[-1]
 
         name, folder = self.model.name, folder or self.folder
-        recall = Recall(
-            replica, self.clock, lambda: Index(folder, name), open_model or own, share=share, patience=patience
-        )
+        opening = partial(Index, folder, name)
+        recall = Recall(replica, self.clock, opening, open_model or own, share=share, patience=patience, **options)
         replica.changes.subscribe(recall.heard)
         with trio.fail_after(DONE_WITHIN):
             async with trio.open_nursery() as nursery:

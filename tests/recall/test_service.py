@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from recall_world import DONE_WITHIN, SPACE, Bucket
+from recall_world import DONE_WITHIN, SPACE, Bucket, no_model
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -85,6 +85,18 @@ async def test_what_is_written_here_is_found_by_the_next_question(bucket: Bucket
         assert await mount.texts("any unicorn") == []
 
 
+def held_up(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Have the index take nothing in until the event is set."""
+    apply, go_on = Index.apply, threading.Event()
+
+    def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
+        go_on.wait(DONE_WITHIN)
+        return apply(self, *arguments, **named)
+
+    monkeypatch.setattr(Index, "apply", slowly)
+    return go_on
+
+
 async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_it_comes_back(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,13 +105,7 @@ async def test_what_was_removed_is_not_found_before_the_index_knows_and_is_when_
         note = (await bucket.memory.get(key)).data
         await mount.indexed()
         assert await mount.texts("unicorn") == ["seen a unicorn"]
-        apply, go_on = Index.apply, threading.Event()
-
-        def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
-            go_on.wait(DONE_WITHIN)
-            return apply(self, *arguments, **named)
-
-        monkeypatch.setattr(Index, "apply", slowly)
+        go_on = held_up(monkeypatch)
         await mount.replica.delete(key)
         assert mount.recall.has_gone(key)
         assert await mount.texts("the unicorn") == []
@@ -120,13 +126,7 @@ async def test_who_is_to_be_told_waits_for_notes_and_not_for_what_an_observer_ha
     await bucket.write("one", "seen a unicorn")
     async with bucket.mount(patience=Patience(unasked=DONE_WITHIN)) as mount:
         await mount.indexed()
-        apply, go_on = Index.apply, threading.Event()
-
-        def slowly(self: Index, *arguments: Any, **named: Any) -> Any:
-            go_on.wait(DONE_WITHIN)
-            return apply(self, *arguments, **named)
-
-        monkeypatch.setattr(Index, "apply", slowly)
+        go_on = held_up(monkeypatch)
         await mount.replica.put(f"{SPACE}/observations/20260101T000000_change_00000001.md", b"observed")
         with trio.fail_after(DONE_WITHIN / 2):
             index, notes = await mount.recall.ready((SPACE,), DONE_WITHIN)
@@ -356,10 +356,6 @@ async def test_the_same_question_is_answered_from_memory_for_a_moment(bucket: Bu
         first = await mount.ask("apples  type:observation")
         assert await mount.ask("type:observation apples") is first
         assert mount.recall.statistics().repeated == 1
-
-
-async def no_model() -> None:
-    return None
 
 
 async def test_work_that_can_wait_waits_until_nobody_asks_but_not_for_ever(

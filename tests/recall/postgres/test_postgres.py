@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -65,31 +66,29 @@ def administrator(server: Server, database: str = "postgres") -> psycopg.Connect
 # --- many at once ------------------------------------------------------------------------------------------------
 
 
+def at_once(count: int, work: Callable[[int, threading.Barrier], None]) -> None:
+    """Do work in several threads, each with its number and a barrier for all of them; none may fail."""
+    start = threading.Barrier(count)
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(work, number, start) for number in range(count)]:
+            done.result(60)
+
+
 def test_mounts_that_apply_the_same_objects_at_the_same_instant_end_with_one_set_of_records(
     opened: Callable[[], Postgres],
 ) -> None:
     """And the same vectors. Each has its own order, and some take away what others put in."""
     objects = [read(note(f"n{n}", f"queue word{n}x", 60 * n)) for n in range(40)]
-    failures: list[BaseException] = []
-    start = threading.Barrier(4)
 
-    def mount(turn: int) -> None:
-        try:
-            engine = opened()
-            start.wait(20)
-            mine = objects[turn * 7 :] + objects[: turn * 7]
-            for step in range(0, 40, 8):
-                engine.apply([mine[step - 1][0]] if step and turn == 3 else (), mine[step : step + 8])
-                embed(engine)
-        except BaseException as error:
-            failures.append(error)
+    def mount(turn: int, start: threading.Barrier) -> None:
+        engine = opened()
+        start.wait(20)
+        mine = objects[turn * 7 :] + objects[: turn * 7]
+        for step in range(0, 40, 8):
+            engine.apply([mine[step - 1][0]] if step and turn == 3 else (), mine[step : step + 8])
+            embed(engine)
 
-    threads = [threading.Thread(target=mount, args=(turn,)) for turn in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failures == []
+    at_once(4, mount)
     engine = opened()
     engine.apply((), objects)
     embed(engine)
@@ -99,22 +98,11 @@ def test_mounts_that_apply_the_same_objects_at_the_same_instant_end_with_one_set
 
 
 def test_mounts_that_open_an_index_at_the_same_instant_make_it_once(opened: Callable[[], Postgres]) -> None:
-    failures: list[BaseException] = []
-    start = threading.Barrier(8)
+    def mount(_: int, start: threading.Barrier) -> None:
+        start.wait(20)
+        opened().apply((), THREE)
 
-    def mount() -> None:
-        try:
-            start.wait(20)
-            opened().apply((), THREE)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=mount) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert failures == []
+    at_once(8, mount)
     assert_whole(opened())
 
 
@@ -614,15 +602,12 @@ def test_the_graph_is_what_is_searched(large: tuple[Postgres, np.ndarray, np.nda
         other.execute(f"SET search_path = {schema_of(engine.bucket)}, public")
         rows = other.execute("SELECT indexed FROM mean").fetchall()
         assert rows == [(True,)]
-        before = other.execute(
-            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'near_1_1'"
-        ).fetchone()
+        scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'near_1_1'"
+        before = other.execute(scans).fetchone()
         engine.near(questions[0], ALL, 20)
         engine.close()  # a connection that ends tells what it did
         for _ in range(50):
-            after = other.execute(
-                "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'near_1_1'"
-            ).fetchone()
+            after = other.execute(scans).fetchone()
             if after != before:
                 break
             time.sleep(0.1)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import trio
-from recall_world import DONE_WITHIN, SPACE, Bucket, Mount, prehook
+from recall_world import DONE_WITHIN, SPACE, Bucket, Mount, no_model, prehook
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -512,11 +512,8 @@ async def test_an_index_that_takes_long_to_open_is_not_waited_for(
 
 
 async def test_a_search_that_has_not_been_started_is_no_reason_to_fail(bucket: Bucket) -> None:
-    async def none() -> None:
-        return None
-
     replica = Replica(bucket.store)
-    recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "x"), none)
+    recall = Recall(replica, bucket.clock, lambda: Index(bucket.folder, "x"), no_model)
 
     answer = await Prehook(recall, bucket.clock, ToldSessions(replica)).turn(SPACE, Turn("hello", "s"))
 

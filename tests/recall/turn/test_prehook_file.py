@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from recall_world import SPACE, Bucket, prehook
+from recall_world import SPACE, Bucket, no_model, prehook
 
 from livememfs.cache.replica import Replica
 from livememfs.recall.index.local import Index
@@ -177,9 +177,6 @@ async def test_it_can_be_switched_off(bucket: Bucket) -> None:
 
 
 async def test_an_index_that_is_not_open_is_neither_opened_nor_waited_for(bucket: Bucket) -> None:
-    async def none() -> None:
-        return None
-
     opened: list[int] = []
     replica = Replica(bucket.store)
 
@@ -187,7 +184,7 @@ async def test_an_index_that_is_not_open_is_neither_opened_nor_waited_for(bucket
         opened.append(1)
         return Index(bucket.folder, "x")
 
-    here = Prehook(Recall(replica, bucket.clock, opening, none), bucket.clock, ToldSessions(replica))
+    here = Prehook(Recall(replica, bucket.clock, opening, no_model), bucket.clock, ToldSessions(replica))
     assert await here.file(SPACE, "s", FILE, ROOT) == ""
     assert opened == []
 
