@@ -12,6 +12,7 @@ import trio
 
 from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
+from livememfs.recall.index.engine import Engine
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Patience, Recall, SearchAnswer
 from livememfs.recall.turn.choosing import PrehookSettings
@@ -82,6 +83,7 @@ class Bucket:
         folder: Path | None = None,
         share: bool = False,
         patience: Patience = PATIENT,
+        open_engine: Callable[[], Engine] | None = None,
         **options: Any,
     ) -> AsyncIterator[Mount]:
         """A mount whose index is in `folder`, or else in the bucket's own; `options` are those of `Recall`."""
@@ -92,7 +94,7 @@ class Bucket:
             return self.models[-1]
 
         name, folder = self.model.name, folder or self.folder
-        opening = partial(Index, folder, name)
+        opening = open_engine or partial(Index, folder, name)
         recall = Recall(replica, self.clock, opening, open_model or own, share=share, patience=patience, **options)
         replica.changes.subscribe(recall.heard)
         with trio.fail_after(DONE_WITHIN):

@@ -22,7 +22,7 @@ from livememfs.cache.replica import Replica
 from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.local import Index
 from livememfs.recall.index.vectors import Floats, unit
-from livememfs.recall.service import Recall
+from livememfs.recall.service import Patience, Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import TITLES, Limits
 from livememfs.recall.turn.prehook import LOOKED_AT, Prehook, TurnAnswer
@@ -488,27 +488,16 @@ async def test_an_index_that_takes_long_to_open_is_not_waited_for(
         there.wait()
         return Index(bucket.folder, bucket.model.name)
 
-    async def model() -> Embedder:
-        return bucket.model
+    async with bucket.mount(open_engine=slowly, patience=Patience()) as mount, mount.prehook() as here:
+        answer = await here.turn(SPACE, Turn("hello", "s"))
+        assert "I am a helper" in answer.block
+        assert answer.notes[0] == "the index is being made"
 
-    replica = Replica(bucket.store)
-    recall = Recall(replica, bucket.clock, slowly, model)
-    prehook = Prehook(recall, bucket.clock, ToldSessions(replica))
-    with trio.fail_after(DONE_WITHIN):
-        async with trio.open_nursery() as nursery:
-            await nursery.start(replica.run)
-            await nursery.start(recall.run)
-            answer = await prehook.turn(SPACE, Turn("hello", "s"))
-            assert "I am a helper" in answer.block
-            assert answer.notes[0] == "the index is being made"
-
-            there.set()
-            await recall.prepare((SPACE,), DONE_WITHIN)
-            monkeypatch.setattr("livememfs.recall.turn.prehook.PATIENCE", DONE_WITHIN)
-            again = await prehook.turn(SPACE, Turn("hello", "s"))
-            assert (again.block, again.notes) == ("", ())
-            nursery.cancel_scope.cancel()
-    replica.close()
+        there.set()
+        await mount.indexed()
+        monkeypatch.setattr("livememfs.recall.turn.prehook.PATIENCE", DONE_WITHIN)
+        again = await here.turn(SPACE, Turn("hello", "s"))
+        assert (again.block, again.notes) == ("", ())
 
 
 async def test_a_search_that_has_not_been_started_is_no_reason_to_fail(bucket: Bucket) -> None:
