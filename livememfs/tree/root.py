@@ -22,7 +22,7 @@ from livememfs.records import keys
 from livememfs.records.names import check_space_name
 from livememfs.spaces import making as spaces
 from livememfs.tree import registry
-from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
+from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.context import STATE
 from livememfs.tree.exchange import MachineHook
 from livememfs.tree.node import Caller, Directory, File, Node, Symlink, check_name
@@ -342,7 +342,7 @@ def _state_directory(root: Root, context: Context) -> StateDirectory:
     for name, content in contents.items():
         state.nodes[name] = ComputedFile(state, name, context, content)
     # The figures are costly: `stat` shows the size of the last ones.
-    state.nodes["metrics"] = CostlyFile(state, "metrics", context, metrics, lambda: figures)
+    state.nodes["metrics"] = ComputedFile(state, "metrics", context, metrics, lambda: figures)
     state.nodes["hooks"] = doors = ReadOnlyDirectory(state, "hooks")
     doors.nodes = {event: MachineHook(doors, event, context, "") for event in context.hooks.events if "." in event}
     state.nodes["recovered"] = RecoveredDirectory(state, "recovered", context)

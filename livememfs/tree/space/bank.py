@@ -32,9 +32,6 @@ class StoredFile(ObjectFile):
         super().__init__(parent, name, context, info, info.key)
         self.why = why
 
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(self.why, path=self.path)
-
     def check_writable(self) -> None:
         raise self.refuse("writing")
 

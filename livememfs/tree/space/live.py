@@ -88,7 +88,7 @@ class KnownNotes:
 class Live(Directory):
     """The notes of one space."""
 
-    __slots__ = ("_places", "context", "form", "known", "prefix", "space")
+    __slots__ = ("_places", "context", "form", "known", "prefix", "rule", "space")
 
     def __init__(self, parent: Directory, context: Context, space: str, form: Form) -> None:
         super().__init__(parent, form.folder)
@@ -96,11 +96,9 @@ class Live(Directory):
         self.form = form
         self.prefix = f"{space}/{form.folder}/"
         self.space = space
+        self.rule = f"{form.folder}/ holds files only, directly"
         self.known = KnownNotes()
         self._places = Places(self)
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: {self.name}/ holds files only, directly")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder itself are accepted and not kept: it is the space's."""

@@ -14,7 +14,7 @@ from livememfs.records import keys
 from livememfs.records.sealing import NoteForm
 from livememfs.runs.history import History
 from livememfs.runs.options import CONTROLS, RunKind
-from livememfs.tree.computed import ComputedFile, CostlyFile, ReadOnlyDirectory
+from livememfs.tree.computed import ComputedFile, ReadOnlyDirectory
 from livememfs.tree.exchange import HookExchange, RecallExchange
 from livememfs.tree.node import Caller, Directory, File, Node
 from livememfs.tree.objectfile import ObjectFile, node_of
@@ -70,7 +70,7 @@ class Space(PlainDirectory):
             keys.BANK: bank,
             HISTORY: HistoryDirectory(self, HISTORY, history),
             WHY: WhyDirectory(self, WHY, context, space, history),
-            CONTEXT: CostlyFile(self, CONTEXT, context, self._page, self._last_page),
+            CONTEXT: ComputedFile(self, CONTEXT, context, self._page, self._last_page),
             RECALL: RecallExchange(self, RECALL, context, space),
             HOOKS: self._hooks(),
             keys.OBSERVATIONS: ObservationsDirectory(self, context, space),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from livememfs import errors
 from livememfs.records import keys
 from livememfs.spaces import making as spaces
 from livememfs.text.privacy import redaction as privacy
@@ -27,6 +26,7 @@ class RulesFile(ObjectFile):
     """The rules of one space, or the draft that will be."""
 
     __slots__ = ("space",)
+    why = SEALED
 
     def __init__(self, parent: Directory, context: Context, space: str, info: ObjectInfo | None) -> None:
         super().__init__(parent, keys.RULES, context, info, info.key if info is not None else None)
@@ -36,9 +36,6 @@ class RulesFile(ObjectFile):
     def sealed(self) -> bool:
         """Whether the bucket has them."""
         return self.key is not None
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.ReadOnly(SEALED, path=self.path)
 
     def check_writable(self) -> None:
         if self.sealed:

@@ -37,14 +37,12 @@ class SessionsDirectory(Directory):
     """The sessions of one space."""
 
     __slots__ = ("_known", "context", "prefix", "space")
+    rule = "it holds sessions only; `mkdir` begins one"
 
     def __init__(self, parent: Directory, context: Context, space: str) -> None:
         super().__init__(parent, keys.SESSIONS)
         self.context, self.space, self.prefix = context, space, f"{space}/{keys.SESSIONS}/"
         self._known: WeakValueDictionary[str, SessionDirectory] = WeakValueDictionary()
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it holds sessions only; `mkdir` begins one")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
@@ -270,14 +268,12 @@ class DropDirectory(Directory):
     """`events/`: a file that is written here becomes an event when it is closed."""
 
     __slots__ = ("_drops", "session")
+    rule = "it takes files, directly"
 
     def __init__(self, session: SessionDirectory) -> None:
         super().__init__(session, EVENTS)
         self.session = session
         self._drops: dict[str, DropFile] = {}
-
-    def refuse(self, operation: str) -> errors.LiveMemError:
-        return errors.NotPermitted(path=self.path, detail=f"{operation}: it takes files, directly")
 
     async def change(self, change: AttrChange, caller: Caller) -> None:
         """Mode, owner and times of the folder are accepted and not kept."""
