@@ -55,7 +55,7 @@ for line in sys.stdin.buffer:
 
 @dataclass(frozen=True)
 class NotifyStatistics:
-    """What the kernel was told, files touched for inotify, and calls that did not reach it."""
+    """Notices to the kernel, files touched for inotify, and notices that did not reach the kernel."""
 
     told: int
     touched: int
