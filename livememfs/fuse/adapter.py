@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyfuse3
 import structlog
@@ -26,13 +26,9 @@ from livememfs.fuse.guard import Needs, Request, handler
 from livememfs.fuse.inodes import Inodes, InodeStatistics
 from livememfs.fuse.listings import Listed, Listings
 from livememfs.fuse.notify import Notifier
+from livememfs.tree.errorlog import ErrorLog
 from livememfs.tree.node import Attrs, Directory, File, Handle, Node, Symlink
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from livememfs.tree.errorlog import ErrorLog
-    from livememfs.tree.root import Root
+from livememfs.tree.root import Root
 
 log = structlog.get_logger("livememfs.fuse")
 

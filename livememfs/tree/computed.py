@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from livememfs import errors
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode, Symlink, check_name
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
 
 COMPUTED = "livememfs computes it"
 """The usual reason why something cannot be changed."""

@@ -11,13 +11,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from livememfs.records import keys
-
-if TYPE_CHECKING:
-    from livememfs.records.access import Access
-    from livememfs.tree.node import Kind
+from livememfs.records.access import Access
+from livememfs.tree.node import Kind
 
 Need = Literal["nothing", "space", "bucket", "admin"]
 """The access that makes a path visible: none beyond the mount, because the content differs by caller; access to the

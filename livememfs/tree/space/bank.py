@@ -7,18 +7,15 @@ because mode bits do not stop root. Trio thread only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from livememfs import errors
 from livememfs.records import keys
+from livememfs.store.base import ObjectInfo
 from livememfs.tree.computed import ReadOnlyDirectory
+from livememfs.tree.context import Context
 from livememfs.tree.node import Directory, Node, check_name
 from livememfs.tree.objectfile import ObjectFile, node_of
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
 
 WHY = "consolidation writes it; write a note into live/ and touch .consolidate"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -19,12 +19,9 @@ from livememfs.runs.options import RunKind, RunOptions
 from livememfs.text.times import parse_iso
 from livememfs.tree import rejected
 from livememfs.tree.computed import BytesHandle
-from livememfs.tree.context import STATE
+from livememfs.tree.context import STATE, Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, OpenMode
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
-    from livememfs.tree.rejected import RejectedReplies
+from livememfs.tree.rejected import RejectedReplies
 
 MAX_REQUEST = 65_536
 PROGRESS_SECONDS = 1.0

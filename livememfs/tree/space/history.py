@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from livememfs import errors
 from livememfs.records import keys
+from livememfs.runs.history import History, PastBankFile
 from livememfs.runs.origins import OUTGOING_NAME, outgoing_page
 from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Caller, Directory, Handle, Node, OpenMode, check_name
-
-if TYPE_CHECKING:
-    from livememfs.runs.history import History, PastBankFile
-    from livememfs.tree.context import Context
 
 WINDOW = 100
 """How many runs are listed: a tool that reads every file must not read the runs of years."""

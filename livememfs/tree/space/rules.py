@@ -6,18 +6,14 @@ change after that (EROFS), and to keep what is private. Trio thread only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from livememfs.records import keys
 from livememfs.spaces import making as spaces
+from livememfs.store.base import ObjectInfo
 from livememfs.text.privacy import redaction as privacy
 from livememfs.tree.body import Body
+from livememfs.tree.context import Context
+from livememfs.tree.node import Directory
 from livememfs.tree.objectfile import ObjectFile
-
-if TYPE_CHECKING:
-    from livememfs.store.base import ObjectInfo
-    from livememfs.tree.context import Context
-    from livememfs.tree.node import Directory
 
 SEALED = "rules are sealed once written; make another space for other rules"
 

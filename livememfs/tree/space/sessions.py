@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 from livememfs import errors
@@ -19,12 +19,10 @@ from livememfs.records import keys, names
 from livememfs.records.session import Session
 from livememfs.spaces.objects import public_as_it_is, public_name
 from livememfs.tree.computed import BytesHandle, ReadOnlyDirectory
+from livememfs.tree.context import Context
 from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode, check_name
 from livememfs.tree.objectfile import node_of
 from livememfs.tree.space.bank import StoredFile
-
-if TYPE_CHECKING:
-    from livememfs.tree.context import Context
 
 WHY = "the observer writes it; drop events into events/, or touch .stop"
 EVENTS, STOP = "events", ".stop"
