@@ -61,8 +61,7 @@ async def stored_and_open(host: Host, path: str, data: bytes = b"one\n") -> Hand
 
 
 async def chmod(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mode=0o600), NOBODY)
-    await host.sent()
+    await host.change(path, mode=0o600)
 
 
 async def move(host: Host, path: str) -> None:
@@ -71,9 +70,7 @@ async def move(host: Host, path: str) -> None:
 
 
 async def edit(host: Host, path: str) -> None:
-    handle = await host.begin(path, b"two\n", EDIT)
-    await close(handle)
-    await host.sent()
+    await host.write(path, b"two\n", EDIT)
 
 
 async def nothing(host: Host, path: str) -> None:

@@ -25,12 +25,7 @@ ONE = f"{FOLDER}/one"
 
 async def names(world: World, folder: str = keys.MEMORIES) -> dict[str, Memory]:
     """The memories that the bucket has, by their ids."""
-    found = await world.bucket(f"alpha/{folder}/")
-    return {
-        id_of(name): Memory.parse(data, path=name, collection=folder, name=name)
-        for name, data in found.items()
-        if "/" not in name
-    }
+    return {id_of(name): memory for name, memory in (await world.memories(folder)).items()}
 
 
 async def remembered(world: World, here: Host, *written: str) -> list[str]:

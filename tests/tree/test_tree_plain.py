@@ -20,19 +20,12 @@ from livememfs.store.base import Page
 from livememfs.store.s3_replies import encode_meta
 from livememfs.testing.store import Fault
 from livememfs.tree import renaming
-from livememfs.tree.node import NOBODY, AttrChange, Attrs
+from livememfs.tree.node import NOBODY, AttrChange
 from livememfs.tree.objectfile import HASHED_AT_ONCE
 
 FILE = "alpha/file.txt"
 LARGE = b"large" * HASHED_AT_ONCE
 HASH = "livememfs.tree.objectfile.content_etag"
-
-
-async def change(host: Host, path: str, **asked: int) -> Attrs:
-    node = await host.node(path)
-    await node.change(AttrChange(**asked), NOBODY)
-    await host.sent()
-    return await node.attrs()
 
 
 # --- files -------------------------------------------------------------------------------------------------------
@@ -103,7 +96,7 @@ async def test_a_file_cut_by_its_path_while_somebody_reads_it_is_stored(world: W
     await here.write(FILE, "0123456789")
     reader = await here.open(FILE)
 
-    await change(here, FILE, size=size)
+    await here.change(FILE, size=size)
 
     assert (await world.bucket())[FILE] == b"0123456789"[:size]
     assert await reader.read(0, 100) == b"0123456789"[:size]
@@ -114,7 +107,7 @@ async def test_a_file_cut_by_its_path_while_somebody_writes_it_is_stored_at_the_
     await here.write(FILE, "0123456789")
     writer = await here.open(FILE, EDIT)
 
-    await change(here, FILE, size=4)
+    await here.change(FILE, size=4)
 
     assert (await world.bucket())[FILE] == b"0123456789"
     await writer.flush()
@@ -657,8 +650,8 @@ async def test_a_name_is_made_once(here: Host) -> None:
 
 async def test_mode_and_times_are_kept_in_the_bucket(world: World, here: Host, there: Host) -> None:
     await here.write(FILE, "text")
-    await change(here, FILE, mode=0o755)
-    await change(here, FILE, mtime_ns=1_234_567_890_123_456_789)
+    await here.change(FILE, mode=0o755)
+    await here.change(FILE, mtime_ns=1_234_567_890_123_456_789)
 
     shown = await there.attrs(FILE)
 
@@ -670,8 +663,8 @@ async def test_mode_and_times_are_kept_in_the_bucket(world: World, here: Host, t
 
 async def test_mode_and_times_of_a_directory_are_kept_too(here: Host, there: Host) -> None:
     await here.mkdir("alpha/a")
-    await change(here, "alpha/a", mode=0o700)
-    await change(here, "alpha/a", mtime_ns=5)
+    await here.change("alpha/a", mode=0o700)
+    await here.change("alpha/a", mtime_ns=5)
 
     shown = await there.attrs("alpha/a")
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from hosts import WRITE, Host, World, close
+from hosts import EDIT, Host, World, close
 
 from livememfs.errors import LiveMemError
 from livememfs.memories import storing as memories
-from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import ToldSessions
-from livememfs.testing.embed import PATIENT, FakeEmbedder
+from livememfs.testing.embed import FakeEmbedder
 from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.root import Root
 
 TOKEN = "gh" + "p_" + "aB3" * 12
 SECRET = "the moon is hollow"
@@ -175,9 +170,6 @@ async def test_a_memory_without_a_file_goes_the_same_way(world: World, here: Hos
     assert str(error).endswith("github-token, private")
 
 
-# --- .recall -----------------------------------------------------------------------------------------------------
-
-
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
@@ -234,58 +226,45 @@ async def test_rules_are_sealed_without_what_is_private_and_their_draft_has_none
 
 
 @pytest.fixture
-async def model(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery) -> FakeEmbedder:
-    """The embedding model of `here`, which answers messages from now on."""
-    model = FakeEmbedder()
-
-    async def open_model() -> FakeEmbedder:
-        return model
-
-    recall = Recall(
-        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
-    )
-    here.context = replace(
-        here.context, recall=recall, prehook=Prehook(recall, world.clock, ToldSessions(here.replica))
-    )
-    here.root = Root(here.context)
-    here.replica.changes.subscribe(recall.heard)
-    await nursery.start(recall.run)
+async def asking(here: Host, recall: Recall) -> Host:
+    """`here`, which answers messages."""
     await here.write("alpha/memories/moon", "the moon is far away")
     await recall.prepare(("alpha",), 10.0)
-    return model
+    return here
 
 
 async def ask(host: Host, message: str) -> str:
-    handle = await host.open("alpha/.recall", replace(WRITE, read=True))
-    await handle.write(0, message.encode())
+    handle = await host.begin("alpha/.recall", message.encode(), EDIT)
     with trio.fail_after(10.0):
         answer = await handle.read(0, 100_000)
     await handle.release()
     return answer.decode()
 
 
-async def test_a_message_is_looked_up_without_what_is_private(here: Host, model: FakeEmbedder, tmp_path: Path) -> None:
-    answer = await ask(here, f"where is the moon? <private>{SECRET}</private> {TOKEN}")
+async def test_a_message_is_looked_up_without_what_is_private(
+    asking: Host, model: FakeEmbedder, tmp_path: Path
+) -> None:
+    answer = await ask(asking, f"where is the moon? <private>{SECRET}</private> {TOKEN}")
 
     assert "the moon is far away" in answer
     [asked] = model.asked
     assert asked.split() == ["where", "is", "the", "moon?"]
-    [line] = told(here)
+    [line] = told(asking)
     assert (line["path"], line["what"].rpartition(": ")[2]) == ("alpha/.recall", "github-token, private")
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert SECRET.encode() not in kept
     assert TOKEN.encode() not in kept
 
 
-async def test_a_message_that_is_private_as_a_whole_asks_nothing(here: Host, model: FakeEmbedder) -> None:
-    assert await ask(here, f"<private>{SECRET}") == ""
+async def test_a_message_that_is_private_as_a_whole_asks_nothing(asking: Host, model: FakeEmbedder) -> None:
+    assert await ask(asking, f"<private>{SECRET}") == ""
 
     assert model.asked == []
-    assert len(told(here)) == 1
+    assert len(told(asking)) == 1
 
 
-async def test_a_message_is_cut_only_after_what_is_private_has_left_it(here: Host, model: FakeEmbedder) -> None:
-    await ask(here, f"the moon? <private>{'word ' * 5_000}{SECRET}</private> where?")
+async def test_a_message_is_cut_only_after_what_is_private_has_left_it(asking: Host, model: FakeEmbedder) -> None:
+    await ask(asking, f"the moon? <private>{'word ' * 5_000}{SECRET}</private> where?")
 
     [asked] = model.asked
     assert "hollow" not in asked

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 import trio
 from hosts import Host, World, refused, unreachable
 
 from livememfs import errors
-from livememfs.recall.embed.base import Embedder
-from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
 from livememfs.spaces import making as spaces
-from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.testing.store import Fault
 from livememfs.text.own import HEAD
 from livememfs.tree.node import NOBODY, Directory, Symlink
-from livememfs.tree.root import Root
 
 ANSWERED_WITHIN = 10.0
 
 
 class Searching:
-    """A mount that searches, its model, and how often it was asked."""
+    """A mount that searches, and its search."""
 
-    def __init__(self, host: Host, recall: Recall, model: FakeEmbedder) -> None:
-        self.host, self.recall, self.model = host, recall, model
+    def __init__(self, host: Host, recall: Recall) -> None:
+        self.host, self.recall = host, recall
 
     async def links(self, path: str) -> dict[str, str]:
         """The links of an answer and where they lead, in their order."""
@@ -41,21 +34,8 @@ class Searching:
 
 
 @pytest.fixture
-async def searching(world: World, here: Host, tmp_path: Path, nursery: trio.Nursery) -> Searching:
-    """Threads do the work, so that these tests live in real time."""
-    model = FakeEmbedder()
-
-    async def open_model() -> Embedder:
-        return model
-
-    recall = Recall(
-        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
-    )
-    here.context = replace(here.context, recall=recall)
-    here.root = Root(here.context)
-    here.replica.changes.subscribe(recall.heard)
-    await nursery.start(recall.run)
-    return Searching(here, recall, model)
+async def searching(here: Host, recall: Recall) -> Searching:
+    return Searching(here, recall)
 
 
 async def test_a_question_is_answered_by_links_to_what_was_found(searching: Searching) -> None:
