@@ -116,9 +116,9 @@ class HookExchange(Exchange):
 
     async def answer(self, request: bytes, caller: Caller) -> bytes:
         """The answer to one event."""
-        return PROBE if request.strip() == PROBE else await self.told(request, caller)
+        return PROBE if request.strip() == PROBE else await self.answer_event(request, caller)
 
-    async def told(self, request: bytes, caller: Caller) -> bytes:
+    async def answer_event(self, request: bytes, caller: Caller) -> bytes:
         """The answer to an agent's own event."""
         return await self.context.hooks.answer(self.space, self.name, request)
 
@@ -133,7 +133,7 @@ class MachineHook(HookExchange):
 
     __slots__ = ()
 
-    async def told(self, request: bytes, caller: Caller) -> bytes:
+    async def answer_event(self, request: bytes, caller: Caller) -> bytes:
         """The answer to an agent's own event."""
         door = self.context.door
         return await door.answer(self.name, request, caller.pid) if door is not None else b"{}"

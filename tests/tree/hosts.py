@@ -195,6 +195,21 @@ def full_disk(host: Host) -> Iterator[None]:
         yield
 
 
+async def without_room(host: Host, attempt: Awaitable[object]) -> None:
+    """The attempt fails, because the local disk is full."""
+    with full_disk(host):
+        await refused(NoSpace, attempt)
+
+
+async def while_saving(host: Host, handle: Handle, action: Awaitable[object]) -> None:
+    """Do something while the close of `handle` waits for the bucket. Needs `autojump_clock`."""
+    host.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await action
+
+
 async def during(close: Callable[[], Awaitable[None]], work: str, other: Callable[[], Awaitable[None]]) -> None:
     """Begin `other` while `close` waits for the function `work`, which it has a thread do, and see both through."""
     trio_thread, go = threading.get_ident(), threading.Event()

@@ -20,18 +20,9 @@ from livememfs.tree.root import Root
 WRITER = Access("writer", frozenset({"write"}), (SPACE, "beta"))
 INSIDE = ("file", "file/", "./file", "deep/er/file", "../file", "../x/y", ".//..//file", "..", ".", "live")
 OUTSIDE = (
-    "/etc/passwd",
-    "//etc/passwd",
-    "/",
-    "../../beta/live",
-    "../..",
-    "../../",
-    ".././../beta",
-    "a/../../../beta",
-    "a/../../beta",
-    "a/..",
-    "../a/../b",
-)
+    "/etc/passwd", "//etc/passwd", "/", "../../beta/live", "../..", "../../", ".././../beta", "a/../../../beta",
+    "a/../../beta", "a/..", "../a/../b",
+)  # fmt: skip
 
 
 def confine(host: Host, access: Access = WRITER) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from hosts import EDIT, Host, World, refused
+from hosts import Host, World, refused
 from trio.abc import Clock
 
 from livememfs import errors
@@ -185,11 +185,6 @@ async def test_whoever_reads_everything_pays_once_and_for_the_newest_runs_alone(
     assert await tree_of(there, HISTORY) == found
     assert asked(there) < 5
     assert await there.read(f"{HISTORY}/1/a.md") == b"1"
-
-
-async def test_a_past_file_cannot_be_opened_for_writing(here: Host, ran: list[dict[str, bytes]]) -> None:
-    for path in (f"{HISTORY}/1/more/deep.md", f"{WHY}/more/deep.md"):
-        await refused(errors.ReadOnly, here.open(path, EDIT))
 
 
 async def test_a_run_that_took_lines_out_of_the_bank_has_a_page_that_names_them(

@@ -132,6 +132,12 @@ async def files(there: Host, autojump_clock: Clock) -> Sequence[str]:
     return FILES
 
 
+async def expect_stale(kernel: Kernel, ino: int) -> None:
+    with pytest.raises(pyfuse3.FUSEError) as caught:
+        await kernel.read(ino)
+    assert caught.value.errno == errno.ESTALE
+
+
 # --- names that only a listing has shown -------------------------------------------------------------------------
 
 
@@ -158,9 +164,7 @@ async def test_a_file_that_another_one_is_moved_over_leaves_its_number_to_nobody
     await kernel.rename("alpha/files/f0", "alpha/files/f1")
 
     assert await kernel.read(shown["f0"].ino) == files[0].encode()
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await kernel.read(shown["f1"].ino)
-    assert caught.value.errno == errno.ESTALE
+    await expect_stale(kernel, shown["f1"].ino)
     assert (await kernel.ls("alpha/files"))["f1"].ino == shown["f0"].ino
 
 
@@ -173,9 +177,7 @@ async def test_a_file_that_was_removed_leaves_its_number_to_nobody_while_the_ker
     await kernel.write(files[0], b"new")
 
     assert kernel.inos[files[0]] != number
-    with pytest.raises(pyfuse3.FUSEError) as caught:
-        await kernel.read(number)
-    assert caught.value.errno == errno.ESTALE
+    await expect_stale(kernel, number)
 
 
 @pytest.mark.parametrize("backup", ["later.md", "{name}~"], ids=["under another name", "by an editor"])

@@ -10,7 +10,21 @@ from typing import Any
 
 import pytest
 import trio
-from hosts import APPEND, EDIT, REPLACE, WRITE, Host, World, close, during, full_disk, refused, unreachable
+from hosts import (
+    APPEND,
+    EDIT,
+    REPLACE,
+    WRITE,
+    Host,
+    World,
+    close,
+    during,
+    full_disk,
+    refused,
+    unreachable,
+    while_saving,
+    without_room,
+)
 from trio.abc import Clock
 
 from livememfs import errors
@@ -201,11 +215,7 @@ async def test_a_file_that_is_removed_while_it_is_being_saved_does_not_come_back
     if existing:
         await here.write(FILE, "old")
     handle = await here.begin(FILE, b"text", EDIT)
-    here.store.latency("put", 1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(handle.flush)
-        await trio.sleep(0.5)
-        await here.unlink(FILE)
+    await while_saving(here, handle, here.unlink(FILE))
 
     assert FILE not in await world.bucket()
     assert not await here.exists(FILE)
@@ -215,11 +225,7 @@ async def test_what_is_written_while_a_save_is_on_its_way_is_saved_by_the_next_o
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
     handle = await here.begin(FILE, b"one ", EDIT)
-    here.store.latency("put", 1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(handle.flush)
-        await trio.sleep(0.5)
-        await handle.write(4, b"two")
+    await while_saving(here, handle, handle.write(4, b"two"))
     assert [file.path for file in here.root.unsaved_files()] == [FILE]
 
     await handle.flush()
@@ -232,11 +238,7 @@ async def test_a_file_that_is_renamed_while_it_is_being_saved_is_whole_under_the
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
     handle = await here.begin(FILE, b"text", EDIT)
-    here.store.latency("put", 1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(handle.flush)
-        await trio.sleep(0.5)
-        await here.rename(FILE, "alpha/other.txt")
+    await while_saving(here, handle, here.rename(FILE, "alpha/other.txt"))
 
     assert await here.read("alpha/other.txt") == b"text"
     assert not await here.exists(FILE)
@@ -266,14 +268,15 @@ async def test_a_rename_replaces_the_file_that_had_the_name(world: World, here: 
     assert not await here.exists("alpha/new.txt")
 
 
-@pytest.mark.parametrize("stored", [False, True], ids=["new files", "stored files"])
+@pytest.mark.parametrize("before", ["nothing", "a file on its way", "a stored file"])
 async def test_a_file_moved_over_one_whose_close_is_still_running_takes_its_place(
-    world: World, here: Host, stored: bool
+    world: World, here: Host, before: str
 ) -> None:
     """What is large is hashed in a thread, and accepted when that is done: not over what came meanwhile."""
-    here.prompt = stored
+    here.prompt = before != "a file on its way"
     await here.write("alpha/new.txt", "new")
-    await here.write(FILE, "old")
+    if before != "nothing":
+        await here.write(FILE, "old")
     handle = await here.begin(FILE, LARGE, EDIT)
 
     await during(handle.flush, HASH, lambda: here.rename("alpha/new.txt", FILE))
@@ -282,15 +285,6 @@ async def test_a_file_moved_over_one_whose_close_is_still_running_takes_its_plac
     assert await here.read(FILE) == (await world.bucket())[FILE] == b"new"
     assert await handle.read(0, 4) == LARGE[:4]
     assert "new.txt" not in await world.bucket("alpha/")
-
-
-async def test_a_file_created_and_moved_over_while_it_is_being_saved_is_replaced(world: World, here: Host) -> None:
-    await here.write("alpha/new.txt", "new")
-    handle = await here.begin(FILE, LARGE, EDIT)
-
-    await during(handle.flush, HASH, lambda: here.rename("alpha/new.txt", FILE))
-
-    assert await here.read(FILE) == (await world.bucket())[FILE] == b"new"
 
 
 async def test_two_renames_that_cross_end_while_both_files_are_being_saved(world: World, here: Host) -> None:
@@ -319,8 +313,7 @@ async def test_what_is_closed_while_a_rename_over_it_fails_is_not_forgotten(worl
     await here.write(FILE, "old")
     _handle = await here.begin(FILE, b"OLD", EDIT)
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.rename("alpha/new.txt", FILE)
+    await without_room(here, here.rename("alpha/new.txt", FILE))
 
     assert [file.path for file in here.context.unsaved] == [FILE]
 
@@ -453,17 +446,6 @@ async def test_moves_that_posix_forbids(here: Host) -> None:
     await refused(errors.NotFound, here.rename("alpha/none", "alpha/x"))
 
 
-async def test_a_directory_replaces_an_empty_one(here: Host) -> None:
-    await here.mkdir("alpha/a")
-    await here.write("alpha/a/file", "x")
-    await here.mkdir("alpha/b")
-
-    await here.rename("alpha/a", "alpha/b")
-
-    assert await here.names("alpha/b") == ["file"]
-    assert not await here.exists("alpha/a")
-
-
 @pytest.mark.parametrize("why", ["too many", "too long", "full disk", "no answer"])
 async def test_a_directory_whose_move_is_refused_leaves_the_empty_one_that_it_was_to_replace(
     world: World, here: Host, why: str, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -506,6 +488,7 @@ async def test_a_directory_that_replaces_an_empty_one_brings_its_own_mode(
     assert ((await here.attrs("alpha/empty")).mode, await here.read("alpha/empty/file")) == (mode, b"moved")
     await world.settle()
     assert ((await there.attrs("alpha/empty")).mode, await there.names("alpha/empty")) == (mode, ["file"])
+    assert not await here.exists("alpha/full")
     assert not await there.exists("alpha/full")
 
 
@@ -514,8 +497,7 @@ async def test_a_move_that_fails_loses_nothing(world: World, here: Host) -> None
     for number in range(5):
         await here.write(f"alpha/a/{number}", f"{number}")
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.rename("alpha/a", "alpha/b")
+    await without_room(here, here.rename("alpha/a", "alpha/b"))
 
     assert [await here.read(f"alpha/a/{number}") for number in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
 
@@ -581,11 +563,17 @@ async def test_a_directory_with_a_file_that_is_not_saved_yet_is_not_empty(here: 
 # --- names -------------------------------------------------------------------------------------------------------
 
 
-async def test_names_that_no_key_can_carry_are_refused(here: Host) -> None:
-    deep = "alpha"
+async def make_deep(host: Host, size: int) -> str:
+    """Four directories, each in the one before, with names of this size; the path of the last one."""
+    path = "alpha"
     for _ in range(4):
-        deep += "/" + "d" * 240
-        await here.mkdir(deep)
+        path += "/" + "d" * size
+        await host.mkdir(path)
+    return path
+
+
+async def test_names_that_no_key_can_carry_are_refused(here: Host) -> None:
+    deep = await make_deep(here, 240)
     for path, refusal in {
         "alpha/" + "é" * 128: errors.NameTooLong,
         "alpha/caf\udce9": errors.NotText,
@@ -597,10 +585,7 @@ async def test_names_that_no_key_can_carry_are_refused(here: Host) -> None:
 
 
 async def test_a_directory_is_refused_where_its_marker_has_no_room(here: Host) -> None:
-    deep = "alpha"
-    for _ in range(4):
-        deep += "/" + "d" * 200
-        await here.mkdir(deep)
+    deep = await make_deep(here, 200)
     longest = f"{deep}/" + "x" * (1_024 - len(deep) - 1)
     await here.mkdir("alpha/a")
 
@@ -614,10 +599,7 @@ async def test_a_directory_is_refused_where_its_marker_has_no_room(here: Host) -
 
 async def test_a_directory_is_not_moved_where_a_key_below_has_too_many_bytes(here: Host) -> None:
     """The longest in bytes, which is not the longest in characters."""
-    deep = "alpha"
-    for _ in range(4):
-        deep += "/" + "d" * 200
-        await here.mkdir(deep)
+    deep = await make_deep(here, 200)
     await here.mkdir("alpha/a")
     await here.write("alpha/a/" + "x" * 150, "short")
     await here.write("alpha/a/" + "日" * 80, "long")
@@ -930,8 +912,7 @@ async def test_a_failed_close_keeps_the_bytes_and_the_next_one_saves_them(
     if existing:
         await here.write(FILE, "old")
     handle = await here.begin(FILE, b"new", REPLACE)
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await handle.flush()
+    await without_room(here, handle.flush())
     assert await here.read(FILE) == b"new"
 
     await handle.flush()
@@ -948,8 +929,7 @@ async def test_draining_saves_what_a_close_could_not(world: World, here: Host, e
     await here.mkdir("alpha/folder")
     if existing:
         await here.write("alpha/folder/file", "old")
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.write("alpha/folder/file", "new")
+    await without_room(here, here.write("alpha/folder/file", "new"))
     gc.collect()
     assert [file.path for file in here.root.unsaved_files()] == ["alpha/folder/file"]
 
@@ -1072,8 +1052,7 @@ async def test_draining_returns_what_is_refused_for_good(world: World, here: Hos
 async def test_a_file_whose_removal_failed_is_there_as_before(world: World, here: Host, path: str) -> None:
     here.caches = []
     await here.write(path, "text")
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.unlink(path)
+    await without_room(here, here.unlink(path))
 
     assert b"text" in await here.read(path)
     assert (await here.attrs(path)).nlink == 1
@@ -1087,8 +1066,7 @@ async def test_a_rename_that_failed_leaves_both_files_usable(world: World, here:
     here.caches = []
     await here.write(FILE, "old")
     await here.write("alpha/new.txt", "new")
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.rename("alpha/new.txt", FILE)
+    await without_room(here, here.rename("alpha/new.txt", FILE))
 
     assert (await here.read(FILE), await here.read("alpha/new.txt")) == (b"old", b"new")
     await here.write(FILE, "edited")
@@ -1098,8 +1076,7 @@ async def test_a_rename_that_failed_leaves_both_files_usable(world: World, here:
 
 
 async def test_a_file_removed_after_a_failed_close_is_not_saved_after_all(world: World, here: Host) -> None:
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.write(FILE, "x")
+    await without_room(here, here.write(FILE, "x"))
 
     await here.unlink(FILE)
 

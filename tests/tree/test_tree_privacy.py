@@ -39,6 +39,14 @@ async def everything(world: World, host: Host) -> str:
     return b"\n".join([*found.values(), *map(str.encode, found), *drafts, host.errors.errors()]).decode()
 
 
+async def expect_public(world: World, host: Host, text: str = PUBLIC) -> None:
+    """The public text is held, and nothing private."""
+    held = await everything(world, host)
+    assert text in held
+    assert SECRET not in held
+    assert TOKEN not in held
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 async def test_what_is_closed_is_stored_without_what_is_private(world: World, here: Host, folder: str) -> None:
     path = f"alpha/{folder}/plan"
@@ -46,10 +54,7 @@ async def test_what_is_closed_is_stored_without_what_is_private(world: World, he
     await here.write(path, TEXT)
 
     assert (await here.read(path)).decode().endswith(PUBLIC)
-    held = await everything(world, here)
-    assert PUBLIC in held
-    assert SECRET not in held
-    assert TOKEN not in held
+    await expect_public(world, here)
     [line] = told(here)
     assert line["path"] == path
     assert line["what"].endswith("stored nowhere: github-token, private")
@@ -66,10 +71,7 @@ async def test_the_descriptor_that_wrote_sees_its_bytes_and_each_later_save_is_r
     assert await handle.read(0, 1_000) == TEXT.encode()
     await handle.write(len(TEXT), b"more\n")
     await close(handle)
-    held = await everything(world, here)
-    assert PUBLIC + "more\n" in held
-    assert SECRET not in held
-    assert TOKEN not in held
+    await expect_public(world, here, PUBLIC + "more\n")
     assert len(told(here)) == 2
 
 
@@ -85,9 +87,7 @@ async def test_how_an_editor_saves_makes_no_difference(world: World, here: Host)
     await here.write("alpha/live/.plan.tmp", TEXT)
     await here.rename("alpha/live/.plan.tmp", "alpha/live/plan")
 
-    held = await everything(world, here)
-    assert PUBLIC in held
-    assert SECRET not in held
+    await expect_public(world, here)
 
 
 async def test_ordinary_files_keep_their_bytes_and_nothing_is_told(world: World, here: Host) -> None:
@@ -162,10 +162,7 @@ async def test_a_memory_without_a_file_goes_the_same_way(world: World, here: Hos
 
     await memories.remember(here.replica, world.clock, "alpha", "memories", TEXT, agent="me", on_private=heard.append)
 
-    held = await everything(world, here)
-    assert PUBLIC in held
-    assert SECRET not in held
-    assert TOKEN not in held
+    await expect_public(world, here)
     [error] = heard
     assert str(error).endswith("github-token, private")
 

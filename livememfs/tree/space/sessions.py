@@ -128,10 +128,10 @@ class SessionDirectory(ReadOnlyDirectory):
             return self.name
         return Session.parse(data, space=self.space, session=self.name, now=self.context.clock.now()).id
 
-    async def take(self, caller: Caller, *said: dict[str, Any]) -> None:
+    async def take(self, caller: Caller, *events: dict[str, Any]) -> None:
         """Accept events of this session."""
         agent, session = self.context.agent_of(caller.pid), await self.identity()
-        for fields in said:
+        for fields in events:
             await self.context.capture.take(self.space, Said(session=session, agent=agent, **fields))
 
 
