@@ -207,9 +207,7 @@ async def test_a_folder_can_be_moved(encrypted: World, autojump_clock: Clock) ->
 
 
 @pytest.mark.parametrize("folder", [False, True])
-async def test_what_was_uploaded_in_parts_and_read_can_be_moved(
-    world: World, autojump_clock: Clock, folder: bool
-) -> None:
+async def test_what_was_uploaded_in_parts_can_be_moved(world: World, autojump_clock: Clock, folder: bool) -> None:
     here = world.here
     await put_in_parts(world, f"{SPACE}/old/file", b"part one, part two", {"livememfs-mode": "600"})
     assert await here.read(f"{SPACE}/old/file") == b"part one, part two"

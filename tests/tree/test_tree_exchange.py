@@ -192,9 +192,7 @@ async def test_a_descriptor_without_a_request_ends_at_once_and_asks_nothing(talk
 
 
 @pytest.mark.parametrize("mode", [WRITE, APPEND, REPLACE])
-async def test_whoever_only_writes_is_refused_since_nobody_could_read_the_answer(
-    talking: Talking, mode: OpenMode
-) -> None:
+async def test_an_open_to_write_only_is_refused_since_nobody_reads_the_answer(talking: Talking, mode: OpenMode) -> None:
     await refused(errors.BadRequest, talking.open(mode), match="opened for reading and writing")
 
 

@@ -55,9 +55,7 @@ async def test_both_are_listed_and_empty_before_the_first_run(here: Host) -> Non
     assert await here.names(WHY) == []
 
 
-async def test_each_run_shows_the_bank_as_it_was(
-    here: Host, ran: list[dict[str, bytes]], autojump_clock: Clock
-) -> None:
+async def test_a_run_shows_the_bank_as_it_was(here: Host, ran: list[dict[str, bytes]], autojump_clock: Clock) -> None:
     assert await here.names(HISTORY) == ["1", "2", "3"]
     for number, bank in enumerate(ran, 1):
         assert await tree_of(here, f"{HISTORY}/{number}") == bank

@@ -156,9 +156,7 @@ async def test_a_file_moved_away_and_the_next_one_of_its_name_have_a_number_each
     assert found == ({"": b"new"}, {"": b"written to"})
 
 
-async def test_a_file_that_another_one_is_moved_over_leaves_its_number_to_nobody(
-    kernel: Kernel, files: Sequence[str]
-) -> None:
+async def test_a_file_that_a_move_replaces_leaves_its_number_to_nobody(kernel: Kernel, files: Sequence[str]) -> None:
     shown = await kernel.ls("alpha/files")
 
     await kernel.rename("alpha/files/f0", "alpha/files/f1")
@@ -245,7 +243,7 @@ async def test_a_name_that_goes_during_a_listing_is_not_believed_when_a_later_pa
     assert {(one.name_seconds, one.attr_seconds) for one in gone} == {(0.0, 0.0)}
 
 
-async def test_a_file_that_only_a_listing_has_shown_is_not_believed_after_its_removal(
+async def test_a_file_known_from_a_listing_is_not_believed_after_its_removal(
     kernel: Kernel, files: Sequence[str]
 ) -> None:
     await kernel.ls("alpha/files")
@@ -296,9 +294,7 @@ async def test_a_directory_that_was_listed_is_freed_when_the_kernel_gives_it_bac
     assert kernel.operations.statistics().inodes.held == 2, "the root and the space"
 
 
-async def test_names_of_a_listing_that_nobody_read_are_freed_with_their_directory(
-    kernel: Kernel, files: Sequence[str]
-) -> None:
+async def test_names_of_an_unread_listing_are_freed_with_their_directory(kernel: Kernel, files: Sequence[str]) -> None:
     number = await kernel.lookup("alpha/files")
     fh = await kernel.opendir("alpha/files")
     await kernel.readdir(fh, 0, at_most=0)

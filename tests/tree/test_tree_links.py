@@ -375,7 +375,7 @@ async def test_attributes_set_at_once_are_all_kept(world: World, here: Host) -> 
     assert (memory.importance, memory.subjects) == (0.9, ("x",))
 
 
-async def test_a_version_of_another_host_is_what_is_edited(
+async def test_the_version_of_another_host_is_edited(
     world: World, here: Host, there: Host, autojump_clock: Clock
 ) -> None:
     (one,) = await remembered(world, here, "one")
@@ -400,9 +400,7 @@ async def test_whoever_holds_the_file_is_told_that_it_changed(world: World, here
     assert [change.by_caller for change in heard if change.kind == "put"] == [False]
 
 
-async def test_a_store_that_does_not_answer_hides_the_fields_alone(
-    world: World, here: Host, autojump_clock: Clock
-) -> None:
+async def test_a_store_that_does_not_answer_hides_only_fields(world: World, here: Host, autojump_clock: Clock) -> None:
     await remembered(world, here, "one")
     there = world.host("new")
     file = await there.node(ONE)

@@ -129,7 +129,7 @@ async def test_a_note_of_the_first_version_answers_to_the_name_it_was_written_un
     assert len(await world.notes()) == 1
 
 
-async def test_another_name_with_the_same_last_digits_is_not_taken_for_a_note(
+async def test_a_name_with_the_same_last_digits_is_another_note(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
     key = live(f"20260219T090000_me_decision_123{uid_ending('alpha', NAME)}.md")
@@ -265,9 +265,7 @@ async def test_an_edit_leaves_the_first_writer_and_fields_that_we_do_not_know(wo
 
 
 @pytest.mark.parametrize("name", [NAME, CANONICAL])
-async def test_appending_keeps_one_front_matter_and_one_object(
-    world: World, here: Host, stored: str, name: str
-) -> None:
+async def test_appends_keep_one_front_matter_and_one_object(world: World, here: Host, stored: str, name: str) -> None:
     await here.write(live(name), "and folders\n", APPEND)
     await here.write(live(name), "and disks\n", APPEND)
 
@@ -390,9 +388,7 @@ async def test_a_temporary_file_renamed_to_a_free_name_is_a_new_note(world: Worl
     assert body_of(await there.read(PATH)) == "we use S3\n"
 
 
-async def test_an_editor_that_moves_aside_and_renames_the_new_one_in_keeps_one_object(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_an_editor_that_moves_the_old_out_and_the_new_in_keeps_one(world: World, here: Host, stored: str) -> None:
     """JetBrains: write beside, move the old one away, move the new one in, remove the old one."""
     await here.write(live(f"{NAME}___jb_tmp___"), "new\n")
     await here.rename(PATH, live(f"{NAME}___jb_old___"))
@@ -421,9 +417,7 @@ async def test_an_editor_that_dies_after_moving_the_note_aside_loses_nothing(
     assert list(await world.notes()) == [CANONICAL]
 
 
-async def test_removing_the_backup_of_a_note_without_successor_removes_the_note(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_removing_the_only_backup_of_a_note_removes_the_note(world: World, here: Host, stored: str) -> None:
     await here.rename(PATH, live(f"{NAME}~"))
     await here.unlink(live(f"{NAME}~"))
 
@@ -477,7 +471,7 @@ async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
     assert (await only_note(world)).body == "the other\none more\n"
 
 
-async def test_a_draft_renamed_over_a_note_while_both_are_being_saved_replaces_it(
+async def test_a_draft_renamed_over_a_note_while_both_are_saved_replaces_it(
     world: World, here: Host, stored: str
 ) -> None:
     one, two = await here.open(PATH, EDIT), await here.open(live("todo-other.md"), EDIT)
@@ -545,9 +539,7 @@ async def test_an_empty_file_stays_a_draft_until_it_says_something(world: World,
     assert (await only_note(world)).body == "text\n"
 
 
-async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new_ones(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_an_emptied_note_keeps_its_bytes_until_there_are_new_ones(world: World, here: Host, stored: str) -> None:
     before = await world.notes()
     handle = await here.open(PATH, REPLACE)
     await handle.flush()
@@ -588,9 +580,7 @@ async def test_a_note_of_exactly_the_limit_is_taken(world: World, here: Host) ->
     assert len((await only_note(world)).body) == MAX_NOTE_BYTES
 
 
-async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one_as_it_is(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one(world: World, here: Host, stored: str) -> None:
     before = await world.notes()
 
     await refused(errors.NotText, here.write(PATH, b"\xff"))
@@ -726,9 +716,7 @@ async def test_a_name_is_free_again_after_its_note_was_removed(world: World, her
 # --- two hosts ---------------------------------------------------------------------------------------------------
 
 
-async def test_notes_of_the_same_name_and_second_from_two_hosts_are_both_kept(
-    world: World, here: Host, there: Host
-) -> None:
+async def test_notes_of_one_name_and_second_from_two_hosts_are_both_kept(world: World, here: Host, there: Host) -> None:
     one, two = await here.open(PATH, WRITE), await there.open(PATH, WRITE)
     await one.write(0, b"from here\n")
     await two.write(0, b"from there\n")
@@ -768,7 +756,7 @@ async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
     assert any("two\n" in body for body in bodies)
 
 
-async def test_a_note_removed_by_one_host_and_edited_by_the_other_stays(
+async def test_a_note_that_one_host_removes_and_one_edits_stays(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
     theirs = await there.open(PATH, REPLACE)

@@ -152,9 +152,7 @@ async def test_two_descriptors_see_each_others_writes_at_once(here: Host) -> Non
 
 
 @pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
-async def test_an_fsync_by_any_descriptor_saves_what_all_of_them_have_written(
-    world: World, here: Host, existing: bool
-) -> None:
+async def test_an_fsync_by_any_descriptor_saves_what_all_have_written(world: World, here: Host, existing: bool) -> None:
     if existing:
         await here.write(FILE, "old")
     writer, reader = await here.open(FILE, REPLACE), await here.open(FILE)
@@ -169,9 +167,7 @@ async def test_an_fsync_by_any_descriptor_saves_what_all_of_them_have_written(
 
 
 @pytest.mark.parametrize("name", ["live/decision.md", "_rules.md"])
-async def test_an_fsync_by_a_reader_seals_nothing_that_somebody_has_just_begun(
-    world: World, here: Host, name: str
-) -> None:
+async def test_an_fsync_by_a_reader_seals_nothing_that_is_half_written(world: World, here: Host, name: str) -> None:
     writer = await here.open(f"alpha/{name}", REPLACE)
     reader = await here.open(f"alpha/{name}")
     await writer.write(0, b"half of ")
@@ -269,9 +265,7 @@ async def test_a_rename_replaces_the_file_that_had_the_name(world: World, here: 
 
 
 @pytest.mark.parametrize("before", ["nothing", "a file on its way", "a stored file"])
-async def test_a_file_moved_over_one_whose_close_is_still_running_takes_its_place(
-    world: World, here: Host, before: str
-) -> None:
+async def test_a_file_moved_over_one_whose_close_still_runs_replaces_it(world: World, here: Host, before: str) -> None:
     """What is large is hashed in a thread, and accepted when that is done: not over what came meanwhile."""
     here.prompt = before != "a file on its way"
     await here.write("alpha/new.txt", "new")
@@ -401,9 +395,7 @@ async def test_what_is_closed_while_its_directory_moves_is_saved_in_the_new_plac
         assert found == {f"{target}/moved/file": b"VERSION TWO"}
 
 
-async def test_a_save_that_is_on_its_way_when_its_directory_moves_ends_in_the_new_place(
-    world: World, here: Host
-) -> None:
+async def test_a_save_on_its_way_when_its_directory_moves_ends_in_the_new_place(world: World, here: Host) -> None:
     await here.mkdir("alpha/a")
     await here.write("alpha/a/file", "old")
     handle = await here.begin("alpha/a/file", LARGE, EDIT)
@@ -513,9 +505,7 @@ async def test_an_empty_directory_is_there_on_the_other_host(world: World, here:
     assert (await there.attrs("alpha/a")).mode == 0o700
 
 
-async def test_a_directory_outlives_its_last_entry(
-    world: World, here: Host, there: Host, autojump_clock: Clock
-) -> None:
+async def test_a_folder_outlives_its_last_entry(world: World, here: Host, there: Host, autojump_clock: Clock) -> None:
     await world.memory.put("alpha/a/file", b"x")
     await world.memory.put("alpha/b/sub/", b"")
     await world.memory.put("alpha/c/file", b"x")
@@ -718,9 +708,7 @@ async def test_an_xattr_set_while_a_save_is_on_its_way_is_stored_by_the_next(her
 
 
 @pytest.mark.parametrize("piece", [b"two words ", b"%", b"\xff", b"\x7f", b"\x00", b'"', b"plain"])
-async def test_xattrs_that_are_accepted_fit_into_the_headers_of_the_store(
-    world: World, here: Host, piece: bytes
-) -> None:
+async def test_xattrs_that_are_accepted_fit_into_headers_of_the_store(world: World, here: Host, piece: bytes) -> None:
     """S3 refuses more than 2,048 bytes of metadata as they are sent, and with them every version of the file."""
     await here.write(FILE, "text")
     node = await here.node(FILE)
@@ -761,7 +749,7 @@ async def test_a_symbolic_link_reads_back_on_the_other_host(world: World, here: 
     ],
 )
 @pytest.mark.parametrize("key", ["alpha/file.txt", "alpha/folder/"])
-async def test_metadata_that_makes_no_sense_is_as_good_as_none(
+async def test_metadata_without_sense_is_as_good_as_none(
     world: World, here: Host, meta: dict[str, str], key: str
 ) -> None:
     """Anybody can write to the bucket."""
@@ -794,9 +782,7 @@ async def test_an_open_file_keeps_its_version_and_the_next_open_gets_the_new_one
     assert (shown.size, shown.version) == (9, new.version)
 
 
-async def test_a_version_that_went_before_it_was_read_is_replaced_by_the_new_one(
-    world: World, here: Host, there: Host
-) -> None:
+async def test_a_version_that_went_before_it_was_read_is_replaced(world: World, here: Host, there: Host) -> None:
     await there.write(FILE, b"old" * 30_000)  # too much to come along with the attributes
     assert (await here.attrs(FILE)).size == 90_000
     await there.write(FILE, "brand new")
@@ -906,9 +892,7 @@ async def test_an_unlink_does_not_remove_what_it_never_saw(world: World, here: H
 
 
 @pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
-async def test_a_failed_close_keeps_the_bytes_and_the_next_one_saves_them(
-    world: World, here: Host, existing: bool
-) -> None:
+async def test_a_failed_close_keeps_the_bytes_and_the_next_saves_them(world: World, here: Host, existing: bool) -> None:
     if existing:
         await here.write(FILE, "old")
     handle = await here.begin(FILE, b"new", REPLACE)

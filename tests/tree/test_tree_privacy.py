@@ -98,9 +98,7 @@ async def test_ordinary_files_keep_their_bytes_and_nothing_is_told(world: World,
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-async def test_drafts_of_notes_and_memories_are_kept_without_what_is_private(
-    world: World, here: Host, folder: str
-) -> None:
+async def test_drafts_of_notes_and_memories_are_kept_without_secrets(world: World, here: Host, folder: str) -> None:
     for name in ("plan", ".plan.swp"):  # an editor's own file too
         _handle = await here.begin(f"alpha/{folder}/{name}", TEXT.encode())
 
@@ -187,9 +185,7 @@ async def test_a_file_whose_name_is_private_goes_by_it_in_this_mount_alone(
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-async def test_two_private_names_are_two_files_and_digits_tell_nothing_of_either(
-    world: World, here: Host, folder: str
-) -> None:
+async def test_two_private_names_are_two_files_and_digits_tell_nothing(world: World, here: Host, folder: str) -> None:
     for name in (TOKEN, f"{TOKEN[:-1]}c", "plan"):
         await here.write(f"alpha/{folder}/{name}", f"about {name[-1]}\n")
     await here.rename(f"alpha/{folder}/plan", f"alpha/{folder}/{TOKEN[:-1]}d")
@@ -238,9 +234,7 @@ async def ask(host: Host, message: str) -> str:
     return answer.decode()
 
 
-async def test_a_message_is_looked_up_without_what_is_private(
-    asking: Host, model: FakeEmbedder, tmp_path: Path
-) -> None:
+async def test_a_message_is_looked_up_without_private_parts(asking: Host, model: FakeEmbedder, tmp_path: Path) -> None:
     answer = await ask(asking, f"where is the moon? <private>{SECRET}</private> {TOKEN}")
 
     assert "the moon is far away" in answer

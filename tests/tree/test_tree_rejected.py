@@ -45,9 +45,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 # --- keeping ------------------------------------------------------------------------------------------------------
 
 
-def test_the_head_says_when_where_and_why_and_the_reply_follows_word_for_word(
-    clock: ManualClock, place: Path | None
-) -> None:
+def test_the_head_says_when_where_and_why_and_the_whole_reply_follows(clock: ManualClock, place: Path | None) -> None:
     replies = RejectedReplies(clock, place)
 
     replies.keep(SPACE, "not JSON\nat line 1", ODD)
@@ -120,7 +118,7 @@ def test_only_the_owner_can_read_what_is_kept(clock: ManualClock, tmp_path: Path
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_the_next_process_finds_what_is_young_enough_and_leaves_strange_files_alone(
+def test_the_next_process_finds_young_replies_and_leaves_strange_files_alone(
     clock: ManualClock, tmp_path: Path
 ) -> None:
     RejectedReplies(clock, tmp_path).keep("first", "why", "old")

@@ -104,9 +104,7 @@ async def test_the_same_text_is_stored_the_same(world: World, here: Host, form: 
 
 
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
-async def test_a_mode_that_somebody_sets_is_kept_and_the_usual_one_is_not_said(
-    world: World, here: Host, form: Form
-) -> None:
+async def test_a_mode_that_somebody_sets_is_kept_and_the_usual_one_is_not(world: World, here: Host, form: Form) -> None:
     path = f"alpha/{form.folder}/plan"
     await here.write(path, "We use S3.\n")
     await here.sent()

@@ -210,9 +210,7 @@ async def test_a_line_without_a_prompt_is_counted(mount: Mount) -> None:
     assert mount.rows() == [("s-1", "prompt", "skipped", EMPTY)]
 
 
-async def test_prompts_are_read_as_the_bucket_has_them_and_bytes_that_are_no_text_are_refused(
-    mount: Mount, world: World
-) -> None:
+async def test_prompts_are_read_as_the_bucket_has_them_and_must_be_text(mount: Mount, world: World) -> None:
     assert await mount.host.read(PROMPTS) == b""
     await mount.put(PROMPTS, b'{"prompt": "x"}\n')
 

@@ -143,7 +143,7 @@ async def test_a_space_with_a_note_that_is_not_saved_yet_stays(here: Host) -> No
     await refused(errors.NotEmpty, here.rmdir("alpha"))
 
 
-async def test_a_space_removed_by_another_host_is_gone(
+async def test_a_space_that_another_host_removed_goes(
     world: World, here: Host, there: Host, autojump_clock: Clock
 ) -> None:
     assert await there.exists("alpha/live")
@@ -188,7 +188,7 @@ async def _set_xattr(host: Host, path: str) -> None:
 
 @pytest.mark.parametrize("attempt", RULES_ATTEMPTS.values(), ids=RULES_ATTEMPTS.keys())
 @pytest.mark.parametrize("name", ["_rules.md", "_meta.json", "_synthesis.md"])
-async def test_sealed_rules_meta_and_synthesis_refuse_every_change(
+async def test_rules_meta_and_synthesis_refuse_every_change(
     world: World, here: Host, name: str, attempt: Attempt
 ) -> None:
     await here.write("alpha/own.txt", "mine")
@@ -288,7 +288,7 @@ async def bank(world: World, here: Host) -> str:
 
 
 @pytest.mark.parametrize("attempt", BANK_ATTEMPTS.values(), ids=BANK_ATTEMPTS.keys())
-async def test_the_bank_answers_read_only_to_every_change_also_of_root(
+async def test_the_bank_refuses_every_change_even_by_root(
     world: World, here: Host, bank: str, attempt: Attempt
 ) -> None:
     before = await world.bucket()
@@ -623,9 +623,7 @@ async def test_a_failed_run_ends_the_read_with_an_error_after_the_reason(here: H
     assert last["reason"] in str(caught.value)
 
 
-async def test_a_space_just_made_stays_usable_while_the_store_is_away(
-    world: World, here: Host, autojump_clock: Clock
-) -> None:
+async def test_a_new_space_is_usable_while_the_store_is_away(world: World, here: Host, autojump_clock: Clock) -> None:
     await here.mkdir("fresh")
     await here.names("fresh/live")
     await world.settle()

@@ -120,9 +120,7 @@ async def test_the_id_of_a_write_is_not_handed_on(world: World, one: Host) -> No
     assert len(ids) == 3
 
 
-async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(
-    world: World, one: Host, other: Host
-) -> None:
+async def test_times_set_through_a_descriptor_are_stored_at_its_close(world: World, one: Host, other: Host) -> None:
     """As GNU touch does it with a file that exists."""
     await one.write("alpha/f", "x")
     await one.write("alpha/live/todo.md", "x")
