@@ -172,14 +172,6 @@ async def test_the_first_word_of_the_name_is_the_category(world: World, here: Ho
     assert (await only_note(world)).category == category
 
 
-async def test_the_agent_is_the_one_behind_the_process_that_wrote(world: World, here: Host) -> None:
-    here.agents[77] = "cline"
-
-    await here.write(PATH, "text\n", pid=77)
-
-    assert (await only_note(world)).agent == "cline"
-
-
 async def test_the_agent_is_known_even_when_its_process_is_gone_at_close(world: World, here: Host) -> None:
     here.agents[77] = "cline"
     handle = await here.begin(PATH, b"text\n", pid=77)

@@ -72,15 +72,9 @@ async def test_writing_it_again_edits_the_same_memory(world: World, here: Host) 
     assert (memory.created_at, memory.updated_at) == (before[1].created_at, before[1].updated_at + timedelta(days=1))
 
 
-async def test_another_machine_finds_it_by_the_name_that_was_written(world: World, here: Host) -> None:
-    await here.write(f"{FOLDER}/david", "David is my brother")
-    await world.uploaded()
-
-    assert b"my brother" in await world.host("there").read(f"{FOLDER}/david")
-
-
-async def test_so_does_it_while_it_lasts_only_a_while(world: World, here: Host) -> None:
-    await here.write(f"{FOLDER}/ill", ILL)
+@pytest.mark.parametrize("ttl", ["7d", None])
+async def test_another_machine_finds_it_by_the_name_that_was_written(world: World, here: Host, ttl: str | None) -> None:
+    await here.write(f"{FOLDER}/ill", frontmatter.join({"ttl": ttl}, "Mickael is ill"))
     await world.uploaded()
 
     assert b"Mickael is ill" in await world.host("there").read(f"{FOLDER}/ill")
@@ -100,10 +94,6 @@ async def test_what_is_no_text_or_too_long_is_refused_at_close(
     await refused(error, here.write(f"{FOLDER}/x", data))
 
     assert await world.memories() == {}
-
-
-async def test_folders_in_it_are_refused(here: Host) -> None:
-    await refused(errors.NotPermitted, here.mkdir(f"{FOLDER}/a"))
 
 
 async def test_a_space_with_memories_is_not_empty(here: Host) -> None:

@@ -42,6 +42,13 @@ LARGE = b"large" * HASHED_AT_ONCE
 HASH = "livememfs.tree.objectfile.content_etag"
 
 
+@pytest.fixture(params=["new file", "edited file"])
+async def existing(request: pytest.FixtureRequest, here: Host) -> None:
+    """Two cases of a test: the bucket has no FILE, or an old one."""
+    if request.param == "edited file":
+        await here.write(FILE, "old")
+
+
 # --- files -------------------------------------------------------------------------------------------------------
 
 
@@ -151,10 +158,7 @@ async def test_two_descriptors_see_each_others_writes_at_once(here: Host) -> Non
     assert await here.read(FILE) == b"ab234567yz"
 
 
-@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
-async def test_an_fsync_by_any_descriptor_saves_what_all_have_written(world: World, here: Host, existing: bool) -> None:
-    if existing:
-        await here.write(FILE, "old")
+async def test_an_fsync_by_any_descriptor_saves_what_all_have_written(world: World, here: Host, existing: None) -> None:
     writer, reader = await here.open(FILE, REPLACE), await here.open(FILE)
     await writer.write(0, b"written")
 
@@ -204,12 +208,9 @@ async def test_an_open_file_that_is_removed_keeps_its_bytes(world: World, here: 
     assert await here.read(FILE) == b"new"
 
 
-@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
 async def test_a_file_that_is_removed_while_it_is_being_saved_does_not_come_back(
-    world: World, here: Host, existing: bool, autojump_clock: Clock
+    world: World, here: Host, existing: None, autojump_clock: Clock
 ) -> None:
-    if existing:
-        await here.write(FILE, "old")
     handle = await here.begin(FILE, b"text", EDIT)
     await while_saving(here, handle, here.unlink(FILE))
 
@@ -891,10 +892,7 @@ async def test_an_unlink_does_not_remove_what_it_never_saw(world: World, here: H
 # --- when the bucket does not answer -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
-async def test_a_failed_close_keeps_the_bytes_and_the_next_saves_them(world: World, here: Host, existing: bool) -> None:
-    if existing:
-        await here.write(FILE, "old")
+async def test_a_failed_close_keeps_the_bytes_and_the_next_saves_them(world: World, here: Host, existing: None) -> None:
     handle = await here.begin(FILE, b"new", REPLACE)
     await without_room(here, handle.flush())
     assert await here.read(FILE) == b"new"
@@ -922,14 +920,11 @@ async def test_draining_saves_what_a_close_could_not(world: World, here: Host, e
     assert (await world.bucket())["alpha/folder/file"] == b"new"
 
 
-@pytest.mark.parametrize("existing", [False, True], ids=["new file", "edited file"])
 @pytest.mark.parametrize("lost", ["request", "reply"])
 async def test_a_close_does_not_wait_for_a_bucket_that_does_not_answer(
-    world: World, here: Host, existing: bool, lost: str, autojump_clock: Clock
+    world: World, here: Host, existing: None, lost: str, autojump_clock: Clock
 ) -> None:
     """What was accepted is stored once, when the bucket answers again, whether the request or its reply was lost."""
-    if existing:
-        await here.write(FILE, "old")
     here.prompt = False
     fault = Fault(before=unreachable()) if lost == "request" else Fault(after=unreachable())
     here.store.script("put", fault, fault, fault)

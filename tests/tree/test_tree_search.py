@@ -11,7 +11,7 @@ from livememfs.recall.service import Recall
 from livememfs.spaces import making as spaces
 from livememfs.testing.store import Fault
 from livememfs.text.own import HEAD
-from livememfs.tree.node import NOBODY, Directory, Symlink
+from livememfs.tree.node import NOBODY, Symlink
 
 ANSWERED_WITHIN = 10.0
 
@@ -186,14 +186,6 @@ async def test_a_bank_file_is_found_by_its_section(world: World, searching: Sear
     assert "1. [Infra / Cache](<../bank/infra.md>)" in page
 
 
-async def test_a_directory_of_answers_is_a_directory(searching: Searching) -> None:
-    node = await searching.host.node("alpha/search/apples")
-    attrs = await node.attrs()
-
-    assert isinstance(node, Directory)
-    assert (attrs.kind, attrs.mode) == ("directory", 0o555)
-
-
 async def test_memories_are_found_beside_notes_and_by_what_they_are(world: World, searching: Searching) -> None:
     host = searching.host
     await host.write("alpha/live/talk.md", "David talked about Toulouse")
@@ -208,12 +200,3 @@ async def test_memories_are_found_beside_notes_and_by_what_they_are(world: World
 
     await host.unlink("alpha/memories/david")
     assert await searching.links("alpha/search/lives toulouse in:memories") == {}  # another question: answers last 3 s
-
-
-async def test_a_memory_that_has_ended_is_not_found_from_that_second_on(world: World, searching: Searching) -> None:
-    await searching.host.write("alpha/memories/ill", "---\nttl: 1h\n---\nMickael is ill")
-    assert len(await searching.links("alpha/search/mickael")) == 1
-
-    world.clock.advance(hours=1)
-
-    assert await searching.links("alpha/search/mickael ill") == {}

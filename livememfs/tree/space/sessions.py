@@ -90,7 +90,8 @@ class SessionDirectory(ReadOnlyDirectory):
         super().__init__(parent, name, WHY, mode=0o755)
         self.context, self.space, self.prefix = context, space, keys.session_prefix(space, name)
         self._files: dict[str, StoredFile] = {}
-        self.nodes = {EVENTS: DropDirectory(self), keys.PROMPTS: PromptsFile(self), STOP: StopFile(self)}
+        prompts = PromptsFile(self, self, keys.PROMPTS)
+        self.nodes = {EVENTS: DropDirectory(self), keys.PROMPTS: prompts, STOP: StopFile(self)}
 
     def met(self, name: str) -> Node | None:
         return self.nodes.get(name) or self._files.get(name)
@@ -202,9 +203,6 @@ class PromptsFile(_Taken):
     """`prompts.ndjson`: each line that is written is a prompt; a line may be JSON with `prompt`, or text."""
 
     __slots__ = ()
-
-    def __init__(self, session: SessionDirectory) -> None:
-        super().__init__(session, session, keys.PROMPTS)
 
     async def content(self) -> bytes:
         try:
