@@ -45,12 +45,12 @@ async def _write(directory: Directory, name: str, data: bytes, mode: int = 0o644
 
 async def walk(directory: Directory, prefix: str = "") -> Met:
     """Every path below `directory`."""
-    found: Met = {}
+    nodes: Met = {}
     for name, node in await directory.children():
-        found[prefix + name] = node
+        nodes[prefix + name] = node
         if isinstance(node, Directory):
-            found |= await walk(node, f"{prefix}{name}/")
-    return found
+            nodes |= await walk(node, f"{prefix}{name}/")
+    return nodes
 
 
 @dataclass
@@ -146,21 +146,21 @@ async def folder_in(above: Directory, name: str) -> Directory:
 async def ask(root: Root) -> Met:
     """What is below a search, or a memory's links, and the places of sandboxes, which no listing shows."""
     live = await folder_in(await folder_in(root, SPACE), "live")
-    found: Met = {".git": await root.child(".git"), f"{SPACE}/live/.git": await live.child(".git")}
+    nodes: Met = {".git": await root.child(".git"), f"{SPACE}/live/.git": await live.child(".git")}
     for folder in keys.COLLECTIONS:
         collection = await folder_in(await folder_in(root, SPACE), folder)
         links = await folder_in(collection, "linked.links")
-        found[f"{SPACE}/{folder}/.git"] = await collection.child(".git")
+        nodes[f"{SPACE}/{folder}/.git"] = await collection.child(".git")
         path = f"{SPACE}/{folder}/linked.links"
-        found |= {path: links, **await walk(links, f"{path}/")}
+        nodes |= {path: links, **await walk(links, f"{path}/")}
     for prefix in ("", f"{SPACE}/"):
         search = await folder_in(await folder_in(root, SPACE) if prefix else root, "search")
         names = ("second note", "second note.md", ".explain", *(["around:1a2b3c4d.md"] if prefix else []))
         for name in names:
-            node = found[f"{prefix}search/{name}"] = await search.child(name)
+            node = nodes[f"{prefix}search/{name}"] = await search.child(name)
             if name == ".explain":
                 assert isinstance(node, Directory)
-                found[f"{prefix}search/.explain/note.md"] = await node.child("note.md")
+                nodes[f"{prefix}search/.explain/note.md"] = await node.child("note.md")
             elif isinstance(node, Directory):
-                found |= await walk(node, f"{prefix}search/{name}/")
-    return found
+                nodes |= await walk(node, f"{prefix}search/{name}/")
+    return nodes

@@ -112,8 +112,8 @@ async def test_a_file_that_is_moved_while_it_is_open_has_one_name(
     await close(handle)
     await encrypted.settle()
 
-    found = await encrypted.bucket(f"{SPACE}/")
-    assert {name: data for name, data in found.items() if name.endswith(".txt")} == {"other.txt": b"end\n"}
+    objects = await encrypted.bucket(f"{SPACE}/")
+    assert {name: data for name, data in objects.items() if name.endswith(".txt")} == {"other.txt": b"end\n"}
 
 
 async def test_the_mode_of_an_open_file_can_be_changed_again_and_again(encrypted: World, autojump_clock: Clock) -> None:

@@ -152,7 +152,7 @@ async def test_json_gives_json_and_a_session_of_its_own(talking: Talking) -> Non
     again = await talking.ask_json("which database?", session="mine")
     other = await talking.ask_json("which database?", session="yours")
 
-    assert [one["text"] for one in first["memories"]] == ["we chose PostgreSQL as the database"]
+    assert [memory["text"] for memory in first["memories"]] == ["we chose PostgreSQL as the database"]
     assert first["memories"][0]["path"].startswith("alpha/memories/")
     assert (again["memories"], again["context"], again["turn"]) == ([], "", 2)
     assert other["memories"] == first["memories"]
@@ -276,8 +276,8 @@ async def test_a_failure_is_an_empty_answer_with_the_reason_for_programs(
     monkeypatch.setattr(Index, "foremost", lambda *_: 1 / 0)
 
     assert await talking.ask("hello") == ""
-    found = await talking.ask_json("hello")
-    assert (found["context"], found["notes"]) == ("", ["the memories cannot be looked up: division by zero"])
+    answer = await talking.ask_json("hello")
+    assert (answer["context"], answer["notes"]) == ("", ["the memories cannot be looked up: division by zero"])
 
 
 # --- files and what is told ------------------------------------------------------------------------------------

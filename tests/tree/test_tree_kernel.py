@@ -65,7 +65,7 @@ class Kernel:
         fh = await self.opendir(path)
         shown = await self.readdir(fh, 0)
         await self.operations.releasedir(fh)
-        self.inos |= {f"{path}/{name}": one.ino for name, one in shown.items()}
+        self.inos |= {f"{path}/{name}": entry.ino for name, entry in shown.items()}
         return shown
 
     async def rename(self, source: str, target: str) -> None:
@@ -152,8 +152,8 @@ async def test_a_file_moved_away_and_the_next_one_of_its_name_have_a_number_each
     assert kernel.inos["alpha/files/f0"] != number == kernel.inos["alpha/files/moved"]
     assert await kernel.read(number) == files[0].encode()
     await kernel.write("alpha/files/moved", b"written to")
-    found = await world.bucket("alpha/files/f0"), await world.bucket("alpha/files/moved")
-    assert found == ({"": b"new"}, {"": b"written to"})
+    objects = await world.bucket("alpha/files/f0"), await world.bucket("alpha/files/moved")
+    assert objects == ({"": b"new"}, {"": b"written to"})
 
 
 async def test_a_file_that_a_move_replaces_leaves_its_number_to_nobody(kernel: Kernel, files: Sequence[str]) -> None:
@@ -240,7 +240,7 @@ async def test_a_name_that_goes_during_a_listing_is_not_believed_when_a_later_pa
 
     assert later["zz-kept"].name_seconds > 0
     gone = {later[f"zz-{name}"] for name in ("directory", "link", "moved", "removed")}
-    assert {(one.name_seconds, one.attr_seconds) for one in gone} == {(0.0, 0.0)}
+    assert {(entry.name_seconds, entry.attr_seconds) for entry in gone} == {(0.0, 0.0)}
 
 
 async def test_a_file_known_from_a_listing_is_not_believed_after_its_removal(
@@ -254,7 +254,7 @@ async def test_a_file_known_from_a_listing_is_not_believed_after_its_removal(
     await kernel.rename(files[1], files[2])
     later = await kernel.readdir(fh, 1)
 
-    assert {one.name_seconds for one in later.values()} == {0.0}
+    assert {entry.name_seconds for entry in later.values()} == {0.0}
 
 
 async def test_a_listing_during_which_nothing_changes_gives_every_name_once(
@@ -286,7 +286,7 @@ async def test_a_directory_that_was_listed_is_freed_when_the_kernel_gives_it_bac
     shown = await kernel.readdir(fh, 0, at_most=names)
     await kernel.operations.releasedir(fh)
 
-    await kernel.operations.forget([(one.ino, 1) for one in shown.values()])
+    await kernel.operations.forget([(entry.ino, 1) for entry in shown.values()])
     await kernel.operations.forget([(number, 1)])
     gc.collect()
 

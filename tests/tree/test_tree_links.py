@@ -33,8 +33,8 @@ async def remembered(world: World, here: Host, *written: str) -> list[str]:
     for name in written:
         await here.write(f"{FOLDER}/{name}", f"text of {name}")
         world.clock.advance(1)
-    found = {memory.content: name for name, memory in (await names(world)).items()}
-    return [found[f"text of {name}"] for name in written]
+    ids = {memory.content: name for name, memory in (await names(world)).items()}
+    return [ids[f"text of {name}"] for name in written]
 
 
 async def links(world: World, memory_id: str) -> tuple[tuple[str, str], ...]:
@@ -49,8 +49,8 @@ async def leads_to(here: Host, path: str) -> str:
 
 
 async def attributes(here: Host, path: str) -> dict[str, str]:
-    found = await (await here.node(path)).xattrs()
-    return {name.removeprefix(PREFIX): value.decode() for name, value in found.items()}
+    xattrs = await (await here.node(path)).xattrs()
+    return {name.removeprefix(PREFIX): value.decode() for name, value in xattrs.items()}
 
 
 async def set_attribute(here: Host, path: str, name: str, value: str | bytes | None) -> None:
@@ -214,8 +214,8 @@ async def test_two_hosts_that_link_one_memory_at_once_lose_nothing(
         nursery.start_soon(there.symlink, f"{ONE}.links/part_of/three", "three")
     await world.settle()
 
-    found = [memory.links for name, memory in (await names(world)).items() if name.startswith(one)]
-    assert set().union(*found) == {("updates", two), ("part_of", three)}
+    versions = [memory.links for name, memory in (await names(world)).items() if name.startswith(one)]
+    assert set().union(*versions) == {("updates", two), ("part_of", three)}
     contents = {memory.content for memory in (await names(world)).values()}
     assert contents == {f"text of {name}" for name in ("one", "two", "three")}
 
@@ -228,11 +228,11 @@ async def test_the_fields_of_a_memory_are_attributes(world: World, here: Host) -
     fields = {"importance": 0.75, "subjects": ["David", "home"], "links": {"updates": [two]}, "ttl": "7d"}
     await here.write(f"{FOLDER}/decision-one", frontmatter.join(fields, "one"))
 
-    found = await attributes(here, f"{FOLDER}/decision-one")
+    fields_shown = await attributes(here, f"{FOLDER}/decision-one")
     shown = {"type": "decision", "importance": "0.75", "subjects": "David,home", "links": f"updates {two}"}
     shown |= {"updates": two, "expires_at": "2026-02-27T14:00:01Z", "score": "0.75"}
-    assert {name: found[name] for name in shown} == shown
-    assert {"state", "key", "etag"} <= set(found)
+    assert {name: fields_shown[name] for name in shown} == shown
+    assert {"state", "key", "etag"} <= set(fields_shown)
 
     await here.write("alpha/live/note", "a note")
     assert set(await attributes(here, "alpha/live/note")) <= {"state", "key", "etag"}

@@ -148,8 +148,8 @@ async def test_notes_of_one_second_are_numbered_in_the_order_in_which_they_were_
     for number in range(50):
         await here.write(live(f"note {97 - number}.md"), f"{number}\n")
 
-    found = sorted((await world.notes()).items())
-    assert [body_of(data) for _, data in found] == [f"{number}\n" for number in range(50)]
+    notes = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in notes] == [f"{number}\n" for number in range(50)]
 
 
 async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
@@ -160,8 +160,8 @@ async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
     await here.rename(live("1.md"), live("zero.md"))
     await world.settle()
 
-    found = sorted((await world.notes()).items())
-    assert [body_of(data) for _, data in found] == ["0\n", "1\n", "2\n"]
+    notes = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in notes] == ["0\n", "1\n", "2\n"]
     assert body_of(await there.read(live("zero.md"))) == "1\n"
 
 
@@ -709,9 +709,7 @@ async def test_a_name_is_free_again_after_its_note_was_removed(world: World, her
 
 
 async def test_notes_of_one_name_and_second_from_two_hosts_are_both_kept(world: World, here: Host, there: Host) -> None:
-    one, two = await here.open(PATH, WRITE), await there.open(PATH, WRITE)
-    await one.write(0, b"from here\n")
-    await two.write(0, b"from there\n")
+    one, two = await here.begin(PATH, b"from here\n"), await there.begin(PATH, b"from there\n")
     await one.flush()
     await two.flush()
 

@@ -33,10 +33,10 @@ def told(host: Host) -> list[dict[str, Any]]:
 
 async def everything(world: World, host: Host) -> str:
     """All that the bucket and the local state of a host hold, and what it says of it."""
-    found = await world.bucket()
+    objects = await world.bucket()
     database = host.replica.drafts._database
     drafts = [row[0] for table in ("draft", "recovered") for row in database.rows(f"SELECT data FROM {table}")]
-    return b"\n".join([*found.values(), *map(str.encode, found), *drafts, host.errors.errors()]).decode()
+    return b"\n".join([*objects.values(), *map(str.encode, objects), *drafts, host.errors.errors()]).decode()
 
 
 async def expect_public(world: World, host: Host, text: str = PUBLIC) -> None:

@@ -27,8 +27,8 @@ ODD = 'Sure! {"bank": \r\n\x00 \ud800 é\n\n'
 
 def texts(replies: RejectedReplies) -> list[str]:
     """What is kept, without the heads."""
-    found = [replies.read(reply.name) for reply in replies.kept()]
-    return [data.decode().partition("\n\n")[2] for data in found if data is not None]
+    contents = [replies.read(reply.name) for reply in replies.kept()]
+    return [data.decode().partition("\n\n")[2] for data in contents if data is not None]
 
 
 @pytest.fixture
@@ -212,15 +212,15 @@ async def consolidated(here: Host, world: World, *answers: Any) -> tuple[dict[st
 
 async def wait(here: Host) -> list[dict[str, Any]]:
     """The lines of the wait file, up to the failure that may end it."""
-    handle, found = await here.open(f"{SPACE}/.consolidate.wait"), b""
+    handle, text = await here.open(f"{SPACE}/.consolidate.wait"), b""
     try:
         while part := await handle.read(0, 131_072):
-            found += part
+            text += part
     except errors.LiveMemError:
         pass
     finally:
         await handle.release()
-    return [json.loads(line) for line in found.splitlines()]
+    return [json.loads(line) for line in text.splitlines()]
 
 
 async def test_a_run_that_failed_names_the_reply_that_was_refused(here: Host, world: World) -> None:

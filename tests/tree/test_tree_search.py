@@ -25,8 +25,8 @@ class Searching:
     async def links(self, path: str) -> dict[str, str]:
         """The links of an answer and where they lead, in their order."""
         with trio.fail_after(ANSWERED_WITHIN):
-            found = await (await self.host.folder(path)).children()
-        return {name: await node.target() for name, node in found if isinstance(node, Symlink)}
+            links = await (await self.host.folder(path)).children()
+        return {name: await node.target() for name, node in links if isinstance(node, Symlink)}
 
     async def page(self, path: str) -> str:
         with trio.fail_after(ANSWERED_WITHIN):
@@ -42,9 +42,9 @@ async def test_a_question_is_answered_by_links_to_what_was_found(searching: Sear
     await searching.host.write("alpha/live/decision-db.md", "we chose PostgreSQL as the database")
     await searching.host.write("alpha/live/other.md", "lunch is at noon")
 
-    found = await searching.links("alpha/search/which database")
+    links = await searching.links("alpha/search/which database")
 
-    name, target = next(iter(found.items()))
+    name, target = next(iter(links.items()))
     assert name == "01-we-chose-postgresql-as-the-database.md"
     assert target.startswith("../../live/")
     note = await searching.host.read("alpha/" + target.removeprefix("../../"))

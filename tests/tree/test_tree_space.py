@@ -57,10 +57,10 @@ async def file_at(host: Host, path: str) -> File:
 async def test_mkdir_at_the_root_makes_the_three_objects_of_a_space(world: World, here: Host) -> None:
     await here.mkdir("beta")
 
-    found = await world.bucket("beta/")
+    objects = await world.bucket("beta/")
 
-    assert set(found) == {"_meta.json", "live/.keep", "bank/.keep"}
-    meta = Meta.parse(found["_meta.json"])
+    assert set(objects) == {"_meta.json", "live/.keep", "bank/.keep"}
+    meta = Meta.parse(objects["_meta.json"])
     assert (meta.space_id, meta.owner, meta.created_at) == ("beta", "me", world.clock.now())
     assert await here.names("") == [".livememfs", "alpha", "beta", "search"]
     assert " ".join(await here.names("beta")) == (

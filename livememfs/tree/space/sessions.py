@@ -352,7 +352,6 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _event(text: str) -> dict[str, Any]:
-    """The fields of an event in a file."""
     fields = _object(text)
     if fields is None:
         return {"kind": "tool", "tool": "note", "output": text}
