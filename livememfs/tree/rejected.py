@@ -13,21 +13,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import structlog
 
 from livememfs import errors
+from livememfs.clock import Clock
 from livememfs.text.privacy.redaction import redact
 from livememfs.text.times import iso
 from livememfs.tree.computed import ReadOnlyDirectory, ReadOnlyFile
+from livememfs.tree.context import Context
 from livememfs.tree.node import Attrs, Directory, Node
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from livememfs.clock import Clock
-    from livememfs.tree.context import Context
 
 log = structlog.get_logger("livememfs.tree")
 
@@ -70,7 +66,7 @@ class RejectedReplies:
         self._folder = folder
         self._contents: dict[str, bytes] = {}
         self._refused = self._lost = 0
-        self._replies: list[RejectedReply] = _found(folder) if folder is not None else []
+        self._replies: list[RejectedReply] = _left_in(folder) if folder is not None else []
         self.forget()
 
     def keep(self, space: str, reason: str, text: str) -> None:
@@ -154,7 +150,7 @@ class RejectedReplies:
         return True
 
 
-def _found(folder: Path) -> list[RejectedReply]:
+def _left_in(folder: Path) -> list[RejectedReply]:
     """What a former process left in the folder, the oldest first."""
     replies: list[tuple[tuple[datetime, int], RejectedReply]] = []
     try:

@@ -8,12 +8,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
+import pytest
 import trio
 from contexts import context_of
 from trio.testing import wait_all_tasks_blocked
 
 from livememfs.cache.replica import DEFAULT_LISTING_TTL, Replica
-from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound
+from livememfs.errors import IsADirectory, NoSpace, NotADirectory, NotFound, Unreachable
+from livememfs.records import keys
+from livememfs.records.memory import Memory
 from livememfs.runs.queue import Consolidations
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -21,7 +24,7 @@ from livememfs.store.retry import RetryingStore, RetryPolicy
 from livememfs.testing.clock import ManualClock
 from livememfs.testing.store import FaultyStore
 from livememfs.tree.errorlog import ErrorLog
-from livememfs.tree.node import Attrs, Caller, Directory, File, Handle, Node, OpenMode
+from livememfs.tree.node import AttrChange, Attrs, Caller, Directory, File, Handle, Node, OpenMode
 from livememfs.tree.root import Root
 
 SPACE = "alpha"
@@ -110,6 +113,12 @@ class Host:
             raise IsADirectory(path=path)
         return await node.open(mode, Caller(pid=pid))
 
+    async def begin(self, path: str, data: bytes, mode: OpenMode = WRITE, *, pid: int = 0) -> Handle:
+        """Open a file and write to it; it stays open."""
+        handle = await self.open(path, mode, pid=pid)
+        await handle.write(0, data)
+        return handle
+
     async def write(self, path: str, data: bytes | str, mode: OpenMode = REPLACE, *, pid: int = 0) -> None:
         """`cat > path`, or `>>` with APPEND."""
         handle = await self.open(path, mode, pid=pid)
@@ -145,6 +154,11 @@ class Host:
         await self.sent()
         return made
 
+    async def change(self, path: str, **asked: int) -> None:
+        """`chmod`, `truncate` or `touch`, by the fields of AttrChange."""
+        await (await self.node(path)).change(AttrChange(**asked), Caller())
+        await self.sent()
+
     async def symlink(self, path: str, target: str) -> None:
         folder, name = await self.above(path)
         await folder.symlink(name, target, Caller())
@@ -179,6 +193,21 @@ def full_disk(host: Host) -> Iterator[None]:
         for name in ("put", "copy", "delete", "meta", "move"):
             stack.enter_context(patch.object(journal, name, refuse))
         yield
+
+
+async def without_room(host: Host, attempt: Awaitable[object]) -> None:
+    """The attempt fails, because the local disk is full."""
+    with full_disk(host):
+        await refused(NoSpace, attempt)
+
+
+async def while_saving(host: Host, handle: Handle, action: Awaitable[object]) -> None:
+    """Do something while the close of `handle` waits for the bucket. Needs `autojump_clock`."""
+    host.store.latency("put", 1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(handle.flush)
+        await trio.sleep(0.5)
+        await action
 
 
 async def during(close: Callable[[], Awaitable[None]], work: str, other: Callable[[], Awaitable[None]]) -> None:
@@ -235,13 +264,39 @@ class World:
 
     async def notes(self) -> dict[str, bytes]:
         """The objects in `live/` of the space."""
-        found = await self.bucket(f"{SPACE}/live/")
-        return {name: data for name, data in found.items() if name != ".keep"}
+        objects = await self.bucket(f"{SPACE}/live/")
+        return {name: data for name, data in objects.items() if name != ".keep"}
+
+    async def memories(self, folder: str = keys.MEMORIES) -> dict[str, Memory]:
+        """The memories of the space that the bucket has in a folder, by their names."""
+        objects = {name: data for name, data in (await self.bucket(f"{SPACE}/{folder}/")).items() if "/" not in name}
+        return {name: Memory.parse(data, path=name, collection=folder, name=name) for name, data in objects.items()}
 
 
 async def read_all(handle: Handle) -> bytes:
     """Everything behind a handle, as a reader asks for it."""
-    found = b""
-    while part := await handle.read(len(found), CHUNK):
-        found += part
-    return found
+    data = b""
+    while part := await handle.read(len(data), CHUNK):
+        data += part
+    return data
+
+
+async def close(*handles: Handle) -> None:
+    """Close files for good, one after the other."""
+    for handle in handles:
+        await handle.flush()
+        await handle.release()
+
+
+async def refused(
+    error: type[Exception] | tuple[type[Exception], ...], *attempts: Awaitable[object], match: str | None = None
+) -> None:
+    """Each attempt is refused with this error."""
+    for attempt in attempts:
+        with pytest.raises(error, match=match):
+            await attempt
+
+
+def unreachable() -> Unreachable:
+    """A new one each time: an error keeps the frames that it went through, and with them the files, alive."""
+    return Unreachable("reset", endpoint="the bucket")

@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 import trio
-from hosts import EDIT, LISTED_ANEW, SPACE, WRITE, Host, World
+from hosts import EDIT, LISTED_ANEW, SPACE, Host, World, close
 from trio.abc import Clock
 
 from livememfs.spaces import making as spaces
@@ -54,16 +54,14 @@ async def put_in_parts(world: World, key: str, data: bytes, meta: Mapping[str, s
 
 async def stored_and_open(host: Host, path: str, data: bytes = b"one\n") -> Handle:
     """A file that the bucket has and somebody holds open for writing."""
-    handle = await host.open(path, WRITE)
-    await handle.write(0, data)
+    handle = await host.begin(path, data)
     await handle.flush()
     await host.replica.uploaded()
     return handle
 
 
 async def chmod(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mode=0o600), NOBODY)
-    await host.sent()
+    await host.change(path, mode=0o600)
 
 
 async def move(host: Host, path: str) -> None:
@@ -72,11 +70,7 @@ async def move(host: Host, path: str) -> None:
 
 
 async def edit(host: Host, path: str) -> None:
-    handle = await host.open(path, EDIT)
-    await handle.write(0, b"two\n")
-    await handle.flush()
-    await handle.release()
-    await host.sent()
+    await host.write(path, b"two\n", EDIT)
 
 
 async def nothing(host: Host, path: str) -> None:
@@ -115,12 +109,11 @@ async def test_a_file_that_is_moved_while_it_is_open_has_one_name(
 
     await encrypted.here.rename(FILE, OTHER)
     await handle.write(0, b"end\n")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await encrypted.settle()
 
-    found = await encrypted.bucket(f"{SPACE}/")
-    assert {name: data for name, data in found.items() if name.endswith(".txt")} == {"other.txt": b"end\n"}
+    objects = await encrypted.bucket(f"{SPACE}/")
+    assert {name: data for name, data in objects.items() if name.endswith(".txt")} == {"other.txt": b"end\n"}
 
 
 async def test_the_mode_of_an_open_file_can_be_changed_again_and_again(encrypted: World, autojump_clock: Clock) -> None:
@@ -214,9 +207,7 @@ async def test_a_folder_can_be_moved(encrypted: World, autojump_clock: Clock) ->
 
 
 @pytest.mark.parametrize("folder", [False, True])
-async def test_what_was_uploaded_in_parts_and_read_can_be_moved(
-    world: World, autojump_clock: Clock, folder: bool
-) -> None:
+async def test_what_was_uploaded_in_parts_can_be_moved(world: World, autojump_clock: Clock, folder: bool) -> None:
     here = world.here
     await put_in_parts(world, f"{SPACE}/old/file", b"part one, part two", {"livememfs-mode": "600"})
     assert await here.read(f"{SPACE}/old/file") == b"part one, part two"

@@ -8,25 +8,18 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, read_all
+from hosts import APPEND, EDIT, READ, REPLACE, WRITE, Host, World, close, read_all, refused
 
 from livememfs import errors
-from livememfs.recall.embed.base import Embedder
 from livememfs.recall.index.local import Index
 from livememfs.recall.service import Recall
-from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import ToldSessions
-from livememfs.testing.embed import PATIENT, FakeEmbedder
 from livememfs.text.own import END, HEAD
 from livememfs.tree.exchange import MAX_REQUEST, USAGE
 from livememfs.tree.node import AttrChange, Caller, File, Handle, OpenMode
-from livememfs.tree.root import Root
 
 RECALL = "alpha/.recall"
 ANSWERED_WITHIN = 10.0
@@ -37,8 +30,8 @@ OPENED = OpenMode(write=True, truncate=True)
 class Talking:
     """A mount that tells; terminals are told apart by their pids."""
 
-    def __init__(self, host: Host, prehook: Prehook, recall: Recall) -> None:
-        self.host, self.prehook, self.recall = host, prehook, recall
+    def __init__(self, host: Host, recall: Recall) -> None:
+        self.host, self.prehook, self.recall = host, host.context.prehook, recall
 
     async def write(self, path: str, text: str) -> None:
         """Write a file and wait until the index has it: a message waits for a moment only."""
@@ -59,8 +52,7 @@ class Talking:
             assert await handle.write(0, data) == len(data)
         with trio.fail_after(ANSWERED_WITHIN):
             answer = await read_all(handle)
-        await handle.flush()
-        await handle.release()
+        await close(handle)
         return answer.decode()
 
     async def ask_json(self, message: str, **fields: Any) -> Any:
@@ -69,24 +61,9 @@ class Talking:
 
 
 @pytest.fixture
-async def talking(
-    world: World, here: Host, tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> Talking:
+async def talking(here: Host, recall: Recall, monkeypatch: pytest.MonkeyPatch) -> Talking:
     monkeypatch.setattr("livememfs.tree.exchange.session_of", lambda pid: f"terminal {pid}")
-    model = FakeEmbedder()
-
-    async def open_model() -> Embedder:
-        return model
-
-    recall = Recall(
-        here.replica, world.clock, lambda: Index(tmp_path / "index", model.name), open_model, patience=PATIENT
-    )
-    prehook = Prehook(recall, world.clock, ToldSessions(here.replica))
-    here.context = replace(here.context, recall=recall, prehook=prehook)
-    here.root = Root(here.context)
-    here.replica.changes.subscribe(recall.heard)
-    await nursery.start(recall.run)
-    made = Talking(here, prehook, recall)
+    made = Talking(here, recall)
     await made.indexed()
     return made
 
@@ -175,7 +152,7 @@ async def test_json_gives_json_and_a_session_of_its_own(talking: Talking) -> Non
     again = await talking.ask_json("which database?", session="mine")
     other = await talking.ask_json("which database?", session="yours")
 
-    assert [one["text"] for one in first["memories"]] == ["we chose PostgreSQL as the database"]
+    assert [memory["text"] for memory in first["memories"]] == ["we chose PostgreSQL as the database"]
     assert first["memories"][0]["path"].startswith("alpha/memories/")
     assert (again["memories"], again["context"], again["turn"]) == ([], "", 2)
     assert other["memories"] == first["memories"]
@@ -210,17 +187,13 @@ async def test_a_descriptor_without_a_request_ends_at_once_and_asks_nothing(talk
 
     assert await handle.read(0, 100) == b""
     await handle.write(0, b"never read")
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     assert turns(talking) == 0
 
 
 @pytest.mark.parametrize("mode", [WRITE, APPEND, REPLACE])
-async def test_whoever_only_writes_is_refused_since_nobody_could_read_the_answer(
-    talking: Talking, mode: OpenMode
-) -> None:
-    with pytest.raises(errors.BadRequest, match="opened for reading and writing"):
-        await talking.open(mode)
+async def test_an_open_to_write_only_is_refused_since_nobody_reads_the_answer(talking: Talking, mode: OpenMode) -> None:
+    await refused(errors.BadRequest, talking.open(mode), match="opened for reading and writing")
 
 
 async def test_a_touch_and_an_open_that_truncates_are_fine_and_another_length_is_not(talking: Talking) -> None:
@@ -229,8 +202,7 @@ async def test_a_touch_and_an_open_that_truncates_are_fine_and_another_length_is
 
     await node.change(AttrChange(mtime_ns=1), Caller())
     await node.change(AttrChange(size=0), Caller())
-    with pytest.raises(errors.BadRequest, match="reading and writing"):
-        await node.change(AttrChange(size=7), Caller())
+    await refused(errors.BadRequest, node.change(AttrChange(size=7), Caller()), match="reading and writing")
     handle = await talking.open(OPENED)
     await handle.write(0, b"hello")
     await read_all(handle)
@@ -243,9 +215,8 @@ async def test_it_is_there_in_every_space_and_cannot_be_removed_or_replaced(talk
     assert (await host.attrs(RECALL)).size == 0
     await host.write("alpha/plain", "x")
 
-    for change in (host.unlink(RECALL), host.rename(RECALL, "alpha/x"), host.rename("alpha/plain", RECALL)):
-        with pytest.raises(errors.LiveMemError):
-            await change
+    changes = host.unlink(RECALL), host.rename(RECALL, "alpha/x"), host.rename("alpha/plain", RECALL)
+    await refused(errors.LiveMemError, *changes)
     assert (await host.read(RECALL)).decode() == USAGE
 
 
@@ -275,8 +246,7 @@ async def test_a_request_that_is_none_fails_the_read_once_and_the_descriptor_goe
     handle = await talking.open()
     await handle.write(0, request_)
 
-    with pytest.raises(error):
-        await handle.read(0, 100)
+    await refused(error, handle.read(0, 100))
     assert await handle.read(0, 100) == b""
     await handle.write(0, b"hello")
     assert b"PostgreSQL" in await read_all(handle)
@@ -288,8 +258,7 @@ async def test_a_request_that_is_too_long_is_refused_whole(talking: Talking) -> 
     await handle.write(0, half)
     await handle.write(0, half)
 
-    with pytest.raises(errors.BadRequest, match="1,048,576 bytes"):
-        await handle.write(0, b"x")
+    await refused(errors.BadRequest, handle.write(0, b"x"), match="1,048,576 bytes")
     assert await handle.read(0, 100) == b""
     assert turns(talking) == 0
 
@@ -307,8 +276,8 @@ async def test_a_failure_is_an_empty_answer_with_the_reason_for_programs(
     monkeypatch.setattr(Index, "foremost", lambda *_: 1 / 0)
 
     assert await talking.ask("hello") == ""
-    found = await talking.ask_json("hello")
-    assert (found["context"], found["notes"]) == ("", ["the memories cannot be looked up: division by zero"])
+    answer = await talking.ask_json("hello")
+    assert (answer["context"], answer["notes"]) == ("", ["the memories cannot be looked up: division by zero"])
 
 
 # --- files and what is told ------------------------------------------------------------------------------------
@@ -343,8 +312,7 @@ async def test_the_temporary_illness_is_told_and_after_seven_days_neither_told_n
     assert await talking.ask("hello", pid=3) == ""
     assert [name for name in await host.names("alpha/memories") if not name.startswith(".")] == []
     assert "Nothing found" in (await host.read("alpha/search/mickael est malade.md")).decode()
-    with pytest.raises(errors.NotFound):
-        await host.open("alpha/memories/malade", READ)
+    await refused(errors.NotFound, host.open("alpha/memories/malade", READ))
 
 
 async def test_a_program_that_we_ask_is_neither_heard_nor_answered(talking: Talking) -> None:

@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 import trio._core._run as scheduling
-from hosts import APPEND, REPLACE
+from hosts import APPEND, REPLACE, Host, World, unreachable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
@@ -25,9 +25,6 @@ from livememfs.store.base import ObjectInfo
 from livememfs.testing.store import Fault, StoreRequest
 from livememfs.tree.node import Directory
 
-if TYPE_CHECKING:
-    from hosts import Host, World
-
 TOP = "alpha/top"
 LIVE = "alpha/live"
 LISTED_ANEW = 2.0
@@ -35,11 +32,7 @@ HOSTS = st.sampled_from(["one", "two"])
 NAMES = st.sampled_from("abc")
 
 OPERATIONS = st.one_of(
-    st.tuples(st.just("append"), HOSTS, NAMES),
-    st.tuples(st.just("append"), HOSTS, NAMES),
-    st.tuples(st.just("rewrite"), HOSTS, NAMES),
-    st.tuples(st.just("edit"), HOSTS, NAMES),
-    st.tuples(st.just("remove"), HOSTS, NAMES),
+    *(st.tuples(st.just(name), HOSTS, NAMES) for name in ("append", "append", "rewrite", "edit", "remove")),
     st.tuples(st.just("rename"), HOSTS, NAMES, NAMES),
     st.tuples(st.just("note"), HOSTS, NAMES),
     st.tuples(st.just("touch"), HOSTS, NAMES),
@@ -69,9 +62,9 @@ class Machine:
         """One request in five fails, before or after its effect; some only take their time."""
         fate = self.random.random()
         if fate < 0.1:
-            return Fault(before=errors.Unreachable("reset", endpoint="the bucket"))
+            return Fault(before=unreachable())
         if fate < 0.2:
-            return Fault(after=errors.Unreachable("reset", endpoint="the bucket"))
+            return Fault(after=unreachable())
         return Fault(delay=self.random.random() / 5)
 
     def watch_bucket(self) -> None:

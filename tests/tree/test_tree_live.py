@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import gc
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from hosts import during, full_disk
+from hosts import (
+    APPEND,
+    EDIT,
+    REPLACE,
+    WRITE,
+    Host,
+    World,
+    close,
+    during,
+    refused,
+    unreachable,
+    while_saving,
+    without_room,
+)
+from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.records import keys
@@ -17,11 +30,7 @@ from livememfs.records.note import MAX_NOTE_BYTES, Note, uid8, uid_ending, uid_o
 from livememfs.testing.clock import START
 from livememfs.testing.store import Fault
 from livememfs.text.privacy import redaction as privacy
-from livememfs.tree.node import NOBODY, AttrChange, Caller, OpenMode
-
-if TYPE_CHECKING:
-    from hosts import Host, World
-    from trio.abc import Clock
+from livememfs.tree.node import NOBODY, AttrChange, Caller
 
 NAME = "decision-storage.md"
 OLD = Note(START, "me", "decision", (), "alpha", "old\n").render()
@@ -31,16 +40,12 @@ LITTER = (
     *("4913", f".{NAME}.swp", f".{NAME}.swx", f"{NAME}~", f"#{NAME}#", f".#{NAME}", "sedAbC123", f"{NAME}.tmp.77"),
     *(".DS_Store", f"._{NAME}", ".goutputstream-X", f".~lock.{NAME}#", ".fuse_hidden0001", ".nfs0001", "x.tmp"),
 )
+CATEGORIES = {
+    "todo.md": "todo", "Decision use S3": "decision", "insight_1.md": "insight", "question-why": "question",
+    "progress.txt": "progress", "issue 12.md": "issue", "todos.md": "observation", "notes-todo.md": "observation",
+}  # fmt: skip
 LARGE = b"a line\n" * (privacy.LARGE // 6)
 REDACTION = "livememfs.text.privacy.redaction.redact_file"
-EDIT = OpenMode(write=True)
-APPEND = OpenMode(read=False, write=True, append=True)
-WRITE = OpenMode(read=False, write=True)
-
-
-def unreachable() -> errors.Unreachable:
-    """A new one each time: an error keeps the frames it went through, and with them the files, alive."""
-    return errors.Unreachable("reset", endpoint="the bucket")
 
 
 def live(name: str) -> str:
@@ -57,6 +62,13 @@ async def only_note(world: World) -> Note:
     assert len(notes) == 1, sorted(notes)
     name, data = notes.popitem()
     return Note.parse(data, path=name, name=name)
+
+
+async def text_of_canonical(world: World) -> str:
+    """The text of the one note there is, which has the canonical name of NAME."""
+    [(name, data)] = (await world.notes()).items()
+    assert name == CANONICAL
+    return body_of(data)
 
 
 @pytest.fixture
@@ -78,13 +90,8 @@ async def test_closing_a_file_makes_one_complete_note_under_a_canonical_key(worl
     assert list(notes) == [CANONICAL]
     assert Note.parse(notes[CANONICAL], path=CANONICAL) == Note(START, "me", "decision", (), "alpha", "we use S3\n")
     text = notes[CANONICAL].decode()
-    assert [line.partition(":")[0] for line in text.splitlines()[1:6]] == [
-        "timestamp",
-        "agent",
-        "category",
-        "tags",
-        "space_id",
-    ]
+    fields = [line.partition(":")[0] for line in text.splitlines()[1:6]]
+    assert fields == ["timestamp", "agent", "category", "tags", "space_id"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +129,7 @@ async def test_a_note_of_the_first_version_answers_to_the_name_it_was_written_un
     assert len(await world.notes()) == 1
 
 
-async def test_another_name_with_the_same_last_digits_is_not_taken_for_a_note(
+async def test_a_name_with_the_same_last_digits_is_another_note(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
     key = live(f"20260219T090000_me_decision_123{uid_ending('alpha', NAME)}.md")
@@ -141,8 +148,8 @@ async def test_notes_of_one_second_are_numbered_in_the_order_in_which_they_were_
     for number in range(50):
         await here.write(live(f"note {97 - number}.md"), f"{number}\n")
 
-    found = sorted((await world.notes()).items())
-    assert [body_of(data) for _, data in found] == [f"{number}\n" for number in range(50)]
+    notes = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in notes] == [f"{number}\n" for number in range(50)]
 
 
 async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
@@ -153,42 +160,21 @@ async def test_a_note_that_is_renamed_keeps_its_place_among_those_of_its_second(
     await here.rename(live("1.md"), live("zero.md"))
     await world.settle()
 
-    found = sorted((await world.notes()).items())
-    assert [body_of(data) for _, data in found] == ["0\n", "1\n", "2\n"]
+    notes = sorted((await world.notes()).items())
+    assert [body_of(data) for _, data in notes] == ["0\n", "1\n", "2\n"]
     assert body_of(await there.read(live("zero.md"))) == "1\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "category"),
-    [
-        ("todo.md", "todo"),
-        ("Decision use S3", "decision"),
-        ("insight_1.md", "insight"),
-        ("question-why", "question"),
-        ("progress.txt", "progress"),
-        ("issue 12.md", "issue"),
-        ("todos.md", "observation"),
-        ("notes-todo.md", "observation"),
-    ],
-)
+@pytest.mark.parametrize(("name", "category"), CATEGORIES.items())
 async def test_the_first_word_of_the_name_is_the_category(world: World, here: Host, name: str, category: str) -> None:
     await here.write(live(name), "text\n")
 
     assert (await only_note(world)).category == category
 
 
-async def test_the_agent_is_the_one_behind_the_process_that_wrote(world: World, here: Host) -> None:
-    here.agents[77] = "cline"
-
-    await here.write(PATH, "text\n", pid=77)
-
-    assert (await only_note(world)).agent == "cline"
-
-
 async def test_the_agent_is_known_even_when_its_process_is_gone_at_close(world: World, here: Host) -> None:
     here.agents[77] = "cline"
-    handle = await here.open(PATH, WRITE, pid=77)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n", pid=77)
     here.agents.clear()
 
     await handle.flush()
@@ -213,8 +199,7 @@ async def test_a_note_with_all_its_front_matter_is_stored_byte_for_byte(world: W
 
 
 async def test_the_writer_sees_what_it_wrote_and_the_next_open_what_is_stored(world: World, here: Host) -> None:
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n", EDIT)
     await handle.flush()
 
     stored_bytes = (await world.notes())[CANONICAL]
@@ -225,8 +210,7 @@ async def test_the_writer_sees_what_it_wrote_and_the_next_open_what_is_stored(wo
 
 
 async def test_a_draft_is_readable_before_it_is_closed_and_nowhere_else(world: World, here: Host, there: Host) -> None:
-    handle = await here.open(PATH, WRITE)
-    await handle.write(0, b"half a sent")
+    _handle = await here.begin(PATH, b"half a sent")
 
     assert await here.read(PATH) == b"half a sent"
     assert (await here.attrs(PATH)).size == 11
@@ -273,9 +257,7 @@ async def test_an_edit_leaves_the_first_writer_and_fields_that_we_do_not_know(wo
 
 
 @pytest.mark.parametrize("name", [NAME, CANONICAL])
-async def test_appending_keeps_one_front_matter_and_one_object(
-    world: World, here: Host, stored: str, name: str
-) -> None:
+async def test_appends_keep_one_front_matter_and_one_object(world: World, here: Host, stored: str, name: str) -> None:
     await here.write(live(name), "and folders\n", APPEND)
     await here.write(live(name), "and disks\n", APPEND)
 
@@ -307,8 +289,7 @@ async def test_two_descriptors_that_are_open_at_once_write_one_note(world: World
 
 async def test_two_shells_that_append_to_the_same_note_lose_no_line(world: World, here: Host) -> None:
     """The second one opened the stored note while the first one still holds the draft: all lines are in the bucket."""
-    one = await here.open(PATH, APPEND)
-    await one.write(0, b"one\n")
+    one = await here.begin(PATH, b"one\n", APPEND)
     await one.flush()
     two = await here.open(PATH, APPEND)
     await one.write(0, b"three\n")
@@ -328,8 +309,7 @@ async def test_truncating_by_name_and_writing_is_an_edit(world: World, here: Hos
     await (await here.node(PATH)).change(AttrChange(size=0), NOBODY)
     await here.write(PATH, "new\n", APPEND)
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_vim_saves_by_moving_the_note_aside(world: World, here: Host, stored: str) -> None:
@@ -350,8 +330,7 @@ async def test_vim_saves_with_a_copy_as_backup(world: World, here: Host, stored:
     await here.write(PATH, "new\n")
     await here.unlink(live(f"{NAME}~"))
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_emacs_keeps_its_backup_and_then_saves_in_place(world: World, here: Host, stored: str) -> None:
@@ -401,17 +380,14 @@ async def test_a_temporary_file_renamed_to_a_free_name_is_a_new_note(world: Worl
     assert body_of(await there.read(PATH)) == "we use S3\n"
 
 
-async def test_an_editor_that_moves_aside_and_renames_the_new_one_in_keeps_one_object(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_an_editor_that_moves_the_old_out_and_the_new_in_keeps_one(world: World, here: Host, stored: str) -> None:
     """JetBrains: write beside, move the old one away, move the new one in, remove the old one."""
     await here.write(live(f"{NAME}___jb_tmp___"), "new\n")
     await here.rename(PATH, live(f"{NAME}___jb_old___"))
     await here.rename(live(f"{NAME}___jb_tmp___"), PATH)
     await here.unlink(live(f"{NAME}___jb_old___"))
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_a_note_moved_aside_and_back_is_the_same_note(world: World, here: Host, stored: str) -> None:
@@ -420,8 +396,7 @@ async def test_a_note_moved_aside_and_back_is_the_same_note(world: World, here: 
 
     await here.rename(live(f"{NAME}~"), PATH)
 
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "we use S3\n"
+    assert await text_of_canonical(world) == "we use S3\n"
 
 
 async def test_an_editor_that_dies_after_moving_the_note_aside_loses_nothing(
@@ -434,9 +409,7 @@ async def test_an_editor_that_dies_after_moving_the_note_aside_loses_nothing(
     assert list(await world.notes()) == [CANONICAL]
 
 
-async def test_removing_the_backup_of_a_note_without_successor_removes_the_note(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_removing_the_only_backup_of_a_note_removes_the_note(world: World, here: Host, stored: str) -> None:
     await here.rename(PATH, live(f"{NAME}~"))
     await here.unlink(live(f"{NAME}~"))
 
@@ -469,14 +442,17 @@ async def test_a_note_renamed_over_another_one_replaces_it(world: World, here: H
 
 
 @pytest.mark.parametrize("temporary", ["x.tmp", "todo-other.md"], ids=["an editor's", "a note"])
+@pytest.mark.parametrize("before", ["a draft", "a stored note"])
 async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
-    world: World, here: Host, stored: str, temporary: str
+    world: World, here: Host, before: str, temporary: str
 ) -> None:
     """What is large is redacted in a thread, and accepted when that is done: not over what came meanwhile."""
-    here.caches = []
+    if before == "a stored note":
+        here.caches = []
+        await here.write(PATH, "we use S3\n")
+        world.clock.advance(hours=1)
     await here.write(live(temporary), "the other\n")
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, LARGE)
+    handle = await here.begin(PATH, LARGE, EDIT)
 
     await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
     await handle.release()
@@ -487,22 +463,7 @@ async def test_a_note_renamed_over_one_whose_close_is_still_running_replaces_it(
     assert (await only_note(world)).body == "the other\none more\n"
 
 
-@pytest.mark.parametrize("temporary", ["x.tmp", "todo-other.md"], ids=["an editor's", "a note"])
-async def test_a_note_renamed_over_a_draft_whose_close_is_still_running_replaces_it(
-    world: World, here: Host, temporary: str
-) -> None:
-    await here.write(live(temporary), "the other\n")
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, LARGE)
-
-    await during(handle.flush, REDACTION, lambda: here.rename(live(temporary), PATH))
-    await handle.release()
-
-    assert (await only_note(world)).body == "the other\n"
-    assert body_of(await here.read(PATH)) == "the other\n"
-
-
-async def test_a_draft_renamed_over_a_note_while_both_are_being_saved_replaces_it(
+async def test_a_draft_renamed_over_a_note_while_both_are_saved_replaces_it(
     world: World, here: Host, stored: str
 ) -> None:
     one, two = await here.open(PATH, EDIT), await here.open(live("todo-other.md"), EDIT)
@@ -523,8 +484,7 @@ async def test_a_draft_renamed_over_a_note_while_both_are_being_saved_replaces_i
 async def test_a_rename_that_must_not_replace_leaves_both(world: World, here: Host, stored: str) -> None:
     await here.write(live("todo-other.md"), "the other\n")
 
-    with pytest.raises(errors.AlreadyExists):
-        await here.rename(live("todo-other.md"), PATH, replace=False)
+    await refused(errors.AlreadyExists, here.rename(live("todo-other.md"), PATH, replace=False))
 
     assert len(await world.notes()) == 2
 
@@ -532,29 +492,20 @@ async def test_a_rename_that_must_not_replace_leaves_both(world: World, here: Ho
 async def test_hard_refusals(here: Host, stored: str) -> None:
     """Directories: EPERM. Moves out of `live/` and into it: EXDEV, so that tools copy. A taken name: EEXIST."""
     await here.write("alpha/plain.md", "plain\n")
-    with pytest.raises(errors.NotPermitted):
-        await here.mkdir(live("folder"))
-    with pytest.raises(errors.NotPermitted):
-        await here.rmdir(live("folder"))
-    with pytest.raises(errors.CrossesKinds):
-        await here.rename(PATH, "alpha/away.md")
-    with pytest.raises(errors.CrossesKinds):
-        await here.rename("alpha/plain.md", live("into.md"))
+    await refused(errors.NotPermitted, here.mkdir(live("folder")), here.rmdir(live("folder")))
+    await refused(
+        errors.CrossesKinds, here.rename(PATH, "alpha/away.md"), here.rename("alpha/plain.md", live("into.md"))
+    )
     with pytest.raises(errors.AlreadyExists):
         await (await here.folder("alpha/live")).create(NAME, 0o644, Caller())
-    with pytest.raises(errors.NameTooLong):
-        await here.write(live("x" * 256), "text")
-    with pytest.raises(errors.NotText):
-        await here.write(live("\udcff"), "text")
+    await refused(errors.NameTooLong, here.write(live("x" * 256), "text"))
+    await refused(errors.NotText, here.write(live("\udcff"), "text"))
 
 
 # --- what stays local --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    LITTER,
-)
+@pytest.mark.parametrize("name", LITTER)
 async def test_litter_never_reaches_the_bucket_and_works_as_a_file(world: World, here: Host, name: str) -> None:
     await here.write(live(name), b"\xff\x00 anything")
     here.store.forget()
@@ -580,11 +531,9 @@ async def test_an_empty_file_stays_a_draft_until_it_says_something(world: World,
     assert (await only_note(world)).body == "text\n"
 
 
-async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new_ones(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_an_emptied_note_keeps_its_bytes_until_there_are_new_ones(world: World, here: Host, stored: str) -> None:
     before = await world.notes()
-    handle = await here.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    handle = await here.open(PATH, REPLACE)
     await handle.flush()
     assert await world.notes() == before
 
@@ -605,8 +554,7 @@ async def test_a_stored_note_that_is_emptied_keeps_its_bytes_until_there_are_new
 async def test_what_cannot_be_a_note_is_refused_at_close_and_stays_to_be_mended(
     world: World, here: Host, data: bytes, refusal: type[errors.LiveMemError]
 ) -> None:
-    with pytest.raises(refusal):
-        await here.write(PATH, data)
+    await refused(refusal, here.write(PATH, data))
     gc.collect()
 
     assert await world.notes() == {}
@@ -624,13 +572,10 @@ async def test_a_note_of_exactly_the_limit_is_taken(world: World, here: Host) ->
     assert len((await only_note(world)).body) == MAX_NOTE_BYTES
 
 
-async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one_as_it_is(
-    world: World, here: Host, stored: str
-) -> None:
+async def test_a_text_that_cannot_be_a_note_leaves_the_stored_one(world: World, here: Host, stored: str) -> None:
     before = await world.notes()
 
-    with pytest.raises(errors.NotText):
-        await here.write(PATH, b"\xff")
+    await refused(errors.NotText, here.write(PATH, b"\xff"))
 
     assert await world.notes() == before
 
@@ -639,8 +584,7 @@ async def test_a_refused_rename_leaves_the_file_where_it_was(world: World, here:
     before = await world.notes()
     await here.write(live("x.tmp"), b"\xff")
 
-    with pytest.raises(errors.NotText):
-        await here.rename(live("x.tmp"), PATH)
+    await refused(errors.NotText, here.rename(live("x.tmp"), PATH))
 
     assert await world.notes() == before
     assert await here.read(live("x.tmp")) == b"\xff"
@@ -650,16 +594,13 @@ async def test_a_refused_rename_leaves_the_file_where_it_was(world: World, here:
 async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one_object(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
-    handle = await here.open(PATH, WRITE)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n")
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await handle.flush()
+    await without_room(here, handle.flush())
 
     assert await here.read(PATH) == b"text\n"
     world.clock.advance(60)
-    await handle.flush()
-    await handle.release()
+    await close(handle)
     await world.settle()
     assert (await only_note(world)).body == "text\n"
     assert body_of(await here.read(PATH)) == "text\n"
@@ -667,22 +608,18 @@ async def test_a_failed_close_says_so_keeps_the_draft_and_the_next_one_saves_one
 
 
 async def test_a_failed_edit_of_a_stored_note_is_saved_by_the_next_close(world: World, here: Host, stored: str) -> None:
-    handle = await here.open(PATH, OpenMode(read=False, write=True, truncate=True))
-    await handle.write(0, b"new\n")
+    handle = await here.begin(PATH, b"new\n", REPLACE)
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await handle.flush()
+    await without_room(here, handle.flush())
 
     assert await here.read(PATH) == b"new\n"
     await handle.flush()
-    assert (await only_note(world)).body == "new\n"
-    assert list(await world.notes()) == [CANONICAL]
+    assert await text_of_canonical(world) == "new\n"
 
 
 async def test_a_failed_edit_is_kept_when_nobody_holds_the_file_any_more(world: World, here: Host, stored: str) -> None:
     """The kernel may forget the file at any time; what was accepted and not saved is drained all the same."""
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.write(PATH, "new\n")
+    await without_room(here, here.write(PATH, "new\n"))
     world.clock.advance(60)
     gc.collect()
 
@@ -695,21 +632,18 @@ async def test_a_failed_edit_is_kept_when_nobody_holds_the_file_any_more(world: 
 async def test_a_failed_rename_over_a_note_can_be_done_again(world: World, here: Host, stored: str) -> None:
     await here.write(live("x.tmp"), "new\n")
 
-    with full_disk(here), pytest.raises(errors.NoSpace):
-        await here.rename(live("x.tmp"), PATH)
+    await without_room(here, here.rename(live("x.tmp"), PATH))
     assert body_of(await here.read(PATH)) == "we use S3\n"
 
     await here.rename(live("x.tmp"), PATH)
-    assert list(await world.notes()) == [CANONICAL]
-    assert (await only_note(world)).body == "new\n"
+    assert await text_of_canonical(world) == "new\n"
 
 
 # --- removing ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_draft_that_is_removed_while_open_is_never_stored(world: World, here: Host) -> None:
-    handle = await here.open(PATH, EDIT)
-    await handle.write(0, b"text\n")
+    handle = await here.begin(PATH, b"text\n", EDIT)
     await here.unlink(PATH)
     await handle.flush()
 
@@ -721,13 +655,8 @@ async def test_a_draft_that_is_removed_while_open_is_never_stored(world: World, 
 async def test_a_draft_that_is_removed_while_it_is_being_saved_does_not_come_back(
     world: World, here: Host, autojump_clock: Clock
 ) -> None:
-    handle = await here.open(PATH, WRITE)
-    await handle.write(0, b"text\n")
-    here.store.latency("put", 1)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(handle.flush)
-        await trio.sleep(0.5)
-        await here.unlink(PATH)
+    handle = await here.begin(PATH, b"text\n")
+    await while_saving(here, handle, here.unlink(PATH))
 
     assert await world.notes() == {}
     assert await here.names("alpha/live") == []
@@ -758,8 +687,7 @@ async def test_removing_a_note_by_either_name_removes_both(
     for host in (here, there):
         assert await host.names("alpha/live") == []
         for gone in (NAME, CANONICAL):
-            with pytest.raises(errors.NotFound):
-                await host.unlink(live(gone))
+            await refused(errors.NotFound, host.unlink(live(gone)))
 
 
 async def test_a_note_removed_while_it_is_read_stays_readable_there(here: Host, stored: str) -> None:
@@ -780,12 +708,8 @@ async def test_a_name_is_free_again_after_its_note_was_removed(world: World, her
 # --- two hosts ---------------------------------------------------------------------------------------------------
 
 
-async def test_notes_of_the_same_name_and_second_from_two_hosts_are_both_kept(
-    world: World, here: Host, there: Host
-) -> None:
-    one, two = await here.open(PATH, WRITE), await there.open(PATH, WRITE)
-    await one.write(0, b"from here\n")
-    await two.write(0, b"from there\n")
+async def test_notes_of_one_name_and_second_from_two_hosts_are_both_kept(world: World, here: Host, there: Host) -> None:
+    one, two = await here.begin(PATH, b"from here\n"), await there.begin(PATH, b"from there\n")
     await one.flush()
     await two.flush()
 
@@ -795,7 +719,7 @@ async def test_notes_of_the_same_name_and_second_from_two_hosts_are_both_kept(
 async def test_edits_of_one_note_on_two_hosts_are_both_kept_and_reported(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
-    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    theirs = await there.open(PATH, REPLACE)
     await here.write(PATH, "from here\n")
     await theirs.write(0, b"from there\n")
     await theirs.flush()
@@ -811,7 +735,7 @@ async def test_edits_of_one_note_on_two_hosts_are_both_kept_and_reported(
 async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
-    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    theirs = await there.open(PATH, REPLACE)
     await here.write(PATH, "from here\n")
     for line in (b"one\n", b"two\n"):
         await theirs.write(0, line)
@@ -822,10 +746,10 @@ async def test_a_writer_that_goes_on_after_a_conflict_overwrites_nobody(
     assert any("two\n" in body for body in bodies)
 
 
-async def test_a_note_removed_by_one_host_and_edited_by_the_other_stays(
+async def test_a_note_that_one_host_removes_and_one_edits_stays(
     world: World, here: Host, there: Host, stored: str
 ) -> None:
-    theirs = await there.open(PATH, OpenMode(read=False, write=True, truncate=True))
+    theirs = await there.open(PATH, REPLACE)
     await here.unlink(PATH)
     await theirs.write(0, b"still needed\n")
     await theirs.flush()

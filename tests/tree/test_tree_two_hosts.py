@@ -9,30 +9,34 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hosts import APPEND, READ, WRITE, Host, World, read_all
+from hosts import APPEND, READ, WRITE, Host, World, close, read_all, refused
 from trio.abc import Clock
 
 from livememfs import errors
 from livememfs.cache.replica import Listing
 from livememfs.records.metadata import META_OP
 from livememfs.spaces import making as spaces
-from livememfs.tree.node import NOBODY, AttrChange
+from livememfs.tree.node import NOBODY
 from livememfs.tree.space.root import Space
 
 
-def insisting(world: World, name: str) -> Host:
-    """One more host, behind a store that tries again as a mount's does."""
-    return world.host(name, insists=True)
+@pytest.fixture
+def one(world: World) -> Host:
+    """A host behind a store that tries again, as a mount's does."""
+    return world.host("one", insists=True)
+
+
+@pytest.fixture
+def other(world: World) -> Host:
+    return world.host("other", insists=True)
 
 
 async def touch(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mtime_ns=10**18), NOBODY)
-    await host.sent()
+    await host.change(path, mtime_ns=10**18)
 
 
 async def chmod(host: Host, path: str) -> None:
-    await (await host.node(path)).change(AttrChange(mode=0o600), NOBODY)
-    await host.sent()
+    await host.change(path, mode=0o600)
 
 
 async def label(host: Host, path: str) -> None:
@@ -48,16 +52,16 @@ BETWEEN = [nothing, touch, chmod, label]
 
 
 @pytest.mark.parametrize("between", BETWEEN, ids=lambda step: step.__name__)
-async def test_both_edits_of_one_version_survive(world: World, between: Callable[[Host, str], Awaitable[None]]) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_both_edits_of_one_version_survive(
+    world: World, one: Host, other: Host, between: Callable[[Host, str], Awaitable[None]]
+) -> None:
     await one.write("alpha/f", "base\n")
     mine = await one.open("alpha/f", WRITE)
     await other.write("alpha/f", "from the other\n")
 
     await between(one, "alpha/f")
     await mine.write(0, b"from me")
-    await mine.flush()
-    await mine.release()
+    await close(mine)
 
     kept = await world.bucket("alpha/f")
     assert kept.pop("") == b"from the other\n"
@@ -68,9 +72,8 @@ async def test_both_edits_of_one_version_survive(world: World, between: Callable
 
 @pytest.mark.parametrize("between", [touch, chmod, label], ids=lambda step: step.__name__)
 async def test_setting_attributes_of_a_file_changed_elsewhere_shows_what_is_there_now(
-    world: World, between: Callable[[Host, str], Awaitable[None]]
+    world: World, one: Host, other: Host, between: Callable[[Host, str], Awaitable[None]]
 ) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
     await one.write("alpha/f", "base\n")
     await one.read("alpha/f")
     await other.write("alpha/f", "from the other\n")
@@ -82,51 +85,43 @@ async def test_setting_attributes_of_a_file_changed_elsewhere_shows_what_is_ther
     assert await world.bucket("alpha/f") == {"": b"from the other\nand me\n"}
 
 
-async def test_both_hosts_additions_to_one_note_survive(world: World) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_both_hosts_additions_to_one_note_survive(world: World, one: Host, other: Host) -> None:
     await one.write("alpha/live/decision.md", "we chose S3\n")
     [name] = await world.notes()
     mine = await one.open(f"alpha/live/{name}", APPEND)
     await other.write(f"alpha/live/{name}", "from the other\n", APPEND)
 
     await mine.write(0, b"from me\n")
-    await mine.flush()
-    await mine.release()
+    await close(mine)
 
     [text] = (await world.notes()).values()
     assert text.endswith(b"we chose S3\nfrom the other\nfrom me\n")
 
 
-async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: World) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_a_renamed_file_does_not_overwrite_what_another_host_wrote(world: World, one: Host, other: Host) -> None:
     await one.write("alpha/f", "base\n")
     mine = await one.open("alpha/f", WRITE)
     await other.write("alpha/f", "from the other\n")
 
     await one.rename("alpha/f", "alpha/g")
     await mine.write(0, b"from me")
-    await mine.flush()
-    await mine.release()
+    await close(mine)
 
     found = await world.bucket("alpha/")
     assert (found["f"], found["g"]) == (b"from the other\n", b"from me")
 
 
-async def test_the_id_of_a_write_is_not_handed_on(world: World) -> None:
-    one = insisting(world, "one")
+async def test_the_id_of_a_write_is_not_handed_on(world: World, one: Host) -> None:
     ids = set()
-    for text in ("one", "two"):
-        await one.write("alpha/f", text)
+    for step in (one.write("alpha/f", "one"), one.write("alpha/f", "two"), touch(one, "alpha/f")):
+        await step
         ids.add(((await world.memory.head("alpha/f")).meta or {}).get(META_OP))
-    await touch(one, "alpha/f")
-    ids.add(((await world.memory.head("alpha/f")).meta or {}).get(META_OP))
 
     assert len(ids) == 3
 
 
-async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(world: World) -> None:
+async def test_times_set_through_a_descriptor_are_stored_at_its_close(world: World, one: Host, other: Host) -> None:
     """As GNU touch does it with a file that exists."""
-    one, other = insisting(world, "one"), insisting(world, "other")
     await one.write("alpha/f", "x")
     await one.write("alpha/live/todo.md", "x")
     [note] = await world.notes()
@@ -134,15 +129,15 @@ async def test_times_set_through_an_open_descriptor_are_stored_at_its_close(worl
         handle = await one.open(path, WRITE)
         await handle.flush()
         await touch(one, path)
-        await handle.flush()
-        await handle.release()
+        await close(handle)
         await one.sent()
 
         assert (await other.attrs(path)).mtime_ns == 10**18
 
 
-async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(world: World, autojump_clock: Clock) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(
+    world: World, one: Host, other: Host, autojump_clock: Clock
+) -> None:
     await one.mkdir("alpha/d", 0o750)
     assert (await one.attrs("alpha/d")).mode == (await other.attrs("alpha/d")).mode == 0o750
 
@@ -153,9 +148,8 @@ async def test_the_mode_of_a_directory_is_what_the_last_host_made_it(world: Worl
     assert (await one.attrs("alpha/d")).mode == 0o600
 
 
-async def test_what_is_written_after_the_last_close_is_stored_at_release(world: World) -> None:
+async def test_what_is_written_after_the_last_close_is_stored_at_release(world: World, one: Host) -> None:
     """As a mapping does that outlives its descriptor."""
-    one = insisting(world, "one")
     await one.write("alpha/f", "0123456789")
     handle = await one.open("alpha/f", WRITE)
     await handle.flush()
@@ -165,8 +159,9 @@ async def test_what_is_written_after_the_last_close_is_stored_at_release(world: 
     assert await world.bucket("alpha/f") == {"": b"mapped6789"}
 
 
-async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(world: World, autojump_clock: Clock) -> None:
-    one, other = insisting(world, "one"), insisting(world, "other")
+async def test_a_version_that_was_replaced_cannot_be_opened_for_writing(
+    world: World, one: Host, other: Host, autojump_clock: Clock
+) -> None:
     await one.write("alpha/f", "base\n")
     old = await one.node("alpha/f")
     held = await one.open("alpha/f")
@@ -204,7 +199,6 @@ async def test_a_space_that_another_host_makes_during_a_look_is_never_taken_for_
         return found
 
     monkeypatch.setattr(world.here.replica.names, "listing", made_right_after)
-    with pytest.raises(errors.NotFound):
-        await root.child("beta")
+    await refused(errors.NotFound, root.child("beta"))
 
     assert isinstance(await root.child("beta"), Space)
