@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from livememfs.agents.contextfile import ContextFiles
-from livememfs.agents.door import Door, Projects, ProjectSurroundings
+from livememfs.agents.door import Door, Projects
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
 from livememfs.errors import LiveMemError
@@ -46,9 +46,9 @@ def open_door(
     """The part that answers the hooks of all projects of this machine; None without a mount."""
     if basics.mountpoint is None:
         return None
-    around = ProjectSurroundings(home=Path.home().resolve(), host=basics.host, mountpoint=basics.mounted, owner=owner)
-    failed = partial(basics.errors.record, "hook")
-    return Door(hooks, Projects(replica, basics.clock, access, around, failed))
+    failed, home = partial(basics.errors.record, "hook"), Path.home().resolve()
+    place = {"host": basics.host, "mountpoint": basics.mounted, "owner": owner}
+    return Door(hooks, Projects(replica, basics.clock, access, failed, home=home, **place))
 
 
 def look_after(app: App, keep: Keep, mountpoint: Path) -> None:

@@ -14,7 +14,7 @@ import trio
 import virtual
 
 from livememfs.agents import door
-from livememfs.agents.door import Door, Projects, ProjectSurroundings
+from livememfs.agents.door import Door, Projects
 from livememfs.cache.replica import Replica
 from livememfs.errors import LiveMemError
 from livememfs.records.access import EVERYTHING, Access
@@ -36,8 +36,8 @@ class World:
         self.door = Door(self, self.projects)  # type: ignore[arg-type]  # it has an `answer`
 
     def on(self, host: str) -> Projects:
-        around = ProjectSurroundings(home=self.home, host=host, mountpoint=f"{self.home}/mnt", owner="me")
-        self.all.append(Projects(self.replica, self.clock, lambda: self.access, around, self.failing))
+        place = {"home": self.home, "host": host, "mountpoint": f"{self.home}/mnt", "owner": "me"}
+        self.all.append(Projects(self.replica, self.clock, lambda: self.access, self.failing, **place))
         return self.all[-1]
 
     def is_at_work(self) -> bool:

@@ -79,35 +79,14 @@ class InstalledPart(ABC):
         """
 
 
-class Side(ABC):
-    """One kind of entries of ours in a JSON file: the hooks, or the server."""
-
-    wanted: bool
-
-    @abstractmethod
-    def ours(self, root: JsonNode) -> Iterator[Place]:
-        """The places of entries that this or an earlier version wrote, unchanged."""
-
-    @abstractmethod
-    def stands(self, root: JsonNode) -> bool:
-        """As that of a part."""
-
-    @abstractmethod
-    def wishes(self, root: JsonNode) -> list[Wish]:
-        """The values to add to a file without our entries."""
-
-    @abstractmethod
-    def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
-        """As that of a part."""
-
-
 class SettingsPart(InstalledPart):
     """A JSON file with an object at its top.
 
+    :sides:  our entries in it: the hooks, the server, or both
     :strict: the agent's name, if it ignores a whole file with comments or trailing commas; else empty
     """
 
-    def __init__(self, path: str, *sides: Side, strict: str = "") -> None:
+    def __init__(self, path: str, *sides: HooksPart | Servers, strict: str = "") -> None:
         super().__init__(path, wanted=any(side.wanted for side in sides))
         self.sides, self.strict = sides, strict
 
@@ -205,7 +184,7 @@ def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[Jso
 # --- hooks -------------------------------------------------------------------------------------------------------
 
 
-class HooksPart(Side):
+class HooksPart:
     """Hooks of one agent: an array of entries below `hooks`, for each event.
 
     :hooks:   the wanted hooks, by the agent's name for the event
@@ -227,10 +206,12 @@ class HooksPart(Side):
         self._shape, self._former, self._version = shape, former or shape, version
 
     def stands(self, root: JsonNode) -> bool:
+        """As that of a part."""
         present = [(event, entry.value.value) for event, _, entry in self._exact(root)]
         return sorted(present, key=str) == sorted(self._entries.items(), key=str)
 
     def wishes(self, root: JsonNode) -> list[Wish]:
+        """The values to add to a file without our entries."""
         version: list[Wish] = []
         if self.wanted and self._version is not None and root.member("hooks") is None:
             name, number = self._version
@@ -240,10 +221,12 @@ class HooksPart(Side):
         return [*version, *((("hooks", event), entry, True) for event, entry in self._entries.items())]
 
     def ours(self, root: JsonNode) -> Iterator[Place]:
+        """The places of entries that this or an earlier version wrote, unchanged."""
         yield from ((way, item) for _, way, item in self._exact(root))
         yield from self._beside_others(root)
 
     def remains(self, root: JsonNode, segments: Sequence[Segment]) -> str:
+        """As that of a part."""
         events = sorted({event for event, _, _ in _marked(root)})
         return f"a hook of livememfs that was changed since ({', '.join(events)})" if events else ""
 
@@ -305,8 +288,8 @@ def _command(node: JsonNode) -> object:
 # --- MCP servers -------------------------------------------------------------------------------------------------
 
 
-class Servers(Side):
-    """Our server among the MCP servers of one file.
+class Servers:
+    """Our server among the MCP servers of one file. Its methods are those of `HooksPart`.
 
     :argv:  its command; None when it is not wanted
     :named: the name of the member with all servers
