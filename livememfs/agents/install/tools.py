@@ -97,7 +97,7 @@ def _settings(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home:
     sides: dict[str, list[HooksPart | Servers]] = {}
     if agent.hooks is not None and not agent.hooks.path.endswith("/"):
         shared = wanted is not None and wanted.shared
-        for path in (agent.hooks.home,) if home else (agent.hooks.path, *_shared(tool)):
+        for path in (agent.hooks.place(home=True),) if home else (agent.hooks.path, *_shared(tool)):
             is_place = home or (path != agent.hooks.path) == shared
             sides.setdefault(path, []).append(_hooks(tool, agent, wanted if is_place else None, home=home))
     servers, place = agent.servers, agent.servers.home if home else agent.servers.path
@@ -150,7 +150,7 @@ def _scripts(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: 
     if (file := agent.hooks) is None or not file.path.endswith("/"):
         return []
     hooks = _wanted_hooks(tool, agent, wanted, home=home)
-    folder = file.home if home else file.path
+    folder = file.place(home=home)
     lines = {name: f"{hooks[name].command}\n" if name in hooks else None for name in file.events}
     return [Script(f"{folder}{name}", SCRIPT_HEAD, line) for name, line in lines.items()]
 
