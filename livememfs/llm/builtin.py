@@ -7,6 +7,7 @@ form of a model's reply and passes the same checks. Deterministic and pure; may 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -133,20 +134,14 @@ def _speaks_of(heading: str, words: Sequence[str]) -> bool:
 def _parts(name: str) -> Iterator[str]:
     """`progress.md`, `progress-2.md`, `progress-3.md` and so on."""
     yield name
-    number = 2
-    while True:
-        yield f"{name.removesuffix('.md')}-{number}.md"
-        number += 1
+    yield from (f"{name.removesuffix('.md')}-{number}.md" for number in itertools.count(2))
 
 
 # --- what it looks like there -------------------------------------------------------------------------------------
 
 
 def _skeleton(file: PlannedFile) -> str:
-    lines = [f"# {PurePosixPath(file.name).stem}"]
-    for heading in file.headings:
-        lines += ["", f"## {heading}"]
-    return "\n".join(lines) + "\n"
+    return f"# {PurePosixPath(file.name).stem}\n" + "".join(f"\n## {heading}\n" for heading in file.headings)
 
 
 def _entry(note: Note) -> str:
@@ -181,10 +176,10 @@ def _gap(before: str) -> str:
 def _end_of_section(page: str, heading: str) -> int | None:
     """Where the text directly below a heading ends: before the next heading of any level."""
     inside = False
-    for position, found in _headings(page):
+    for position, title in _headings(page):
         if inside:
             return position
-        inside = found.casefold() == heading.casefold()
+        inside = title.casefold() == heading.casefold()
     return len(page) if inside else None
 
 

@@ -27,9 +27,9 @@ def extract_json(text: str) -> dict[str, Any]:
         if not _LOOKS_LIKE_JSON.match(answer, start):
             position = start + 1  # a brace in a sentence, such as {name}
             continue
-        found, position = _decode(answer, start)
+        value, position = _decode(answer, start)
         _check_alone(answer, start, position)
-        objects.append(found)
+        objects.append(value)
     if not objects:
         raise ReplyRefused("it holds no JSON object")
     if len(objects) > 1:
@@ -57,7 +57,7 @@ def _without_reasoning(text: str) -> str:
 def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     """The object that starts at `start` and where it ends."""
     try:
-        found, end = _DECODER.raw_decode(text, start)
+        value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
         end_of_text = len(text.rstrip().removesuffix("```").rstrip())
         if error.pos >= end_of_text or error.msg.startswith("Unterminated string"):
@@ -66,7 +66,7 @@ def _decode(text: str, start: int) -> tuple[dict[str, Any], int]:
     except (RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ReplyRefused(f"its JSON is invalid: {reason}") from None
-    return found, end
+    return value, end
 
 
 def _check_alone(text: str, start: int, end: int) -> None:
