@@ -15,20 +15,15 @@ from livememfs.agents.door import Door, Projects
 from livememfs.agents.hooks import Hooks
 from livememfs.app.basics import Basics
 from livememfs.errors import LiveMemError
-from livememfs.recall.turn.context import ContextPages
 
 if TYPE_CHECKING:
     from livememfs.app import App, Keep
     from livememfs.cache.replica import Replica
     from livememfs.observing.capture import Capture
     from livememfs.observing.observer import Observer
+    from livememfs.recall.turn.context import ContextPages
     from livememfs.recall.turn.prehook import Prehook
     from livememfs.records.access import Access
-
-
-def open_pages(basics: Basics, *, replica: Replica) -> ContextPages:
-    """The pages that an agent reads about a space before it begins."""
-    return ContextPages(replica, basics.clock, mounted=basics.mounted, budget=basics.settings.context_budget)
 
 
 def open_hooks(basics: Basics, *, capture: Capture, prehook: Prehook, pages: ContextPages, observer: Observer) -> Hooks:

@@ -21,12 +21,9 @@ from livememfs.cache.replica import Replica
 from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
-from livememfs.memories.uses import Uses
 from livememfs.recall.service import Recall
 from livememfs.recall.turn.choosing import PrehookSettings
 from livememfs.recall.turn.inject import Limits
-from livememfs.recall.turn.prehook import Prehook
-from livememfs.recall.turn.told import ToldSessions
 from livememfs.shown import without_login
 
 if TYPE_CHECKING:
@@ -112,11 +109,6 @@ def vectors_name(settings: Settings) -> str:
 
         return NAME
     return f"{settings.embed_model} at {without_login(settings.embed_url)}"  # public in the bucket
-
-
-def open_prehook(basics: Basics, *, recall: Recall, sessions: ToldSessions, uses: Uses) -> Prehook:
-    """The part that tells an agent what is known before it answers; `sessions` know what was told already."""
-    return Prehook(recall, basics.clock, sessions, prehook_settings(basics.settings), used=uses.count)
 
 
 def prehook_settings(settings: Settings) -> PrehookSettings:

@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 MODEL = "scripted"
+USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 EVERY_NOTE = "<every note of the request>"
 """As the value of `coverage`: the endpoint puts in what a model would that has used every note."""
 
@@ -42,7 +43,7 @@ class Scripted:
     delay: float = 0.0
     hold: bool = False
     reset: bool = False
-    usage: Mapping[str, object] | None = field(default_factory=lambda: _usage(100, 20))
+    usage: Mapping[str, object] | None = field(default_factory=lambda: dict(USAGE))
     body: bytes | None = None
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -297,7 +298,3 @@ def _encode(answer: Scripted) -> bytes:
     if answer.usage is not None:
         body["usage"] = dict(answer.usage)
     return json.dumps(body).encode()
-
-
-def _usage(prompt: int, completion: int) -> dict[str, object]:
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
