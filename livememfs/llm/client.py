@@ -79,7 +79,6 @@ class _Endpoint:
         await self._client.close()
 
     def _raise(self, error: Exception) -> NoReturn:
-        """Raise our error for an exception of the library."""
         if isinstance(error, openai.APIStatusError):
             self._raise_status(error)
         if isinstance(error, openai.APITimeoutError):
@@ -103,7 +102,6 @@ class _Endpoint:
         raise self._fault(status, message, is_length=is_length)
 
     def _fault(self, status: int, message: str, *, is_length: bool) -> errors.ModelError:
-        """Our error for a status and a server's message."""
         if status == 401:
             # Its text may repeat the key.
             return errors.ModelDenied("status 401, the key is wrong or missing", status=status)

@@ -72,8 +72,8 @@ class LLMRequest:
 
     def section(self, name: str) -> Any:
         """The JSON value below the heading `## {name}` of a prompt made by a pipeline."""
-        _, found, rest = self.text.partition(f"## {name}\n")
-        if not found:
+        _, heading, rest = self.text.partition(f"## {name}\n")
+        if not heading:
             raise LookupError(f"the prompt has no section {name}")
         return json.JSONDecoder().raw_decode(rest[rest.index("\n\n") :].lstrip())[0]
 

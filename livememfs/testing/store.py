@@ -178,9 +178,9 @@ class FaultyStore:
         return self.inner.statistics()
 
     async def _through(self, verb: str, key: str, call: Callable[[], Awaitable[T]]) -> T:
-        asked = StoreRequest(verb, key)
-        fault = self._next_fault(asked)
-        self.requests.append(asked)
+        request = StoreRequest(verb, key)
+        fault = self._next_fault(request)
+        self.requests.append(request)
         self.counts[verb] += 1
         await trio.sleep(fault.delay + self._latency.get(verb, self._latency.get("*", 0.0)))
         await self._light.wait()
@@ -195,11 +195,11 @@ class FaultyStore:
             raise _fresh(fault.after)
         return answer
 
-    def _next_fault(self, asked: StoreRequest) -> Fault:
-        script = self._scripts[asked.verb]
+    def _next_fault(self, request: StoreRequest) -> Fault:
+        script = self._scripts[request.verb]
         if script:
             return script.popleft() or Fault()
-        return (self.plan and self.plan(asked, self.counts[asked.verb])) or Fault()
+        return (self.plan and self.plan(request, self.counts[request.verb])) or Fault()
 
 
 def _fresh(error: Exception) -> Exception:

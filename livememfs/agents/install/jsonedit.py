@@ -73,7 +73,6 @@ def _laid_out(value: Any, unit: str, break_: str) -> str:
 
 
 def _line_indent(text: str, at: int) -> str:
-    """The indentation of the line around `at`."""
     indent = _INDENT.match(text, text.rfind("\n", 0, at) + 1)
     return indent[0] if indent else ""
 

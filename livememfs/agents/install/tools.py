@@ -114,7 +114,6 @@ def _shared(tool: AgentName) -> tuple[str, ...]:
 
 
 def _wanted_hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bool) -> dict[str, HookCommand]:
-    """The wanted hooks, by event."""
     hooks: dict[str, HookCommand] = {}
     if wanted is not None and (file := agent.hooks) is not None:
         tells = file.tells and (home or agent.rule is None)
