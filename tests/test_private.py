@@ -23,7 +23,10 @@ def _mask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on this process is a user who owns nothing that is there."""
+    """From here on this process is a user who owns nothing that is there; nor does root, as whom these tests may run,
+    and whose folders and links are fine.
+    """
+    monkeypatch.setattr(private, "_ROOT", -1)
     monkeypatch.setattr(os, "geteuid", lambda: 4_242)
 
 
@@ -84,11 +87,10 @@ def test_a_link_on_the_way_may_be_ones_own(tmp_path: Path) -> None:
     assert (mode(tmp_path / "disk/livememfs"), mode(tmp_path / "disk")) == (0o700, 0o755)
 
 
-def test_a_link_on_the_way_may_not_be_another_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("another")
+def test_a_link_on_the_way_may_not_be_another_users(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "cache").symlink_to(tmp_path / "disk")
-    monkeypatch.setattr(private, "_ROOT", -1)  # these tests may run as root, whose links are fine
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
 
     with pytest.raises(NotPrivate, match="cache: it belongs to another user"):
         private.check(tmp_path / "cache/livememfs")
@@ -104,10 +106,9 @@ def test_a_folder_of_another_user_is_refused_and_not_touched(tmp_path: Path) -> 
     assert mode(tmp_path / "folder") == 0o755
 
 
-def test_a_folder_above_ours_that_is_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("another")
+def test_a_folder_above_ours_that_is_another_users_is_refused(tmp_path: Path) -> None:
     """It could put another in the place of ours."""
-    monkeypatch.setattr(private, "_ROOT", -1)
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
     with pytest.raises(NotPrivate, match=f"{tmp_path.name}: it belongs"):
         private.check(tmp_path / "cache", top=tmp_path)
 
@@ -158,10 +159,9 @@ def test_a_bucket_folder_that_is_a_link_is_refused_before_anything_is_looked_for
         cache_folder(tmp_path, "b")
 
 
+@pytest.mark.usefixtures("another")
 def test_a_folder_for_caches_that_is_another_users_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner could put another in the place of a bucket's folder. One of root's is fine, as /var/tmp is."""
-    monkeypatch.setattr(os, "geteuid", lambda: 4_242)
-    monkeypatch.setattr(private, "_ROOT", -1)
     with pytest.raises(NotPrivate, match=f"{tmp_path.name}: it belongs"):
         cache_folder(tmp_path, "b")
     assert list(tmp_path.iterdir()) == []
