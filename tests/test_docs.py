@@ -24,12 +24,8 @@ DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text()
 BUCKET = (ROOT / "docs" / "bucket.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
-DOCUMENTS = sorted(
-    [
-        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
-        *(ROOT / "docs").glob("*.md"),
-    ]
-)
+TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+DOCUMENTS = sorted([*(ROOT / name for name in TOP), *(ROOT / "docs").glob("*.md")])
 
 
 def requirement_names() -> list[str]:
@@ -42,14 +38,9 @@ def requirement_names() -> list[str]:
 # --- operations.md -----------------------------------------------------------------------------------------------
 
 
-def test_the_tables_of_operations_are_those_of_the_code() -> None:
-    assert docs_tables.render(OPERATIONS) == OPERATIONS, "run: python tests/docs_tables.py"
-
-
-def test_the_table_of_tools_is_that_of_the_code() -> None:
-    page = docs_tables.MCP.read_text()
-
-    assert docs_tables.render(page) == page, "run: python tests/docs_tables.py"
+@pytest.mark.parametrize("page", docs_tables.PAGES, ids=lambda path: path.name)
+def test_the_tables_of_documents_are_those_of_the_code(page: Path) -> None:
+    assert docs_tables.render(page.read_text()) == page.read_text(), "run: python tests/docs_tables.py"
 
 
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
@@ -135,18 +126,12 @@ def test_no_dependency_is_explained_that_is_not_there() -> None:
 
 
 def test_every_promise_of_security_names_tests_that_exist() -> None:
-    promises = re.findall(
-        r"^\| (?!promise|---)([^|]+) \| (`[^|]*) \|$", SECURITY.partition("## Promises")[2], re.MULTILINE
-    )
-    named = [one for _, tests in promises for one in re.findall(r"`([^`]+)`", tests)]
-    missing = [
-        one
-        for one in named
-        if f"def {one.partition('::')[2]}(" not in (ROOT / "tests" / one.partition("::")[0]).read_text()
-    ]
+    table = SECURITY.partition("## Promises")[2]
+    promises = re.findall(r"^\| (?!promise|---)([^|]+) \| (`[^|]*) \|$", table, re.MULTILINE)
+    named = [test.split("::") for _, tests in promises for test in re.findall(r"`([^`]+)`", tests)]
 
-    assert missing == []
-    assert len(promises) == SECURITY.partition("## Promises")[2].count("\n| ") - 1
+    assert [test for test in named if f"def {test[1]}(" not in (ROOT / "tests" / test[0]).read_text()] == []
+    assert len(promises) == table.count("\n| ") - 1
 
 
 def test_the_readme_begins_with_how_to_see_it_and_how_to_check_it() -> None:
