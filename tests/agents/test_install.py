@@ -160,9 +160,7 @@ def test_hooks_of_others_stay_before_ours(project: Make, tool: AgentName, name: 
 
 
 @pytest.mark.parametrize("tool", HOOKS)
-def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: AgentName) -> None:
-    made = project()
-
+def test_a_file_we_make_is_strict_json_in_the_agents_form(made: Project, tool: AgentName) -> None:
     made.install(tool)
 
     value = json.loads(made.read(HOOKS[tool]))
@@ -177,9 +175,7 @@ def test_a_file_we_make_is_strict_json_in_the_agents_form(project: Make, tool: A
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 
 
-def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_report(project: Make) -> None:
-    made = project()
-
+def test_claude_code_is_asked_for_files_and_all_uses_of_tools_and_waits_for_no_report(made: Project) -> None:
     made.install(AgentName.CLAUDE_CODE)
 
     hooks = made.json(HOOKS[AgentName.CLAUDE_CODE])["hooks"]
@@ -224,8 +220,7 @@ def test_shared_hooks_go_into_the_settings_that_are_committed(project: Make, tmp
     assert b"# livememfs" in made.read(".claude/settings.json")
 
 
-def test_a_path_of_any_characters_comes_through_shell_and_json(project: Make, tmp_path: Path) -> None:
-    made = project()
+def test_a_path_of_any_characters_comes_through_shell_and_json(made: Project, tmp_path: Path) -> None:
     mount = tmp_path / 'it\'s a "mount" é\\'
 
     made.planned(AgentName.CLAUDE_CODE, mount=mount).carry_out()
@@ -288,9 +283,7 @@ def test_what_an_earlier_version_wrote_is_taken_out(project: Make, tool: AgentNa
 
 
 @pytest.mark.parametrize("tool", AgentName)
-def test_what_is_known_comes_by_one_channel(project: Make, tool: AgentName) -> None:
-    made = project()
-
+def test_what_is_known_comes_by_one_channel(made: Project, tool: AgentName) -> None:
     made.install(tool, context="known")
 
     hooks, texts = AGENTS[tool].hooks, b"".join(data for _, data in made.everything().values()).decode()
@@ -325,9 +318,7 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
     assert body == "We chose Postgres.\n"
 
 
-def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(project: Make) -> None:
-    made = project()
-
+def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(made: Project) -> None:
     made.install(AgentName.CURSOR)
     assert "Nothing yet" in made.read(".cursor/rules/livememfs-context.mdc").decode()
     made.install(AgentName.CURSOR, context="known\n")
@@ -445,8 +436,7 @@ def test_records_are_private_and_hold_nothing_of_others(project: Make) -> None:
     assert b"secret" not in path.read_bytes()
 
 
-def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
-    made = project()
+def test_the_daemon_finds_the_rules_of_its_mount(made: Project) -> None:
     made.install(AgentName.CURSOR)
     made.install(AgentName.CLAUDE_CODE)
     rule = made.path / ".cursor/rules/livememfs-context.mdc"
@@ -457,8 +447,7 @@ def test_the_daemon_finds_the_rules_of_its_mount(project: Make) -> None:
     assert record.context_files(MOUNT) == []
 
 
-def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = project()
+def test_a_rule_whose_disk_does_not_answer_hides_no_other(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     made.install(AgentName.CURSOR)
 
     def lost(_: Path) -> bool:
@@ -469,8 +458,7 @@ def test_a_rule_whose_disk_does_not_answer_hides_no_other(project: Make, monkeyp
     assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
 
 
-def test_a_rule_that_was_refreshed_goes_all_the_same(project: Make) -> None:
-    made = project()
+def test_a_rule_that_was_refreshed_goes_all_the_same(made: Project) -> None:
     made.install(AgentName.CURSOR)
     made.write(".cursor/rules/livememfs-context.mdc", (CURSOR_HEAD + "newer").encode())
 

@@ -124,8 +124,7 @@ def test_members_around_ours_leave_no_comma_behind(
     assert json.loads(made.read(HOOKS[tool])) in (expected, expected | version)
 
 
-def test_a_hook_added_to_one_of_ours_stays(project: Make) -> None:
-    made = project()
+def test_a_hook_added_to_one_of_ours_stays(made: Project) -> None:
     made.install(AgentName.CLAUDE_CODE)
     value = made.json(SETTINGS)
     value["hooks"]["PostToolUse"][0]["hooks"].append({"type": "command", "command": "mine"})
@@ -149,8 +148,7 @@ def test_a_hook_added_to_one_of_ours_stays(project: Make) -> None:
         lambda text: text.replace('"Stop"', '"Other"'),
     ],
 )
-def test_what_was_altered_stays_and_is_told_until_it_is_gone(project: Make, edit: Edit) -> None:
-    made = project()
+def test_what_was_altered_stays_and_is_told_until_it_is_gone(made: Project, edit: Edit) -> None:
     made.install(AgentName.CLAUDE_CODE)
     text = made.read(SETTINGS).decode()
     assert edit(text) != text
@@ -167,8 +165,7 @@ def test_what_was_altered_stays_and_is_told_until_it_is_gone(project: Make, edit
     assert made.everything() == {}
 
 
-def test_an_altered_hook_is_told_when_installing_too(project: Make) -> None:
-    made = project()
+def test_an_altered_hook_is_told_when_installing_too(made: Project) -> None:
     made.install(AgentName.CODEX)
     made.write(HOOKS[AgentName.CODEX], re.sub(rb'"timeout": \d', b'"timeout": 60', made.read(HOOKS[AgentName.CODEX])))
 
@@ -227,9 +224,8 @@ def test_what_the_user_removed_already_is_no_trouble(project: Make) -> None:
     ],
 )
 def test_an_altered_server_stays_whole_and_is_told(
-    project: Make, tool: AgentName, file: str, change: tuple[bytes, bytes]
+    made: Project, tool: AgentName, file: str, change: tuple[bytes, bytes]
 ) -> None:
-    made = project()
     made.install(tool, mcp=True)
     altered = made.read(file).replace(*change)
     assert altered != made.read(file)
@@ -252,8 +248,7 @@ def test_tables_behind_ours_stay_where_they_are(project: Make) -> None:
 
 
 @pytest.mark.parametrize("tool", HOOKS)
-def test_files_of_others_in_directories_we_made_keep_these(project: Make, tool: AgentName) -> None:
-    made = project()
+def test_files_of_others_in_directories_we_made_keep_these(made: Project, tool: AgentName) -> None:
     made.install(tool)
     directory = HOOKS[tool].partition("/")[0]
     made.write(f"{directory}/mine", b"x")
@@ -289,8 +284,7 @@ def json_of(text: str) -> dict[str, object]:
     return value
 
 
-def test_without_a_record_what_was_altered_is_told(project: Make) -> None:
-    made = project()
+def test_without_a_record_what_was_altered_is_told(made: Project) -> None:
     made.install(AgentName.CLAUDE_CODE)
     record.path_of(AgentName.CLAUDE_CODE, made.path).unlink()
     made.write(SETTINGS, made.read(SETTINGS).replace(b'"timeout": 5', b'"timeout": 60', 1))
@@ -300,8 +294,7 @@ def test_without_a_record_what_was_altered_is_told(project: Make) -> None:
     assert [one.path for one in left] == [str(made.path / SETTINGS)]
 
 
-def test_a_broken_file_with_hooks_of_ours_is_told(project: Make) -> None:
-    made = project()
+def test_a_broken_file_with_hooks_of_ours_is_told(made: Project) -> None:
     made.install(AgentName.CLAUDE_CODE)
     broken = made.read(SETTINGS)[:-3]
     made.write(SETTINGS, broken)
