@@ -28,7 +28,7 @@ from livememfs.app.runs import open_consolidations, open_scheduler
 from livememfs.app.status import metrics_of, status_of
 from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
-from livememfs.clock import Clock, SystemClock
+from livememfs.clock import SystemClock
 from livememfs.concurrency import Background, Starts, the_one
 from livememfs.config import Settings, user_name
 from livememfs.errors import NoSpace, TaskFailed
@@ -92,7 +92,6 @@ class App(Context):
 async def open_app(
     settings: Settings,
     *,
-    clock: Clock | None = None,
     mountpoint: Path | None = None,
     serving: bool = False,
     on_drain: Callable[[int], None] | None = None,
@@ -104,15 +103,14 @@ async def open_app(
     stays too, and looks after the bucket as a mount would. Raises CacheInUse, and at the end LiveMemError when the
     bucket did not take everything; its text names the files.
     """
-    clock = clock or SystemClock()
     public = {"host": redact(settings.host_name).text, "agent": redact(settings.agent).text}
     settings = settings.model_copy(update=public)  # both become names of objects
-    store, models = open_store(settings, clock), open_models(settings)
+    store, models = open_store(settings), open_models(settings)
     replica: Replica | None = None
     stays = serving or mountpoint is not None
     try:
         async with trio.open_nursery() as nursery:
-            basics = _basics(settings, clock, mountpoint, store.label)
+            basics = _basics(settings, mountpoint, store.label)
             replica = open_replica(basics, store, watching=stays)
             work = basics.background.beside(nursery, "runs")
             app = _build(basics, store=store, replica=replica, models=models, nursery=work)
@@ -133,8 +131,9 @@ async def open_app(
     complain(refused, replica)
 
 
-def _basics(settings: Settings, clock: Clock, mountpoint: Path | None, label: str) -> Basics:
+def _basics(settings: Settings, mountpoint: Path | None, label: str) -> Basics:
     """What everything is built from. `label` names the bucket. CacheInUse."""
+    clock = SystemClock()
     errors = ErrorLog(clock)
 
     def failed(name: str, reason: str) -> None:

@@ -18,7 +18,6 @@ from livememfs.app.basics import Basics, local_state
 from livememfs.app.models import BUILTIN, NONE
 from livememfs.app.store import open_store
 from livememfs.cache.replica import Replica
-from livememfs.clock import SystemClock
 from livememfs.config import Settings
 from livememfs.errors import SettingsError
 from livememfs.recall.service import Recall
@@ -67,7 +66,7 @@ def open_engine(settings: Settings, folder: Path) -> Engine:
         with _postgres_extra():
             from livememfs.recall.postgres.engine import Postgres
 
-        return Postgres(settings.index_url, vectors_name(settings), open_store(settings, SystemClock()).label)
+        return Postgres(settings.index_url, vectors_name(settings), open_store(settings).label)
     from livememfs.recall.index.local import Index
 
     return Index(folder, vectors_name(settings))
@@ -79,7 +78,7 @@ def drop_engine(settings: Settings) -> None:
         with _postgres_extra():
             from livememfs.recall.postgres.schema import drop
 
-        drop(settings.index_url, open_store(settings, SystemClock()).label)
+        drop(settings.index_url, open_store(settings).label)
         return
     folder = index_folder(settings)
     open_engine(settings, folder).close()  # CacheInUse while another process uses it
@@ -99,7 +98,7 @@ def _postgres_extra() -> Iterator[None]:
 
 def index_folder(settings: Settings) -> Path:
     """The folder of the search index. Raises CacheInUse while a mount uses it, and the errors of the store."""
-    return local_state(settings, open_store(settings, SystemClock()).label) / INDEX
+    return local_state(settings, open_store(settings).label) / INDEX
 
 
 def vectors_name(settings: Settings) -> str:

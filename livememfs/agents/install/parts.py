@@ -86,7 +86,7 @@ class SettingsPart(InstalledPart):
     :strict: the agent's name, if it ignores a whole file with comments or trailing commas; else empty
     """
 
-    def __init__(self, path: str, *sides: HooksPart | Servers, strict: str = "") -> None:
+    def __init__(self, path: str, *sides: HooksPart | Servers, strict: str) -> None:
         super().__init__(path, wanted=any(side.wanted for side in sides))
         self.sides, self.strict = sides, strict
 
@@ -190,20 +190,19 @@ class HooksPart:
     :hooks:   the wanted hooks, by the agent's name for the event
     :shape:   makes the entry for an event and our hook; an entry that differs was changed by somebody
     :former:  the same for entries of earlier versions
-    :version: a member that a new file gets, with the version of its format
+    :version: a member that a new file gets, with the version of its format; None: no such member
     """
 
     def __init__(
         self,
         hooks: Mapping[str, HookCommand],
         shape: Callable[[str, HookCommand], Any],
-        former: Callable[[str, HookCommand], Any] | None = None,
-        *,
-        version: tuple[str, int] | None = None,
+        former: Callable[[str, HookCommand], Any],
+        version: tuple[str, int] | None,
     ) -> None:
         self.wanted = bool(hooks)
         self._entries = {event: shape(event, hook) for event, hook in hooks.items()}
-        self._shape, self._former, self._version = shape, former or shape, version
+        self._shape, self._former, self._version = shape, former, version
 
     def stands(self, root: JsonNode) -> bool:
         """As that of a part."""
@@ -296,11 +295,9 @@ class Servers:
     :more:  further members of our entry
     """
 
-    def __init__(
-        self, argv: Sequence[str] | None, named: str = "mcpServers", more: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str] | None, named: str, more: Mapping[str, Any]) -> None:
         self.wanted = argv is not None
-        self._argv, self._named, self._more = argv, named, dict(more or {})
+        self._argv, self._named, self._more = argv, named, dict(more)
 
     def stands(self, root: JsonNode) -> bool:
         place = self._there(root)

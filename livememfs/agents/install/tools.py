@@ -131,7 +131,7 @@ def _hooks(tool: AgentName, agent: Agent, wanted: WantedFile | None, *, home: bo
         _wanted_hooks(tool, agent, wanted, home=home),
         lambda name, hook: file.shape(file.events.get(name, HookEvent()), hook.command),
         lambda name, hook: _former_shape(tool, name, hook.command),
-        version=file.version,
+        file.version,
     )
 
 
