@@ -39,15 +39,12 @@ def settings_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def error_classes() -> list[type[LiveMemError]]:
-    """Every error there is, in the order of the source."""
-    return [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, LiveMemError)]
-
-
 def errors_table() -> str:
-    """Every error: errno, exit code, meaning, what to do."""
+    """Every error, in the order of the source: errno, exit code, meaning, what to do."""
     lines = ["| error | errno | exit code | meaning | what to do |", "|---|---|---|---|---|"]
-    for kind in error_classes():
+    for kind in vars(errors).values():
+        if not (inspect.isclass(kind) and issubclass(kind, LiveMemError)):
+            continue
         meaning = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
         code = errno.errorcode[kind.errno]
         lines.append(f"| `{kind.__name__}` | {code} | {kind.exit_code} | {meaning} | {kind.what_to_do} |")
@@ -82,7 +79,7 @@ def tools_table() -> str:
     """Every tool of the MCP server: what it takes, whom it is for."""
     lines = ["| tool | what it does | takes | needs | core |", "|---|---|---|---|---|"]
     for tool in TOOLS:
-        takes = ", ".join(f"`{one.name}`" if one.required else f"[`{one.name}`]" for one in tool.parameters)
+        takes = ", ".join(f"`{field.name}`" if field.required else f"[`{field.name}`]" for field in tool.parameters)
         core = "yes" if tool.core else ""
         lines.append(f"| `{tool.name}` | {tool.purpose} | {takes} | {NEEDS.get(tool.name, tool.needs)} | {core} |")
     return "\n".join(lines) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -33,13 +34,6 @@ PAGE = f"# Memory of alpha\n{END}\n"
 CONTEXT = f"{HEAD}\n{PAGE}"
 ABOUT = f"{HEAD}\nAbout this file\n{END}\n"
 BLOCK = f"{HEAD}\nGood to know here, whatever is asked:\n- fact: we chose PostgreSQL\n{END}\n"
-
-
-class Told:
-    """What a prehook answers."""
-
-    def __init__(self, block: str) -> None:
-        self.block = block
 
 
 class Doubles:
@@ -74,10 +68,10 @@ class Doubles:
         await self.work()
         return ABOUT
 
-    async def turn(self, space: str, turn: Turn) -> Told:
+    async def turn(self, space: str, turn: Turn) -> SimpleNamespace:
         self.turns.append(turn)
         await self.work()
-        return Told(self.block)
+        return SimpleNamespace(block=self.block)
 
     async def work(self) -> None:
         await trio.sleep(self.takes)
@@ -259,35 +253,30 @@ async def test_a_rollout_says_nothing_of_tools_that_are_no_commands_and_of_other
     assert not [line for (line,) in doubles.database.rows("SELECT line FROM event") if json.loads(line).get("failed")]
 
 
-@pytest.mark.parametrize("agent", FAMILY_NAMES)
-async def test_what_was_told_is_forgotten_before_a_compaction_and_when_a_session_begins_without_it(
-    doubles: Doubles, agent: str
-) -> None:
-    await doubles.ask(f"{agent}PreCompact", HERE)
-    for source in ("startup", "resume", "compact", "clear"):
-        await doubles.ask(f"{agent}SessionStart", {**HERE, "session_id": source, "source": source})
-
-    assert doubles.forgotten == ["s-1", "compact", "clear"]
-
-
 @pytest.mark.parametrize(
-    ("event", "given_", "forgotten"),
+    ("event", "given_", "forgets"),
     [
-        ("gemini.PreCompress", {"session_id": "g", "trigger": "manual"}, ["g"]),
-        ("gemini.PreCompress", {"session_id": "g", "trigger": "auto"}, []),  # before each request to its model
-        ("gemini.SessionStart", {"session_id": "g", "source": "clear"}, ["g"]),
-        ("gemini.SessionStart", {"session_id": "g", "source": "resume"}, []),
-        ("copilot.preCompact", {"sessionId": "g"}, ["g"]),
-        ("cline.PreCompact", {"taskId": "g"}, ["g"]),
-        ("cursor.preCompact", {"conversation_id": "g"}, ["g"]),
+        *((f"{agent}PreCompact", {"session_id": "g"}, True) for agent in FAMILY_NAMES),
+        *(
+            (f"{agent}SessionStart", {"session_id": "g", "source": source}, source in ("compact", "clear"))
+            for agent in FAMILY_NAMES
+            for source in ("startup", "resume", "compact", "clear")
+        ),
+        ("gemini.PreCompress", {"session_id": "g", "trigger": "manual"}, True),
+        ("gemini.PreCompress", {"session_id": "g", "trigger": "auto"}, False),  # before each request to its model
+        ("gemini.SessionStart", {"session_id": "g", "source": "clear"}, True),
+        ("gemini.SessionStart", {"session_id": "g", "source": "resume"}, False),
+        ("copilot.preCompact", {"sessionId": "g"}, True),
+        ("cline.PreCompact", {"taskId": "g"}, True),
+        ("cursor.preCompact", {"conversation_id": "g"}, True),
     ],
 )
-async def test_other_agents_forget_too(
-    doubles: Doubles, event: str, given_: dict[str, str], forgotten: list[str]
+async def test_what_was_told_is_forgotten_before_a_compaction_and_when_a_session_begins_without_it(
+    doubles: Doubles, event: str, given_: dict[str, str], forgets: bool
 ) -> None:
     await doubles.ask(event, given_)
 
-    assert doubles.forgotten == forgotten
+    assert doubles.forgotten == ["g"] * forgets
 
 
 async def test_a_session_that_goes_on_is_not_told_again_what_it_began_with(doubles: Doubles) -> None:
