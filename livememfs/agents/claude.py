@@ -18,7 +18,6 @@ from livememfs.observing.capture import SUBAGENT, Said
 from livememfs.records.event import Kind
 
 CLAUDE, CODEX, CURSOR = "claude", "codex", "cursor"
-_FORGETTING = ("clear", "compact")
 
 
 def _agent(given: Payload) -> str:
@@ -74,7 +73,7 @@ def _path(given: Payload) -> str:
 
 def _forgets(given: Payload) -> bool:
     """Whether a session starts with an empty conversation, and has lost what it was told."""
-    return text(given, "source") in _FORGETTING
+    return text(given, "source") in ("clear", "compact")
 
 
 def family(

@@ -89,6 +89,7 @@ class HookFile:
 
     :path:    its path below a project; with a slash at its end a folder, with one program per event
     :home:    its path below the home directory, for all projects; empty: the same path
+    :shared:  the path below a project of settings that are committed, where an agent reads such beside its own
     :tells:   whether a hook can add context, so that the events include the beginning of a session
     :warns:   whether a hook can show the user a message
     :version: a member for the format version in a new file
@@ -96,6 +97,7 @@ class HookFile:
 
     path: str
     home: str = ""
+    shared: str = ""
     events: Mapping[str, HookEvent]
     shape: Shape
     tells: bool = True
@@ -198,6 +200,7 @@ AGENTS: Mapping[AgentName, Agent] = MappingProxyType(
             hooks=HookFile(
                 path=".claude/settings.local.json",
                 home=".claude/settings.json",
+                shared=".claude/settings.json",
                 events=_CLAUDE_EVENTS,
                 shape=_nested(1),
                 warns=True,
