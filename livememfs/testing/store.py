@@ -179,7 +179,9 @@ class FaultyStore:
 
     async def _through(self, verb: str, key: str, call: Callable[[], Awaitable[T]]) -> T:
         request = StoreRequest(verb, key)
-        fault = self._next_fault(request)
+        script = self._scripts[verb]
+        planned = script.popleft() if script else self.plan and self.plan(request, self.counts[verb])
+        fault = planned or Fault()
         self.requests.append(request)
         self.counts[verb] += 1
         await trio.sleep(fault.delay + self._latency.get(verb, self._latency.get("*", 0.0)))
@@ -194,12 +196,6 @@ class FaultyStore:
         if fault.after is not None:
             raise _fresh(fault.after)
         return answer
-
-    def _next_fault(self, request: StoreRequest) -> Fault:
-        script = self._scripts[request.verb]
-        if script:
-            return script.popleft() or Fault()
-        return (self.plan and self.plan(request, self.counts[request.verb])) or Fault()
 
 
 def _fresh(error: Exception) -> Exception:

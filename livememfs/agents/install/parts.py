@@ -162,7 +162,8 @@ class SettingsPart(InstalledPart):
             return []
         root = self.root(text)
         places = [place for side in self.sides if isinstance(side, Servers) for place in side.ours(root)]
-        return [argv for _, item in places for argv in argv_of(item.value.value)]
+        values = [item.value.value for _, item in places]
+        return [word for value in values for word in (value["command"], *value["args"])]
 
 
 def _way(root: JsonNode, names: Sequence[str], *, is_element: bool) -> tuple[JsonNode, Sequence[str]]:
@@ -327,11 +328,6 @@ class Servers:
         servers = root.member(self._named)
         item = servers.value.member(SERVER) if servers is not None and servers.value.kind == "object" else None
         return ([root, servers.value], item) if servers is not None and item is not None else None
-
-
-def argv_of(value: Mapping[str, Any]) -> list[str]:
-    """The command of an entry of our server."""
-    return [value["command"], *value["args"]]
 
 
 def server(argv: Sequence[str]) -> dict[str, Any]:
