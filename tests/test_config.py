@@ -88,10 +88,10 @@ def test_every_setting_can_be_set_by_its_variable() -> None:
         environ |= {"LLMAAS_MODEL": "m"} if name == "llmaas_api_url" else {}
         environ |= {"LIVEMEMFS_EMBED_URL": "http://host"} if name == "embed_model" else {}
 
-        found = Settings.load(environ)
+        settings = Settings.load(environ)
 
-        assert name in found.model_fields_set, variable
-        assert str(getattr(found, name)).lower() == environ[variable], variable
+        assert name in settings.model_fields_set, variable
+        assert str(getattr(settings, name)).lower() == environ[variable], variable
 
 
 def test_a_schedule_is_a_table_of_the_file_and_a_variable_goes_before_it(home: Path) -> None:
@@ -248,10 +248,10 @@ def test_digests_have_hours_and_a_zone_of_their_own(home: Path) -> None:
     if not (Path("/usr/share/zoneinfo") / "Asia/Tokyo").exists():
         pytest.skip("this machine has no time zones")
 
-    found = Settings.load({})
+    settings = Settings.load({})
 
-    assert str(found.digest_zone) == "Asia/Tokyo"
-    assert str(found.digest_schedule) == '{"zone": "Asia/Tokyo", "project": {"at": ["03:00"]}}'
+    assert str(settings.digest_zone) == "Asia/Tokyo"
+    assert str(settings.digest_schedule) == '{"zone": "Asia/Tokyo", "project": {"at": ["03:00"]}}'
 
 
 def test_a_time_zone_that_is_none_is_refused_before_anything_starts() -> None:

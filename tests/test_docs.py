@@ -74,7 +74,7 @@ def test_commands_in_documents_exist(document: Path) -> None:
 
 def command_lines(text: str) -> list[list[str]]:
     """The commands of livememfs in blocks of shell, each as its words; one with `...` is no whole command."""
-    found = []
+    commands = []
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             for part in re.split(r"\s(?:&&|\||;)\s", line):
@@ -82,8 +82,8 @@ def command_lines(text: str) -> list[list[str]]:
                 while words and re.match(r"[A-Z_]+=", words[0]):
                     words.pop(0)
                 if words and words[0].rpartition("/")[2] == "livememfs":
-                    found.append(words[1:])
-    return found
+                    commands.append(words[1:])
+    return commands
 
 
 LINES = [(document.name, line) for document in DOCUMENTS for line in command_lines(document.read_text())]

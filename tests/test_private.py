@@ -142,11 +142,11 @@ def test_all_files_of_the_local_state_are_for_their_owner_alone(tmp_path: Path) 
     database = Database(cache_folder(tmp_path / "cache", "b"))
     assert database.identity
 
-    found = {path.name: mode(path) for path in (tmp_path / "cache").rglob("*")}
+    modes = {path.name: mode(path) for path in (tmp_path / "cache").rglob("*")}
     database.close()
 
-    assert {"lock", "state.db", "state.db-wal", "state.db-shm", "identity", "running"} <= found.keys()
-    assert set(found.values()) == {0o700, 0o600}
+    assert {"lock", "state.db", "state.db-wal", "state.db-shm", "identity", "running"} <= modes.keys()
+    assert set(modes.values()) == {0o700, 0o600}
     assert mode(tmp_path / "cache") == 0o700
 
 

@@ -75,13 +75,13 @@ def test_setup_installs_nothing_without_its_hash() -> None:
 
 def processes_that_run(word: str) -> list[str]:
     """The ids of processes with `word` in their command line."""
-    found = []
+    ids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found += [path.parent.name] if word.encode() in path.read_bytes() else []
+            ids += [path.parent.name] if word.encode() in path.read_bytes() else []
         except OSError:
             continue
-    return found
+    return ids
 
 
 def test_ci_ends_with_the_tests_status_whatever_they_leave_running(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Doubles:
             self,
             self.page,
             lambda: self.trouble,
-            lambda *told: self.failed.append(told),  # type: ignore[arg-type]  # it has a `turn`
+            lambda *failure: self.failed.append(failure),  # type: ignore[arg-type]  # it has a `turn`
         )
 
     async def page(self, space: str, patience: float) -> str:
@@ -102,9 +102,9 @@ def test_each_event_tells_what_its_payload_says(name: str) -> None:
 
 
 def test_every_event_that_an_agent_has_is_there() -> None:
-    told = {event for event, _, _ in PAYLOADS.values()}
+    events = {event for event, _, _ in PAYLOADS.values()}
 
-    assert told == set(CONTRACTS) == set(Hooks.events)
+    assert events == set(CONTRACTS) == set(Hooks.events)
     assert len(CONTRACTS) == sum(len(agent.CONTRACTS) for agent in AGENTS)  # no two have one file
 
 
@@ -112,8 +112,8 @@ def test_every_event_that_an_agent_has_is_there() -> None:
 
 
 def answered(event: str, text: str) -> bytes:
-    told = {"hookEventName": event, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False).encode()
+    fields = {"hookEventName": event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": fields}, ensure_ascii=False).encode()
 
 
 def flat(**fields: Any) -> bytes:
@@ -294,14 +294,14 @@ async def test_a_session_that_goes_on_is_not_told_again_what_it_began_with(doubl
 
 
 async def test_qwen_code_begins_with_a_prompt_where_it_tells_of_no_session(doubles: Doubles) -> None:
-    asked = {**HERE, "prompt": "Which database?"}
-    told = [(await doubles.ask("qwen.UserPromptSubmit", asked)).count(CONTEXT.splitlines()[1].encode()) for _ in "ab"]
-    assert told == [1, 0]
+    prompt = {**HERE, "prompt": "Which database?"}
+    pages = [(await doubles.ask("qwen.UserPromptSubmit", prompt)).count(CONTEXT.splitlines()[1].encode()) for _ in "ab"]
+    assert pages == [1, 0]
 
     begun = {**HERE, "session_id": "begun"}
     await doubles.ask("qwen.SessionStart", {**begun, "source": "startup"})
     for agent, session in (("qwen", "begun"), ("claude", "new")):
-        answer = await doubles.ask(f"{agent}.UserPromptSubmit", {**asked, "session_id": session})
+        answer = await doubles.ask(f"{agent}.UserPromptSubmit", {**prompt, "session_id": session})
         assert CONTEXT.splitlines()[1].encode() not in answer
 
 
@@ -322,10 +322,10 @@ async def test_only_before_a_file_is_read_or_edited_it_is_asked_what_is_known_of
 async def test_a_context_that_is_longer_than_cursor_takes_is_cut_and_keeps_its_last_line(doubles: Doubles) -> None:
     doubles.context = HEAD + "\na line" * 3_000 + f"\n{END}\n"
 
-    told = json.loads(await doubles.ask("cursor.sessionStart", {"session_id": "c-1"}))["additional_context"]
+    context = json.loads(await doubles.ask("cursor.sessionStart", {"session_id": "c-1"}))["additional_context"]
 
-    assert len(told) <= 10_000
-    assert told.endswith(f"a line\n{END}\n")
+    assert len(context) <= 10_000
+    assert context.endswith(f"a line\n{END}\n")
 
 
 async def test_four_runs_of_a_command_in_cursor_are_four_events_and_each_told_twice_is_one(doubles: Doubles) -> None:

@@ -86,7 +86,7 @@ def text_for(tool: AgentName, name: str) -> bytes:
 def commands(value: Any) -> dict[str, list[str]]:
     """Every command of a file's hooks, by event."""
     return {
-        event: [one.get("command") or one["bash"] for entry in entries for one in entry.get("hooks", [entry])]
+        event: [hook.get("command") or hook["bash"] for entry in entries for hook in entry.get("hooks", [entry])]
         for event, entries in value.get("hooks", {}).items()
     }
 
@@ -151,11 +151,11 @@ def test_hooks_of_others_stay_before_ours(project: Make, tool: AgentName, name: 
     assert {key: value for key, value in after.items() if key not in ("hooks", "version")} == {
         key: value for key, value in before.items() if key not in ("hooks", "version")
     }
-    for event, found in commands(after).items():
-        ours = [one for one in found if "# livememfs" in one]
-        assert found == [*commands(before).get(event, []), *ours]
+    for event, present in commands(after).items():
+        ours = [command for command in present if "# livememfs" in command]
+        assert present == [*commands(before).get(event, []), *ours]
         assert len(ours) == (event in EVENTS[tool])
-        assert all(f"f='/mnt/mem/project/.hooks/{tool.short}.{event}';" in one for one in ours)
+        assert all(f"f='/mnt/mem/project/.hooks/{tool.short}.{event}';" in command for command in ours)
     assert set(EVENTS[tool]) <= set(commands(after))
 
 
@@ -171,7 +171,7 @@ def test_a_file_we_make_is_strict_json_in_the_agents_form(made: Project, tool: A
         seconds = (
             5_000 if tool in (AgentName.GEMINI, AgentName.QWEN) else 3 if tool is AgentName.CODEX else 5
         )  # of the end
-        assert [(one["type"], one["timeout"]) for one in last[0]["hooks"]] == [("command", seconds)]
+        assert [(hook["type"], hook["timeout"]) for hook in last[0]["hooks"]] == [("command", seconds)]
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 
 

@@ -85,11 +85,11 @@ def test_where_a_command_leads_can_be_read_from_it(name: str) -> None:
 def test_the_user_is_told_when_a_session_begins_and_nobody_answers(tmp_path: Path, shell: str, name: str) -> None:
     space = tmp_path / name / "project"
 
-    status, said, errors = run(shell, space, b"x" * 100_000, "claude.SessionStart", memory_off(str(space)))
+    status, output, errors = run(shell, space, b"x" * 100_000, "claude.SessionStart", memory_off(str(space)))
 
     assert (status, errors) == (0, b"")
-    assert "memory is off: nothing answers on " + str(tmp_path / name) in json.loads(said)["systemMessage"]
-    assert "\n" not in json.loads(said)["systemMessage"]
+    assert "memory is off: nothing answers on " + str(tmp_path / name) in json.loads(output)["systemMessage"]
+    assert "\n" not in json.loads(output)["systemMessage"]
 
 
 @pytest.mark.parametrize("off", ["", "memory is off"])
@@ -100,9 +100,9 @@ def test_a_daemon_that_takes_nothing_is_waited_for_two_seconds(tmp_path: Path, s
     os.mkfifo(tmp_path / ".hooks" / "claude.SessionStart")
     began = time.monotonic()
 
-    status, said, errors = run(shell, tmp_path, b"x" * 1_000_000, "claude.SessionStart", off)
+    status, output, errors = run(shell, tmp_path, b"x" * 1_000_000, "claude.SessionStart", off)
 
-    assert (status, bool(said), errors) == (0, bool(off), b"")
+    assert (status, bool(output), errors) == (0, bool(off), b"")
     assert SECONDS <= time.monotonic() - began < SECONDS + 0.5
     # Lets the one that waits end, as an unmount would.
     end = os.open(tmp_path / ".hooks" / "claude.SessionStart", os.O_RDWR | os.O_NONBLOCK)

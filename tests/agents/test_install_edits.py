@@ -156,7 +156,7 @@ def test_what_was_altered_stays_and_is_told_until_it_is_gone(made: Project, edit
 
     for _ in range(2):  # the second time finds what the first one left
         left = made.uninstall(AgentName.CLAUDE_CODE).left
-        assert [one.path for one in left] == [str(made.path / SETTINGS)]
+        assert [part.path for part in left] == [str(made.path / SETTINGS)]
         assert "a hook of livememfs that was changed since" in left[0].detail
     assert made.read(SETTINGS).count(b"# livememfs") == 1
 
@@ -171,7 +171,7 @@ def test_an_altered_hook_is_told_when_installing_too(made: Project) -> None:
 
     plan = made.install(AgentName.CODEX)
 
-    assert [one.path for one in plan.left] == [str(made.path / HOOKS[AgentName.CODEX])]
+    assert [part.path for part in plan.left] == [str(made.path / HOOKS[AgentName.CODEX])]
     assert made.read(HOOKS[AgentName.CODEX]).count(b"# livememfs") == 2 * len(EVENTS[AgentName.CODEX])
 
 
@@ -293,4 +293,4 @@ def test_without_a_record_what_was_altered_is_told(made: Project) -> None:
 
     left = made.uninstall(AgentName.CLAUDE_CODE).left
 
-    assert [one.path for one in left] == [str(made.path / SETTINGS)]
+    assert [part.path for part in left] == [str(made.path / SETTINGS)]
