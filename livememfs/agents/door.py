@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from livememfs.agents.contract import Payload, payload
+from livememfs.agents.contract import Payload, first, payload, text
 from livememfs.agents.hooks import CONTRACTS
 from livememfs.agents.projects import FILE, MARK, Project, find
 from livememfs.concurrency import aside
@@ -144,12 +144,8 @@ class Door:
 
 def _folder(given: Payload) -> str:
     """The working directory in a payload; empty without one."""
-    for name in ("cwd", "workspace_roots", "workspaceRoots"):
-        value = given.get(name)
-        first = value[0] if isinstance(value, list) and value else value
-        if isinstance(first, str) and first.startswith("/"):
-            return first
-    return ""
+    folders = (text(given, name) or first(given.get(name)) for name in ("cwd", "workspace_roots", "workspaceRoots"))
+    return next((folder for folder in folders if folder.startswith("/")), "")
 
 
 def _working_directory(pid: int) -> str:

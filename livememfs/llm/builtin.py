@@ -53,7 +53,7 @@ def file_notes(rules: str, bank: Mapping[str, str], notes: Sequence[Note], *, ma
 
 
 class _Filing:
-    """The new files, and what became of the notes."""
+    """The new files, and where each note went."""
 
     def __init__(self, rules: str, bank: Mapping[str, str], max_bytes: int) -> None:
         present = {name.casefold(): name for name in bank}

@@ -20,7 +20,7 @@ from typing import Any, Self
 MODEL = "scripted"
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 EVERY_NOTE = "<every note of the request>"
-"""As the value of `coverage`: the endpoint puts in what a model would that has used every note."""
+"""As the value of `coverage`: the endpoint replaces it with the coverage of a model that used every note."""
 
 
 @dataclass(frozen=True)
@@ -220,14 +220,14 @@ class _Server(ThreadingHTTPServer):
     llm: ScriptedLLM
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is what many tests are about; nothing is printed."""
+        """Many tests let a client hang up: nothing is printed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        """The one route, wherever it was asked for."""
+        """Any path has the same answers."""
         length = int(self.headers.get("content-length", 0))
         body = json.loads(self.rfile.read(length) or b"{}")
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silent: a test's output is its own."""
+        """Silent: only the test prints."""
 
     def _reset(self) -> None:
         """End the connection with RST instead of FIN, as a crashed server does."""

@@ -1,8 +1,8 @@
 """A store that fails the way real ones do, on demand.
 
-Owns faults and a log of what was asked; every answer comes from the store it wraps. Refuses to fail by chance: what
-goes wrong is scripted, so a test that failed once fails again. Called from the trio thread, like any store. Delays use
-trio's clock, so `autojump_clock` makes them free.
+Owns faults and a log of the requests; every answer comes from the wrapped store. Refuses to fail by chance: each fault
+is scripted, so a test that failed once fails again. Called from the trio thread, like any store. Delays use trio's
+clock, so `autojump_clock` makes them free.
 
     faulty = FaultyStore(MemoryStore())
     faulty.script("put", Fault(after=Unreachable("reset")))    # the next put happens, its reply is lost
