@@ -65,7 +65,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def _url(value: str) -> str:
-    """A URL or nothing. ValueError now: at the first request, nobody would be there to read the error."""
+    """A URL or nothing. ValueError now: at the first request, no person would read the error."""
     try:
         parts = urlsplit(value)
         is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -1,8 +1,8 @@
 """Consolidation without a model: notes are filed word for word under the headings that the rules ask for.
 
-Owns where a note goes and what its entry looks like. Refuses to write prose: nothing is summarised, merged or dropped,
-every byte that stands in a file stays, and an entry that stands there already is not made twice. The result has the
-form of a model's reply and passes the same checks. Deterministic and pure; may be called from any thread.
+Owns where a note goes and the form of its entry. Refuses to write prose: nothing is summarised, merged or dropped,
+every byte of a file stays, and an entry that a file already has is not made twice. The result has the form of a model's
+reply and passes the same checks. Deterministic and pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _entry(note: Note) -> str:
 
 
 def _stands_in(entry: str, page: str) -> bool:
-    """Whether a page holds exactly this entry; a longer quotation that starts the same is another one."""
+    """Whether a page has exactly this entry; a longer quotation with the same beginning is another entry."""
     return f"\n{entry}\n\n" in f"\n{page}\n\n"
 
 

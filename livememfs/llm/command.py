@@ -1,9 +1,9 @@
 """A model behind a program that the user is signed in to: a prompt on its standard input, the reply on its output.
 
-Owns how the program runs: without a shell, in a folder and a process group of its own that end with the call,
-however that ends; with little output; and, where it is an agent known by name, without tools, hooks, MCP servers and
-instructions of anybody else. Refuses to put a word of a prompt on a command line, which every user of the machine can
-read, and retries, as `client` does. Trio thread only.
+Owns how the program runs: without a shell, with limited output, in a folder and a process group of its own, which end
+with the call in every case. An agent of `AGENTS` runs without tools, hooks, MCP servers and instructions of others.
+Refuses to put a word of a prompt on a command line, which every user of the machine can read; and to retry, as `client`
+does. Trio thread only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_OUTPUT = 8 << 20
 """Most bytes of an output: a reply, and what an agent writes around it."""
 MOST_ERRORS = 1 << 16
 LINGER_SECONDS = 2.0
-"""Seconds for the last output of a program after its end, and for its end after it was told to stop."""
+"""Seconds for the last output of a program after its end, and for its end after it was killed."""
 _SHOWN_CHARS = 300
 _CHUNK = 1 << 16
 
@@ -53,7 +53,7 @@ class _Agent:
     """How an agent is called as a model.
 
     :options: ours, in the words of a shell; `{system}` is the file with the system message
-    :verb:    the command of the program that takes a prompt, which is put first where nobody has written it
+    :verb:    the command of the program that takes a prompt; we add it, unless the user wrote it
     :system:  the variable that names that file, where no option does
     """
 
@@ -76,7 +76,7 @@ class CommandChat:
     """See `ChatModel`. One call at a time: an agent takes much memory, and a subscription little at once.
 
     :command:     the program with its options, in the words of a shell; an agent of `AGENTS` gets ours after them
-    :model:       empty: whichever the program asks by itself
+    :model:       empty: the program's own choice
     :environment: what the program gets; LLMAAS_MODEL and the mark of our own question are added
     :timeout:     seconds that one call may take, from the program's start
     """
@@ -220,7 +220,7 @@ async def _feed(pipe: trio.abc.SendStream, data: bytes) -> None:
 
 
 async def _collect(pipe: trio.abc.ReceiveStream, into: bytearray, too_much: Callable[[], None] | None) -> None:
-    """Read a pipe to its end: up to the chunk in which it is `too_much`; or, without that, keep only its last part."""
+    """Read a pipe to its end. Call `too_much` when it exceeds the limit; if None, keep only its last part."""
     while chunk := await pipe.receive_some(_CHUNK):
         into += chunk
         if too_much is None:

@@ -2,7 +2,7 @@
 
 Owns the tolerance that models need and no more: reasoning before the answer, a code fence or a sentence around the
 object. Refuses to guess: several objects, a truncated one, duplicate keys, an object inside something larger. Nothing
-is repaired, since what looks like a missing bracket is mostly a missing half. Pure; may be called from any thread.
+is repaired: where a bracket seems to be missing, mostly half of the reply is. Pure; may be called from any thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOOKS_LIKE_JSON = re.compile(r'\{\s*(?:"|\}|$)')
 
 
 def extract_json(text: str) -> dict[str, Any]:
-    """The one JSON object that `text` holds; ReplyRefused when there is none, or more than one reading."""
+    """The one JSON object in `text`. ReplyRefused without one, or if the text can be read in more than one way."""
     answer = _without_reasoning(text.strip().lstrip("\ufeff"))
     objects: list[dict[str, Any]] = []
     position = 0

@@ -12,7 +12,7 @@ from livememfs.testing.llm import LLMRequest
 
 _EVENT = re.compile(r'<event number="([0-9]+)"[^>]*>\n<what_happened>(.*?)</what_happened>\n(.*?)</event>', re.DOTALL)
 LOOKED = frozenset({"Grep", "Glob", "LS"})
-"""Tools of which this model says that they teach nothing."""
+"""Tools that teach this model nothing."""
 
 
 def events_in(request: LLMRequest) -> list[tuple[int, str, str]]:
