@@ -54,15 +54,11 @@ TEXTS = {
 FLAT_TOOLS = {AgentName.CURSOR, AgentName.COPILOT, AgentName.WINDSURF}
 READ = [
     pytest.param(tool, name, id=f"{tool}-{name}")
-    for tool in (
-        AgentName.CLAUDE_CODE,
-        AgentName.CURSOR,
-        AgentName.GEMINI,
-    )  # strict, flat, and with its servers in the same file
+    for tool in (AgentName.CLAUDE_CODE, AgentName.CURSOR, AgentName.GEMINI)
     for name, text in TEXTS.items()
     if tool not in STRICT or not text.strip("\ufeff\n") or is_strict(text.replace("ENTRY", "0"))
 ]
-"""The agents with hooks, with the texts that they read themselves."""
+"""An agent with strict JSON, one with flat hooks, one with servers in the same file: each with texts that it reads."""
 MARKDOWN = {
     "a text": b"# Project\n\nBe kind.\n",
     "no final newline": b"# Project\n\nBe kind.",
@@ -168,9 +164,7 @@ def test_a_file_we_make_is_strict_json_in_the_agents_form(made: Project, tool: A
     assert value.get("version") == (1 if tool in (AgentName.CURSOR, AgentName.COPILOT) else None)
     assert value.get("$version") == (4 if tool is AgentName.QWEN else None)
     if tool not in FLAT_TOOLS:
-        seconds = (
-            5_000 if tool in (AgentName.GEMINI, AgentName.QWEN) else 3 if tool is AgentName.CODEX else 5
-        )  # of the end
+        seconds = {AgentName.GEMINI: 5_000, AgentName.QWEN: 5_000, AgentName.CODEX: 3}.get(tool, 5)
         assert [(hook["type"], hook["timeout"]) for hook in last[0]["hooks"]] == [("command", seconds)]
     assert made.read(HOOKS[tool]).decode() == json.dumps(value, indent=2) + "\n"
 
@@ -310,7 +304,7 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
     goes_in_and_out(made, AgentName.CURSOR, tmp_path, context="We chose Postgres.\n")
 
     made.install(AgentName.CURSOR, context="We chose Postgres.\n")
-    rule = made.read(".cursor/rules/livememfs-context.mdc").decode()
+    rule = made.read(RULE).decode()
 
     assert rule == CURSOR_HEAD + "We chose Postgres.\n"
     _, head, body = rule.split("---\n")
@@ -320,11 +314,11 @@ def test_the_rule_of_cursor_holds_what_the_space_says(project: Make, tmp_path: P
 
 def test_a_rule_says_that_nothing_is_known_while_it_cannot_be_read(made: Project) -> None:
     made.install(AgentName.CURSOR)
-    assert "Nothing yet" in made.read(".cursor/rules/livememfs-context.mdc").decode()
+    assert "Nothing yet" in made.read(RULE).decode()
     made.install(AgentName.CURSOR, context="known\n")
     made.install(AgentName.CURSOR)
 
-    assert made.read(".cursor/rules/livememfs-context.mdc").decode() == CURSOR_HEAD + "known\n"
+    assert made.read(RULE).decode() == CURSOR_HEAD + "known\n"
 
 
 # --- MCP servers -------------------------------------------------------------------------------------------------
@@ -439,11 +433,10 @@ def test_records_are_private_and_hold_nothing_of_others(project: Make) -> None:
 def test_the_daemon_finds_the_rules_of_its_mount(made: Project) -> None:
     made.install(AgentName.CURSOR)
     made.install(AgentName.CLAUDE_CODE)
-    rule = made.path / ".cursor/rules/livememfs-context.mdc"
 
     assert record.context_files(MOUNT) == [record.ContextFile(made.path, "project", RULE, CURSOR_HEAD)]
     assert record.context_files(Path("/mnt/other")) == []
-    rule.unlink()
+    (made.path / RULE).unlink()
     assert record.context_files(MOUNT) == []
 
 
@@ -460,7 +453,7 @@ def test_a_rule_whose_disk_does_not_answer_hides_no_other(made: Project, monkeyp
 
 def test_a_rule_that_was_refreshed_goes_all_the_same(made: Project) -> None:
     made.install(AgentName.CURSOR)
-    made.write(".cursor/rules/livememfs-context.mdc", (CURSOR_HEAD + "newer").encode())
+    made.write(RULE, (CURSOR_HEAD + "newer").encode())
 
     assert made.uninstall(AgentName.CURSOR).left == ()
 

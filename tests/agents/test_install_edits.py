@@ -114,14 +114,8 @@ def test_members_around_ours_leave_no_comma_behind(
 
     assert made.uninstall(tool).left == ()
 
-    version = (
-        {"version": 1}
-        if tool in (AgentName.CURSOR, AgentName.COPILOT)
-        else {"$version": 4}
-        if tool is AgentName.QWEN
-        else {}
-    )
-    assert json.loads(made.read(HOOKS[tool])) in (expected, expected | version)
+    versions = {AgentName.CURSOR: {"version": 1}, AgentName.COPILOT: {"version": 1}, AgentName.QWEN: {"$version": 4}}
+    assert json.loads(made.read(HOOKS[tool])) in (expected, expected | versions.get(tool, {}))
 
 
 def test_a_hook_added_to_one_of_ours_stays(made: Project) -> None:

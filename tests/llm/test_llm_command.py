@@ -243,9 +243,7 @@ async def test_an_agent_is_asked_like_a_model(name: str, given: str, output: str
         assert {"--bare", "read_file", "edit", "run_shell_command"} <= set(words)
     else:
         assert words[0] == "exec"
-        assert {"features.hooks=false", "features.shell_tool=false", "--ignore-user-config", "--ephemeral"} <= set(
-            words
-        )
+        assert {"features.hooks=false", "features.shell_tool=false", "--ignore-user-config", "--ephemeral"} <= {*words}
 
 
 async def test_a_verb_that_somebody_wrote_is_not_written_twice(script: Script) -> None:
@@ -275,9 +273,9 @@ async def test_what_an_agent_says_of_itself_is_no_reply(
 
 
 async def test_a_reply_that_broke_off_is_told(script: Script) -> None:
-    assert (
-        await ask(script(f"print({lines({**CLAUDE, 'stop_reason': 'max_tokens'})!r})", "claude"))
-    ).finish_reason != ("stop")
+    output = lines({**CLAUDE, "stop_reason": "max_tokens"})
+
+    assert (await ask(script(f"print({output!r})", "claude"))).finish_reason == "max_tokens"
 
 
 async def test_what_codex_tried_again_is_no_failure(script: Script) -> None:
