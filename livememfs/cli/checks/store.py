@@ -33,7 +33,7 @@ SET_CLOCK = "set the clock of this machine (timedatectl set-ntp true), or the st
 async def checks(settings: Settings) -> list[Check]:
     """All of it, up to the first that fails."""
     try:
-        opened = open_store(settings, SystemClock())
+        opened = open_store(settings)
     except LiveMemError as error:
         return [Check("store", "fail", str(error), _advice(error, settings))]
     try:
