@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import trio
@@ -18,8 +19,8 @@ from livememfs.memories.parameters import Parameter
 from livememfs.records.access import PERMISSIONS, Permission
 from livememfs.records.token import Token
 from livememfs.runs.undo.restore import restore_backup
-from livememfs.serve.space_tools import archive
-from livememfs.serve.toolbox import LONGEST_PATH, Answered, McpTool, ToolCall, check_path, check_space
+from livememfs.serve.space_tools import CONFIRM, archive
+from livememfs.serve.toolbox import LONGEST_PATH, SPACE, Answered, McpTool, ToolCall, check_path, check_space
 from livememfs.spaces import backups
 from livememfs.text.times import iso
 
@@ -183,18 +184,18 @@ def token_shown(token: Token, now: datetime) -> dict[str, Any]:
 # --- as they are offered -------------------------------------------------------------------------------------------
 
 _BACKUP = Parameter("backup_id", "SPACE/STAMP", required=True, longest=LONGEST_PATH)
-_CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
 _SPACES = Parameter("space_ids", "none: all", "array")
 _WHICH = Parameter("token", "name or hash", required=True)
 _SPACE = Parameter("space_id")
 _RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS, required=True)
 _NEW_RIGHTS = Parameter("permissions", kind="array", one_of=PERMISSIONS)
+_admin_tool = partial(McpTool, needs="admin", about="")
 
 TOOLS = (
     McpTool(
         "backup_create",
         "Back a space up.",
-        (Parameter("space_id", required=True),),
+        (SPACE,),
         {"backup_id": "string"},
         backup_create,
         needs="write",
@@ -204,7 +205,7 @@ TOOLS = (
     McpTool(
         "backup_restore",
         "Restore a space from a backup; can replace a space.",
-        (_BACKUP, _CONFIRM, Parameter("to", "another space"), Parameter("replace", kind="boolean")),
+        (_BACKUP, CONFIRM, Parameter("to", "another space"), Parameter("replace", kind="boolean")),
         {"space_id": "string", "objects": "integer"},
         backup_restore,
         about="",
@@ -221,14 +222,14 @@ TOOLS = (
     McpTool(
         "backup_delete",
         "Remove a backup.",
-        (_BACKUP, _CONFIRM),
+        (_BACKUP, CONFIRM),
         {"objects": "integer"},
         backup_delete,
         about="",
         effect="destroys",
     ),
     McpTool("system_health", "Tell whether the store answers.", (), {"status": "string"}, system_health, about=""),
-    McpTool(
+    _admin_tool(
         "admin_create_token",
         "Make a token; it is shown only once.",
         (
@@ -239,49 +240,25 @@ TOOLS = (
         ),
         {"token": "string", "hash": "string"},
         admin_create_token,
-        needs="admin",
-        about="",
         effect="adds",
     ),
-    McpTool("admin_list_tokens", "List tokens.", (), {"tokens": "array"}, admin_list_tokens, needs="admin", about=""),
-    McpTool(
+    _admin_tool("admin_list_tokens", "List tokens.", (), {"tokens": "array"}, admin_list_tokens),
+    _admin_tool(
         "admin_update_token",
         "Change a token's rights.",
         (_WHICH, _NEW_RIGHTS, _SPACES),
         {},
         admin_update_token,
-        needs="admin",
-        about="",
         effect="changes",
     ),
-    McpTool(
-        "admin_revoke_token",
-        "Revoke a token for good.",
-        (_WHICH,),
-        {},
-        admin_revoke_token,
-        needs="admin",
-        about="",
-        effect="destroys",
-    ),
-    McpTool(
-        "admin_delete_token",
-        "Remove a token.",
-        (_WHICH,),
-        {},
-        admin_delete_token,
-        needs="admin",
-        about="",
-        effect="destroys",
-    ),
-    McpTool(
+    _admin_tool("admin_revoke_token", "Revoke a token for good.", (_WHICH,), {}, admin_revoke_token, effect="destroys"),
+    _admin_tool("admin_delete_token", "Remove a token.", (_WHICH,), {}, admin_delete_token, effect="destroys"),
+    _admin_tool(
         "admin_purge_tokens",
         "Remove expired tokens.",
         (Parameter("revoked", "revoked ones too", "boolean"),),
         {"removed": "array"},
         admin_purge_tokens,
-        needs="admin",
-        about="",
         effect="destroys",
     ),
 )

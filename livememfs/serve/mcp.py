@@ -224,7 +224,8 @@ class McpServer:
         except LiveMemError as error:
             self._failed += 1
             return types.CallToolResult(content=[_text(_said(error))], is_error=True)
-        return types.CallToolResult(content=[_text(_json(answer))], structured_content=answer)
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        return types.CallToolResult(content=[_text(text)], structured_content=answer)
 
     async def _answer(
         self, context: Context, known: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]
@@ -342,10 +343,6 @@ def _no_resource(context: Context, error: Exception) -> MCPError:
     older = context.protocol_version not in MODERN_PROTOCOL_VERSIONS
     code = NO_RESOURCE if older and isinstance(error, NotFound) else types.INVALID_PARAMS
     return MCPError(code, str(error) or "no answer")
-
-
-def _json(answer: Mapping[str, Any]) -> str:
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def _said(error: LiveMemError) -> str:

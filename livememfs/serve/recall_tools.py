@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -114,16 +115,11 @@ async def get_observations(call: ToolCall, ids: Sequence[str], project: str) -> 
     shown: list[dict[str, Any]] = []
     missing, more, budget = [], [], Budget(MOST_TOKENS)
     for name_or_id in wanted:
-        stored = contents.get(named.get(name_or_id, ""))
-        try:
-            data = stored.data if stored is not None else None
-            observation = (
-                Observation.parse(data, path=name_or_id, name=named[name_or_id].rpartition("/")[2])
-                if data is not None
-                else None
-            )
-        except NotText:
-            observation = None
+        key = named.get(name_or_id, "")
+        observation = None
+        if stored := contents.get(key):
+            with suppress(NotText):
+                observation = Observation.parse(stored.data, path=name_or_id, name=key.rpartition("/")[2])
         if observation is None:
             missing.append(name_or_id)
         elif budget.takes(observation.narrative, *observation.facts, at_any_cost=not shown):
@@ -185,11 +181,6 @@ def _at_a_desk(tool: tools.MemoryTool) -> Work:
     return work
 
 
-def _short(tool: tools.MemoryTool) -> tuple[Parameter, ...]:
-    """A tool's parameters with short descriptions: a model reads the list of all tools with every request."""
-    return (SPACE, *(replace(parameter, says=_SAID.get(parameter.name, "")) for parameter in tool.parameters))
-
-
 _SAID = {"ttl": "7d, 1h; none: lasts", "subjects": "whom it is about"}
 _PURPOSES = {
     "search_memories": "Search facts about people and projects.",
@@ -205,10 +196,12 @@ _CORE = frozenset({"search_memories", "store_memory"})
 
 def _memory_tool(tool: tools.MemoryTool) -> McpTool:
     stores = tool.name.startswith("store_")
+    # With short descriptions: a model reads the list of all tools with every request.
+    parameters = (replace(parameter, says=_SAID.get(parameter.name, "")) for parameter in tool.parameters)
     return McpTool(
         tool.name,
         _PURPOSES[tool.name],
-        _short(tool),
+        (SPACE, *parameters),
         {"id": "string"} if stores else {"memories": "array"},
         _at_a_desk(tool),
         needs="write" if stores else "read",
@@ -270,5 +263,5 @@ TOOLS = (
         about="project",
         core=True,
     ),
-    *(_memory_tool(one) for one in tools.TOOLS),
+    *map(_memory_tool, tools.TOOLS),
 )

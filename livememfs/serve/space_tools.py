@@ -31,7 +31,7 @@ LARGEST_ARCHIVE = 2 << 20
 """Most bytes of an archive in an answer; larger ones are for the command line."""
 SUMMARY_NOTES, NOTES_TOKENS = 10, 5_000
 """Most notes in a summary, and most tokens for them."""
-_CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
+CONFIRM = Parameter("confirm", "must be true", "boolean", required=True)
 
 
 async def space_create(
@@ -176,7 +176,7 @@ TOOLS = (
     McpTool(
         "space_delete",
         "Remove a space and all it holds.",
-        (SPACE, _CONFIRM),
+        (SPACE, CONFIRM),
         {"objects": "integer"},
         space_delete,
         needs="admin",

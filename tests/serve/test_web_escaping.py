@@ -17,7 +17,7 @@ from livememfs.serve.web.live import Card
 from livememfs.serve.web.markdown import MAX_RENDERED, MAX_SHOWN, rendered
 from livememfs.serve.web.render import page, part, path, place
 from livememfs.serve.web.search import Shown, _marked
-from livememfs.serve.web.sessions import Day, Prompt
+from livememfs.serve.web.sessions import Day
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -110,7 +110,7 @@ def test_observations_and_prompts_are_text(text: str, name: str) -> None:
     )  # fmt: skip
     days = [Day(one.created_at.date(), ((name, (one,)),))]
 
-    values = {"name": name, "summary": [(text, rendered(text))], "prompts": [Prompt(MOMENT, text)], "days": days}
+    values = {"name": name, "summary": [(text, rendered(text))], "prompts": [(MOMENT, text)], "days": days}
     session = Session(text, text, MOMENT, MOMENT, text, text, text)
     assert shown("session.html", session=session, icons=ICONS, **values).dangers() == []
     assert shown("sessions.html", sessions=[(name, session)], left_out=0).dangers() == []

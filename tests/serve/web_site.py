@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -54,13 +54,15 @@ class Browser:
 
     site: Site
     access: Access | None = EVERYTHING
-    still: Callable[[], Awaitable[Access | None]] | None = None
     cookies: dict[str, str] = field(default_factory=dict)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """As the layer around the page does."""
         scope["state"] = {"access": self.access, "still": self.still}
         await Starlette(routes=routes_of(self.site))(scope, receive, send)
+
+    async def still(self) -> Access | None:
+        return self.access
 
     async def ask(self, method: str, address: str, data: dict[str, str] | None = None) -> httpx.Response:
         transport = httpx.ASGITransport(self)
