@@ -14,10 +14,9 @@ import typer
 
 from livememfs.app import open_app
 from livememfs.cli import web
-from livememfs.cli.common import AllowHost, Choice, command, quiet_log, run
+from livememfs.cli.common import AllowHost, Choice, command, naming_the_space, quiet_log, run
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
-from livememfs.cli.space import naming_the_space
 from livememfs.config import Settings
 from livememfs.errors import MountError, UsageError
 from livememfs.fuse.mounted import ask

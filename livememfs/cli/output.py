@@ -154,6 +154,6 @@ def when(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M}Z" if moment else "-"
 
 
-def plural(count: int, one: str, many: str = "") -> str:
+def plural(count: int, single: str, many: str = "") -> str:
     """`1 note`, `2 notes`."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {single if count == 1 else many or single + 's'}"

@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ import trio
 import typer
 
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, quiet_log, run
+from livememfs.cli.common import Choice, JsonFlag, command, run
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import MountError
@@ -68,7 +68,7 @@ def selftest(
 
     Makes a space for the test and removes it. Exits 1 when a step fails.
     """
-    quiet_log(choice.load())
+    choice.quiet()
     path = resolve(mountpoint)
     if str(path) not in mounts.kernel_mounts():
         raise MountError(f"no livememfs is mounted on {path}")
@@ -76,9 +76,7 @@ def selftest(
     with output.busy(f"trying {path}") as show:
         results = run(trial.run, show)
     if as_json:
-        output.print_json(
-            {"mountpoint": str(path), "space": trial.space, "steps": [asdict(result) for result in results]}
-        )
+        output.print_json({"mountpoint": path, "space": trial.space, "steps": results})
     else:
         _show(results)
     if trial.is_interrupted:

@@ -6,25 +6,21 @@ Owns what is printed, and the question before a space is removed. Main thread on
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from livememfs.app import open_app
+from livememfs.app import App
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log, run
-from livememfs.config import Settings, user_name
-from livememfs.errors import NotFound, UsageError
+from livememfs.cli.common import Choice, JsonFlag, command, expanded, on_store
+from livememfs.config import user_name
+from livememfs.errors import UsageError
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta
 from livememfs.runs.digest.inputs import BY_DIGEST
 from livememfs.spaces import making as spaces
-
-T = TypeVar("T")
 
 app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -69,20 +65,19 @@ def create(
     """Make a space."""
     text = None if rules is None else _rules_text(rules)
 
-    async def work(settings: Settings) -> Meta:
-        async with open_app(settings) as app:
-            return await spaces.create(
-                app.replica,
-                app.clock,
-                name,
-                description=description,
-                owner=user_name() if owner is None else owner,
-                rules=text,
-                distil=[distil.value] if distil is not None else [],
-                on_private=output.complain,
-            )
+    async def work(app: App) -> Meta:
+        return await spaces.create(
+            app.replica,
+            app.clock,
+            name,
+            description=description,
+            owner=user_name() if owner is None else owner,
+            rules=text,
+            distil=[distil.value] if distil is not None else [],
+            on_private=output.complain,
+        )
 
-    meta = run(work, _settings(choice))
+    meta = on_store(choice.quiet(), work)
     if as_json:
         output.print_json(meta)
     else:
@@ -111,11 +106,10 @@ def _rules_text(rules: str) -> str:
 def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
     """List all spaces."""
 
-    async def work(settings: Settings) -> tuple[list[spaces.SpaceEntry], str]:
-        async with open_app(settings) as app:
-            return await spaces.list_spaces(app.replica), app.store.label
+    async def work(app: App) -> tuple[list[spaces.SpaceEntry], str]:
+        return await spaces.list_spaces(app.replica), app.store.label
 
-    listed, place = run(work, _settings(choice))
+    listed, place = on_store(choice.quiet(), work)
     if as_json:
         output.print_json(listed)
     elif not listed:
@@ -128,20 +122,11 @@ def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
 def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
     rows = []
     for entry in listed:
-        meta = entry.meta
-        if meta is None:
-            rows.append([entry.name, "-", "-", "-", "-", entry.problem])
-            continue
-        counts = [str(meta.consolidation_count), str(meta.total_notes_processed)]
-        rows.append(
-            [
-                entry.name,
-                output.when(meta.created_at),
-                output.when(meta.last_consolidation),
-                *counts,
-                meta.description,
-            ]
-        )
+        cells = ["-", "-", "-", "-", entry.problem]
+        if (meta := entry.meta) is not None:
+            dates = [output.when(meta.created_at), output.when(meta.last_consolidation)]
+            cells = [*dates, str(meta.consolidation_count), str(meta.total_notes_processed), meta.description]
+        rows.append([entry.name, *cells])
     return rows
 
 
@@ -149,12 +134,7 @@ def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
 @command
 def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Show a space: its notes, bank, rules, owner and dates."""
-
-    async def work(settings: Settings) -> spaces.SpaceInfo:
-        async with open_app(settings) as app:
-            return await spaces.info(app.replica, name)
-
-    space = _run(choice, name, work)
+    space = on_store(choice.quiet(), lambda app: spaces.info(app.replica, name), name)
     if as_json:
         output.print_json(space)
         return
@@ -182,12 +162,7 @@ def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 @command
 def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules."""
-
-    async def work(settings: Settings) -> str:
-        async with open_app(settings) as app:
-            return await spaces.rules(app.replica, name)
-
-    text = _run(choice, name, work)
+    text = on_store(choice.quiet(), lambda app: spaces.rules(app.replica, name), name)
     if as_json:
         output.print_json({"space": name, "rules": text})
     else:
@@ -198,12 +173,7 @@ def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 @command
 def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules and whole bank as one page."""
-
-    async def work(settings: Settings) -> spaces.SpaceSummary:
-        async with open_app(settings) as app:
-            return await spaces.summary(app.replica, name)
-
-    text = _run(choice, name, work)
+    text = on_store(choice.quiet(), lambda app: spaces.summary(app.replica, name), name)
     if as_json:
         output.print_json(text)
     else:
@@ -229,12 +199,9 @@ def export(
     """Write all objects of a space into one archive."""
     path = expanded(target or Path(f"{name}.tar.gz")).absolute()
 
-    async def work(settings: Settings) -> spaces.Exported:
-        with output.bar(f"exporting {name}") as progress:
-            async with open_app(settings) as app:
-                return await spaces.export(app.replica, name, path, progress=progress)
-
-    archive = _run(choice, name, work)
+    settings = choice.quiet()
+    with output.bar(f"exporting {name}") as progress:
+        archive = on_store(settings, lambda app: spaces.export(app.replica, name, path, progress=progress), name)
     output.exported(archive, as_json)
 
 
@@ -248,19 +215,16 @@ def delete(
 ) -> None:
     """Remove a space with everything in it."""
 
-    async def look(settings: Settings) -> spaces.SpaceInfo:
-        async with open_app(settings) as app:
-            return await spaces.info(app.replica, name)
+    async def work(app: App) -> int:
+        with output.bar(f"removing {name}") as progress:
+            async with app.consolidations.leases.hold(name):
+                return await spaces.delete(app.replica, name, progress=progress)
 
-    async def work(settings: Settings) -> int:
-        async with open_app(settings) as app:
-            with output.bar(f"removing {name}") as progress:
-                async with app.consolidations.leases.hold(name):
-                    return await spaces.delete(app.replica, name, progress=progress)
-
+    settings = choice.quiet()
     if not yes:
-        _confirm(_run(choice, name, look))  # outside of trio, so that Ctrl-C ends the question
-    removed = _run(choice, name, work)
+        info = on_store(settings, lambda app: spaces.info(app.replica, name), name)
+        _confirm(info)  # outside of trio, so that Ctrl-C ends the question
+    removed = on_store(settings, work, name)
     if as_json:
         output.print_json({"space": name, "removed_objects": removed})
     else:
@@ -275,28 +239,3 @@ def _confirm(space: spaces.SpaceInfo) -> None:
     output.note(f"space {space.name} holds {holds}. Remove it for good? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError(f"space {space.name} was not removed")
-
-
-# --- common ------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def naming_the_space(space: str) -> Iterator[None]:
-    """Say in NotFound that a space is missing: a bare name could also be a file or a bucket."""
-    try:
-        yield
-    except NotFound as error:
-        if error.values.get("path") != space:
-            raise
-        raise NotFound(path=f"space {space}; `livememfs space list` lists the spaces") from None
-
-
-def _run(choice: Choice, space: str, work: Callable[[Settings], Awaitable[T]]) -> T:
-    with naming_the_space(space):
-        return run(work, _settings(choice))
-
-
-def _settings(choice: Choice) -> Settings:
-    settings = choice.load()
-    quiet_log(settings)
-    return settings

@@ -82,10 +82,6 @@ def test_there_is_a_script_for_each_shell(cli: Cli, shell: str, marks: str) -> N
     assert marks in ended.out
 
 
-def test_another_shell_is_refused(cli: Cli) -> None:
-    assert cli("completion", "powershell").code == 2
-
-
 def test_mount_points_are_those_of_the_kernel_and_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mounts, "kernel_mounts", lambda: ["/mnt/b", "/mnt/a", "/home/x"])
 

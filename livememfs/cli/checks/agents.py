@@ -91,9 +91,8 @@ def _all(project: Path) -> Iterable[InstalledAgent]:
 async def _agent(agent: InstalledAgent, standing: InstallState, answering: list[str]) -> list[Check]:
     results: list[Check] = []
     if standing.unread:
-        results.append(
-            Check("hooks", "fail", f"{agent.where}: {standing.unread}", "remove comments and trailing commas")
-        )
+        advice = "remove comments and trailing commas"
+        results.append(Check("hooks", "fail", f"{agent.where}: {standing.unread}", advice))
     if standing.hooks:
         results.append(await _hooks(agent, standing, answering))
     if standing.server:

@@ -59,7 +59,7 @@ async def check_store(store: Store, timeout: float) -> None:
 
 
 async def meet(app: App, timeout: float) -> None:
-    """Ask for the names at the top, and get to know the spaces, so that whoever comes first finds them known.
+    """Ask for the names at the top, and get to know the spaces, so that the first caller finds them known.
 
     While the store is away, names that a former mount has heard will do. Raises what the store fails with, TimedOut.
     """
@@ -172,24 +172,23 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
     The protocol is imported when the first one comes: most mounts have none.
     """
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
-    asked = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
+    options = {name: str(wanted.get(name, "")) for name in ("space", "tools", "agent")}
     visitor = Visitor(app.gate, app.tokens)
     await visitor.enter(str(wanted.get("token", "")))
     if (folder := str(wanted.get("folder", ""))) and (door := app.door) is not None:
-        asked["space"] = await door.space(folder)
-    if asked["space"]:
-        (await visitor.still()).require(asked["space"])
-        await spaces.require_space(app.replica, asked["space"])
+        options["space"] = await door.space(folder)
+    if space := options["space"]:
+        (await visitor.still()).require(space)
+        await spaces.require_space(app.replica, space)
     await sock.welcome(stream)
-    await serving.over_stream(app, stream, visitor, **asked)
+    await serving.over_stream(app, stream, visitor, **options)
 
 
 async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
     """Serve HTTP beside the mount."""
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
     address = serving.ListenAddress.parse(served.address)
-    server = serving.http_server(app, address, allow_hosts=served.names)
-    await server.run(task_status=task_status)
+    await serving.http_server(app, address, allow_hosts=served.names).run(task_status=task_status)
 
 
 async def _end_by_signal(

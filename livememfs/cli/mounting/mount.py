@@ -237,9 +237,6 @@ def _explain(path: Path, settings: Settings) -> None:
         f"  livememfs umount {path}                                       unmount",
         "",
         f"consolidation by {settings.model_name}; log in {record.log if record else 'the state directory'}",
-        *(
-            [f"the live page is {record.url}/; `livememfs token create NAME` lets somebody in"]
-            if record and record.url
-            else []
-        ),
     )
+    if record and record.url:
+        output.say(f"the live page is {record.url}/; `livememfs token create NAME` lets somebody in")

@@ -20,7 +20,7 @@ import typer
 
 from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, quiet_log
+from livememfs.cli.common import Choice, JsonFlag, command, expanded
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mounting import fstab, mounts, unit
 from livememfs.cli.mounting.mount import GRACE, resolve
@@ -55,9 +55,8 @@ def install(
 
     A second time it replaces the unit. Secrets belong in the configuration file, or in ~/.config/livememfs/env.
     """
-    mount = _mount_asked(context, words)
-    settings = choice.load(**_overrides(mount))
-    quiet_log(settings)
+    mount = _parsed(context, words)
+    settings = choice.quiet(**_overrides(mount))
     place = resolve(mount.params["mountpoint"])
     made = _unit(place, _options(mount, choice, settings), settings)
     if dry_run:
@@ -79,14 +78,15 @@ def install(
 @command
 def uninstall(choice: Choice, mountpoint: Place) -> None:
     """Stop a unit that `install` wrote, and remove it. All memory stays."""
-    quiet_log(choice.load())
-    path = _path_of(resolve(mountpoint))
+    settings = choice.quiet()
+    place = resolve(mountpoint)
+    path = _path_of(place)
     text = _read(path)
     if text is None:
-        raise UsageError(f"there is no unit for {resolve(mountpoint)}; `livememfs service status` lists the units")
+        raise UsageError(f"there is no unit for {place}; `livememfs service status` lists the units")
     if unit.mountpoint_in(text) is None:
         raise UsageError(f"{path} is not from livememfs and was not removed")
-    seconds = SYSTEMCTL_SECONDS + choice.load().drain_timeout + STOP_GRACE
+    seconds = SYSTEMCTL_SECONDS + settings.drain_timeout + STOP_GRACE
     done = _systemctl("disable", "--now", path.name, timeout=seconds)
     if done is not None and done.returncode:
         raise MountError(f"{path.name} cannot be stopped: {done.stderr.strip()}")
@@ -94,15 +94,15 @@ def uninstall(choice: Choice, mountpoint: Place) -> None:
     (path.parent / "default.target.wants" / path.name).unlink(missing_ok=True)
     _systemctl("daemon-reload")
     output.say(f"{path} is removed")
-    if done is None and str(resolve(mountpoint)) in mounts.kernel_mounts():
-        output.note(f"it is still mounted; `livememfs umount {resolve(mountpoint)}` unmounts")
+    if done is None and str(place) in mounts.kernel_mounts():
+        output.note(f"it is still mounted; `livememfs umount {place}` unmounts")
 
 
 @app.command("status")
 @command
 def status(choice: Choice, as_json: JsonFlag = False) -> None:
     """List the units that `install` wrote, with their state in systemd."""
-    quiet_log(choice.load())
+    choice.quiet()
     units = []
     for path in sorted(_folder().glob("livememfs-*.service")):
         place = unit.mountpoint_in(_read(path) or "")
@@ -130,31 +130,31 @@ class InstalledUnit:
 # --- what the unit says ------------------------------------------------------------------------------------------
 
 
-def _mount_asked(context: typer.Context, words: list[str]) -> Any:
+def _parsed(context: typer.Context, words: list[str]) -> Any:
     """The words parsed as those of `livememfs mount`. Its parser ends the command itself at wrong words."""
     mount = context.find_root().command.commands["mount"]  # type: ignore[attr-defined]  # a group, typer does not say
-    asked = mount.make_context("install", list(words), parent=context.parent)
+    parsed = mount.make_context("install", list(words), parent=context.parent)
     for option in mount.params:
-        if not _is_given(asked, option):
+        if not _is_given(parsed, option):
             continue
         if option.name in NOT_FOR_UNITS:
             raise UsageError(f"{option.opts[0]} is not possible in a unit")
         if SECRET.search(option.name):
             raise UsageError(f"{option.opts[0]} is a secret; it belongs in {unit.service_environment()}, not in a unit")
-    if not str(resolve(asked.params["mountpoint"])).isprintable():
+    if not str(resolve(parsed.params["mountpoint"])).isprintable():
         raise UsageError("the mount point of a unit has only characters that can be printed")
-    return asked
+    return parsed
 
 
-def _is_given(asked: Any, parameter: Any) -> bool:
-    source = asked.get_parameter_source(parameter.name)
+def _is_given(mount: Any, parameter: Any) -> bool:
+    source = mount.get_parameter_source(parameter.name)
     return parameter.param_type_name == "option" and source is not None and source.name == "COMMANDLINE"
 
 
-def _overrides(asked: Any) -> dict[str, Any]:
+def _overrides(mount: Any) -> dict[str, Any]:
     """The given options of `mount` that are settings."""
-    names = [option.name for option in asked.command.params if _is_given(asked, option)]
-    given = {name: asked.params[name] for name in names if name in Settings.model_fields}
+    names = [option.name for option in mount.command.params if _is_given(mount, option)]
+    given = {name: mount.params[name] for name in names if name in Settings.model_fields}
     return {name: _word(value) if isinstance(value, Path) else value for name, value in given.items()}
 
 
@@ -163,16 +163,14 @@ def _word(value: object) -> str:
     return str(expanded(value).absolute()) if isinstance(value, Path) else str(value)
 
 
-def _options(asked: Any, choice: Choice, settings: Settings) -> list[str]:
+def _options(mount: Any, choice: Choice, settings: Settings) -> list[str]:
     """The options of the unit's `mount`: those given, and the store, also if the environment names it."""
     words: list[str] = []
-    for option in asked.command.params:
-        if _is_given(asked, option):
-            value = asked.params[option.name]
+    for option in mount.command.params:
+        if _is_given(mount, option):
+            value, flag = mount.params[option.name], option.opts[0]
             many = value if isinstance(value, (list, tuple)) else [value]
-            words += (
-                [option.opts[0]] if value is True else [word for item in many for word in (option.opts[0], _word(item))]
-            )
+            words += [flag] if value is True else [word for item in many for word in (flag, _word(item))]
     file, is_named = config.file_of(config.environment(), choice.config)
     if is_named:
         words += ["--config", _word(file)]
@@ -261,16 +259,8 @@ def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None
 
 def _tell_of_secrets(choice: Choice, settings: Settings) -> None:
     """Note which variables of this shell the unit does not get, and whether others can read its secrets."""
-    by_option = {"S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE"}
-    sources = setting_sources(choice, settings)
-    only_here = [
-        setting.variable
-        for setting in sources
-        if setting.source.startswith("environment") and setting.variable not in by_option
-    ]
     file = unit.service_environment()
-    if only_here:
-        named = ", ".join(only_here)
+    if named := fstab.only_here(choice, settings):
         output.note(f"the unit does not see this shell's {named}: write NAME=value lines to {file}, and `chmod 600` it")
     elif file.exists() and file.stat().st_mode & 0o077:
         output.note(f"others can read {file}; `chmod 600 {shlex.quote(str(file))}`")
