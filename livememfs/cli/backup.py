@@ -15,7 +15,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
 from livememfs.cli.space import SpaceName
 from livememfs.errors import AlreadyExists, LiveMemError, NotFound
 from livememfs.runs.undo.restore import Restored, restore_backup
@@ -27,10 +27,7 @@ T = TypeVar("T")
 app = typer.Typer(help="Make, list, restore and remove backups of spaces.", no_args_is_help=True, rich_markup_mode=None)
 
 Stamp = Annotated[
-    str,
-    typer.Argument(
-        metavar="STAMP", help="Which backup, as `list` shows it; `latest`: the newest complete one.", show_default=False
-    ),
+    str, argument(metavar="STAMP", help="Which backup, as `list` shows it; `latest`: the newest complete one.")
 ]
 
 
@@ -53,7 +50,7 @@ def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
 @command
 def list_backups(
     choice: Choice,
-    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this space.", show_default=False)] = None,
+    space: Annotated[str | None, argument(metavar="[SPACE]", help="Only this space.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List backups, the oldest first."""
@@ -84,9 +81,7 @@ def restore(
     choice: Choice,
     space: SpaceName,
     stamp: Stamp,
-    to: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Restore as this space.  [default: SPACE]", show_default=False)
-    ] = None,
+    to: Annotated[str | None, option(metavar="NAME", help="Restore as this space.  [default: SPACE]")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the content of the space, after a backup of it.")
     ] = False,
@@ -121,13 +116,7 @@ def download(
     stamp: Stamp,
     target: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A .tar.gz or .zip file.  [default: SPACE-STAMP.tar.gz here]",
-            show_default=False,
-        ),
+        option("--output", "-o", metavar="FILE", help="A .tar.gz or .zip file.  [default: SPACE-STAMP.tar.gz here]"),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

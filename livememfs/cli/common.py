@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+option = functools.partial(typer.Option, show_default=False)
+argument = functools.partial(typer.Argument, show_default=False)
+"""An option and an argument whose default the help does not show, or whose text says it."""
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 AllowHost = Annotated[
     list[str] | None,
@@ -38,19 +41,11 @@ AllowHost = Annotated[
 class Choice:
     """The options for store and settings; None for an option that was not given."""
 
-    bucket: Annotated[str | None, typer.Option(metavar="NAME", help="S3 bucket to use.", show_default=False)] = None
-    endpoint_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="S3 endpoint of that bucket.", show_default=False)
-    ] = None
-    store: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder to use instead of a bucket.", show_default=False)
-    ] = None
-    config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Configuration file to read.", show_default=False)
-    ] = None
-    log_level: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.", show_default=False)
-    ] = None
+    bucket: Annotated[str | None, option(metavar="NAME", help="S3 bucket to use.")] = None
+    endpoint_url: Annotated[str | None, option(metavar="URL", help="S3 endpoint of that bucket.")] = None
+    store: Annotated[Path | None, option(metavar="DIR", help="Folder to use instead of a bucket.")] = None
+    config: Annotated[Path | None, option(metavar="FILE", help="Configuration file to read.")] = None
+    log_level: Annotated[str | None, option(metavar="LEVEL", help="debug, info, warning or error.")] = None
 
     def overrides(self) -> dict[str, Any]:
         """The settings these options set. UsageError for two stores."""

@@ -13,7 +13,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.runs.upkeep.gc import OLDER_THAN, Finding, Removed, find, remove
 
 MOST_DAYS = 36_500
@@ -24,7 +24,7 @@ COLUMNS = ("KIND", "WHAT", "SIZE", "LAST WRITTEN", "WHY")
 @command
 def gc(
     choice: Choice,
-    space: Annotated[str | None, typer.Argument(metavar="[SPACE]", help="Only this space.", show_default=False)] = None,
+    space: Annotated[str | None, argument(metavar="[SPACE]", help="Only this space.")] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Remove the listed objects.")] = False,
     older_than: Annotated[
         int, typer.Option(min=1, max=MOST_DAYS, metavar="DAYS", help="Only objects not written for so many days.")

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
 from livememfs.errors import NotFound
 from livememfs.records import keys
@@ -88,12 +86,7 @@ def undo(
     space: SpaceName,
     number: Annotated[
         int | None,
-        typer.Argument(
-            metavar="[N]",
-            min=1,
-            help="Number of the run in `history`.  [default: the last run not taken back]",
-            show_default=False,
-        ),
+        argument(metavar="[N]", min=1, help="Number of the run in `history`.  [default: the last run not taken back]"),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -22,7 +22,7 @@ from livememfs.agents.install.command import MACHINE
 from livememfs.agents.install.plan import Plan
 from livememfs.agents.install.tools import AgentName
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import NotFound, UsageError
@@ -32,10 +32,7 @@ from livememfs.records.names import check_space_name
 
 CONTEXT = "context.md"
 
-ToolName = Annotated[
-    AgentName,
-    typer.Argument(metavar="TOOL", help=f"{', '.join(list(AgentName)[:-1])} or {AgentName.ZED}.", show_default=False),
-]
+ToolName = Annotated[AgentName, argument(metavar="TOOL", help=f"{', '.join(list(AgentName)[:-1])} or {AgentName.ZED}.")]
 User = Annotated[bool, typer.Option("--user", help="For all projects of this user; each has its own space.")]
 ProjectDirectory = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="The project's top directory.", show_default="the current one")

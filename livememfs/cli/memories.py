@@ -14,7 +14,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.space import SpaceName
 from livememfs.clock import SystemClock
 from livememfs.config import user_name
@@ -39,7 +39,7 @@ class CollectionName(StrEnum):
 
 
 In = Annotated[CollectionName, typer.Option("--in", help="The folder of the space.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The ID that `list` shows.", show_default=False)]
+Id = Annotated[str, argument(metavar="ID", help="The ID that `list` shows.")]
 
 
 @app.command("list")
@@ -72,7 +72,7 @@ def list_memories(
 def add(
     choice: Choice,
     space: SpaceName,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The fact to remember.", show_default=False)],
+    text: Annotated[str, argument(metavar="TEXT", help="The fact to remember.")],
     collection: In = CollectionName.MEMORIES,
     kind: Annotated[str | None, typer.Option("--type", metavar="NAME", help="fact, decision, ...")] = None,
     subject: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A subject; may be repeated.")] = None,

@@ -13,7 +13,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, command, on_store, option
 from livememfs.cli.space import SpaceName
 from livememfs.config import user_name
 from livememfs.errors import NotText, UsageError
@@ -28,15 +28,9 @@ def note(
     text: Annotated[
         str, typer.Argument(metavar="[TEXT]", help="The note; without it, or with -, standard input.")
     ] = "-",
-    category: Annotated[
-        str | None, typer.Option(metavar="NAME", help="observation, decision, todo, insight, ...", show_default=False)
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the writer.  [default: you]", show_default=False)
-    ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="A tag; may be repeated.", show_default=False)
-    ] = None,
+    category: Annotated[str | None, option(metavar="NAME", help="observation, decision, todo, insight, ...")] = None,
+    agent: Annotated[str | None, option(metavar="NAME", help="Name of the writer.  [default: you]")] = None,
+    tag: Annotated[list[str] | None, option(metavar="TAG", help="A tag; may be repeated.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a note into SPACE."""

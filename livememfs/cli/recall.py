@@ -15,7 +15,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.cli.search import INDEXED_WITHIN
 from livememfs.recall.turn.prehook import TurnAnswer
 from livememfs.records.turn import Turn
@@ -28,10 +28,7 @@ from livememfs.tree.writer import session_of
 def recall(
     choice: Choice,
     space: Annotated[
-        str,
-        typer.Argument(
-            metavar="SPACE", help="The space to recall from.", show_default=False, autocompletion=completion.spaces
-        ),
+        str, argument(metavar="SPACE", help="The space to recall from.", autocompletion=completion.spaces)
     ],
     message: Annotated[
         str | None, typer.Argument(metavar="MESSAGE", help="The message; without it, standard input.")

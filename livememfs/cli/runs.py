@@ -17,7 +17,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, command, on_store, option
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.cli.space import SpaceName
@@ -33,18 +33,10 @@ DONE: dict[RunKind, str] = {"consolidation": "consolidated", "digest": "digested
 Wait = Annotated[
     bool, typer.Option("--wait", help="With --mountpoint: wait for the result. Without --mountpoint it always waits.")
 ]
-MaxNotes = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Take at most so many notes.", show_default=False)
-]
-OfAgent = Annotated[str | None, typer.Option(metavar="NAME", help="Take only notes of this agent.", show_default=False)]
-Accept = Annotated[
-    int | None,
-    typer.Option(min=1, metavar="N", help="Carry out the plan of run N, which was held.", show_default=False),
-]
-Through = Annotated[
-    Path | None,
-    typer.Option(parser=Path, metavar="DIR", help="Run in the daemon of this mount.", show_default=False),
-]
+MaxNotes = Annotated[int | None, option(min=1, metavar="N", help="Take at most so many notes.")]
+OfAgent = Annotated[str | None, option(metavar="NAME", help="Take only notes of this agent.")]
+Accept = Annotated[int | None, option(min=1, metavar="N", help="Carry out the plan of run N, which was held.")]
+Through = Annotated[Path | None, option(parser=Path, metavar="DIR", help="Run in the daemon of this mount.")]
 
 
 @command

@@ -14,7 +14,7 @@ import typer
 from livememfs.app import App
 from livememfs.cache.replica import Replica
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, naming_the_space, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, naming_the_space, on_store, option
 from livememfs.recall.search.page import DEFAULT_BUDGET, page
 from livememfs.recall.service import SearchAnswer
 from livememfs.records import keys
@@ -29,14 +29,14 @@ INDEXED_WITHIN = 600.0
 @command
 def search(
     choice: Choice,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to look for.", show_default=False)],
+    question: Annotated[str, argument(metavar="QUESTION", help="What to look for.")],
     space: Annotated[
         list[str] | None,
         typer.Option(
             "--space", metavar="SPACE", help="Only in this space; repeat for more.", autocompletion=completion.spaces
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, max=100, help="At most so many hits.", show_default=False)] = None,
+    limit: Annotated[int | None, option(min=1, max=100, help="At most so many hits.")] = None,
     budget: Annotated[int, typer.Option(min=200, help="At most so many tokens on the page.")] = DEFAULT_BUDGET,
     as_json: JsonFlag = False,
 ) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded, on_store, option
 from livememfs.config import user_name
 from livememfs.errors import UsageError
 from livememfs.records.rules import templates
@@ -24,10 +24,7 @@ from livememfs.spaces import making as spaces
 
 app = typer.Typer(help="Make, show, export and remove spaces.", no_args_is_help=True, rich_markup_mode=None)
 
-SpaceName = Annotated[
-    str,
-    typer.Argument(metavar="SPACE", help="Name of the space.", show_default=False, autocompletion=completion.spaces),
-]
+SpaceName = Annotated[str, argument(metavar="SPACE", help="Name of the space.", autocompletion=completion.spaces)]
 
 
 class Distil(StrEnum):
@@ -46,19 +43,15 @@ def create(
     name: SpaceName,
     rules: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="standard|journal|minimal|FILE",
             help="Which files the bank has. Cannot be changed; without it the first consolidation uses the standard.",
-            show_default=False,
         ),
     ] = None,
-    description: Annotated[str, typer.Option(metavar="TEXT", help="Its purpose.", show_default=False)] = "",
-    owner: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Its owner.  [default: you]", show_default=False)
-    ] = None,
+    description: Annotated[str, option(metavar="TEXT", help="Its purpose.")] = "",
+    owner: Annotated[str | None, option(metavar="NAME", help="Its owner.  [default: you]")] = None,
     distil: Annotated[
-        Distil | None,
-        typer.Option(help="A digest removes notes from live/; without it a consolidation does.", show_default=False),
+        Distil | None, option(help="A digest removes notes from live/; without it a consolidation does.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -189,10 +182,7 @@ def export(
     choice: Choice,
     name: SpaceName,
     target: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A .tar.gz or .zip file.  [default: SPACE.tar.gz here]", show_default=False
-        ),
+        Path | None, argument(metavar="[FILE]", help="A .tar.gz or .zip file.  [default: SPACE.tar.gz here]")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from livememfs.app import App
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, on_store
+from livememfs.cli.common import Choice, JsonFlag, argument, command, on_store
 from livememfs.errors import UsageError
 from livememfs.records.access import PERMISSIONS
 from livememfs.records.token import HASH, Token
@@ -26,16 +26,14 @@ _LASTS = re.compile(r"([0-9]{1,6})([mhdwy])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 DAYS_A_YEAR = 365
 
-Which = Annotated[
-    str, typer.Argument(metavar="TOKEN", help="Its name, or the beginning of its hash.", show_default=False)
-]
+Which = Annotated[str, argument(metavar="TOKEN", help="Its name, or the beginning of its hash.")]
 
 
 @app.command()
 @command
 def create(
     choice: Choice,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its purpose or its owner.", show_default=False)],
+    name: Annotated[str, argument(metavar="NAME", help="Its purpose or its owner.")],
     permissions: Annotated[
         str, typer.Option("--permissions", metavar="LIST", help="read, write, admin; each includes those before it.")
     ] = "read",

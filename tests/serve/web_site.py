@@ -143,17 +143,17 @@ class Page(HTMLParser):
 
     def dangers(self) -> list[str]:
         """Elements and attributes that a page of ours never has."""
-        found = []
+        dangers = []
         for tag, attributes in self.elements:
             if tag == "script" and (attributes.get("src") or "").split("?")[0] not in SCRIPTS:
-                found.append(f"script {attributes}")
+                dangers.append(f"script {attributes}")
             if tag in ("style", "iframe", "object", "embed", "base", "img", "svg", "math", "video", "audio"):
-                found.append(tag)
+                dangers.append(tag)
             for name, value in attributes.items():
                 bad_link = name in ("href", "src", "action", "formaction") and not _leads_well(value or "")
                 if name.startswith("on") or name in ("style", "srcdoc", "srcset") or bad_link:
-                    found.append(f"{tag} {name}={value}")
-        return found
+                    dangers.append(f"{tag} {name}={value}")
+        return dangers
 
 
 def _leads_well(address: str) -> bool:

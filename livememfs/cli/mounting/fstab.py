@@ -16,7 +16,7 @@ import typer
 
 from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.common import Choice, command
+from livememfs.cli.common import Choice, argument, command
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mounting.mount import resolve
 from livememfs.config import Settings
@@ -30,9 +30,7 @@ OF_STORE = ("S3_BUCKET_NAME", "S3_ENDPOINT_URL", "LIVEMEMFS_STORE")
 @command
 def fstab(
     choice: Choice,
-    mountpoint: Annotated[
-        Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.", show_default=False)
-    ],
+    mountpoint: Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="Where to mount.")],
     allow_other: Annotated[bool, typer.Option("--allow-other", help="Let other users use the mount.")] = False,
     link: Annotated[bool, typer.Option("--link", help=f"Make {SBIN / HELPER} first, as root.")] = False,
 ) -> None:

@@ -20,7 +20,7 @@ import typer
 
 from livememfs import config
 from livememfs.cli import output
-from livememfs.cli.common import Choice, JsonFlag, command, expanded
+from livememfs.cli.common import Choice, JsonFlag, argument, command, expanded
 from livememfs.cli.doctor import setting_sources
 from livememfs.cli.mounting import fstab, mounts, unit
 from livememfs.cli.mounting.mount import GRACE, resolve
@@ -37,7 +37,7 @@ SECRET = re.compile(r"token|key|secret|password")
 app = typer.Typer(help="Mount by a systemd user unit, or by /etc/fstab.", no_args_is_help=True)
 app.command("fstab")(fstab.fstab)
 
-Place = Annotated[Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="The mount point.", show_default=False)]
+Place = Annotated[Path, argument(parser=Path, metavar="MOUNTPOINT", help="The mount point.")]
 
 
 @app.command("install", context_settings={"ignore_unknown_options": True})
@@ -45,10 +45,7 @@ Place = Annotated[Path, typer.Argument(parser=Path, metavar="MOUNTPOINT", help="
 def install(
     choice: Choice,
     context: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="MOUNTPOINT", help="And any option of `livememfs mount`.", show_default=False),
-    ],
+    words: Annotated[list[str], argument(metavar="MOUNTPOINT", help="And any option of `livememfs mount`.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the unit.")] = False,
 ) -> None:
     """Write a unit that mounts on MOUNTPOINT, with the options of `livememfs mount`.

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from livememfs.cli import completion, output
-from livememfs.cli.common import Choice, JsonFlag, command
+from livememfs.cli.common import Choice, JsonFlag, argument, command
 from livememfs.cli.mounting import mounts
 from livememfs.cli.mounting.mount import resolve
 from livememfs.errors import MountError
@@ -51,13 +51,7 @@ def status(
     choice: Choice,
     mountpoint: Annotated[
         Path | None,
-        typer.Argument(
-            parser=Path,
-            autocompletion=completion.mountpoints,
-            metavar="[MOUNTPOINT]",
-            help="Only this mount.",
-            show_default=False,
-        ),
+        argument(parser=Path, autocompletion=completion.mountpoints, metavar="[MOUNTPOINT]", help="Only this mount."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
