@@ -40,10 +40,7 @@ def create(choice: Choice, space: SpaceName, as_json: JsonFlag = False) -> None:
         return await backups.create(app.replica, app.clock, space, automatic=False, progress=progress)
 
     made = _run(choice, space, f"backing up {space}", work)
-    if as_json:
-        output.print_json(made)
-    else:
-        output.say(f"backup {made.stamp} of {space}: {_figures(made)}")
+    output.answer(made, f"backup {made.stamp} of {space}: {_figures(made)}", as_json=as_json)
 
 
 @app.command("list")
@@ -59,14 +56,9 @@ def list_backups(
         return await backups.list_backups(app.replica, space)
 
     listed = _run(choice, space or "", "listing backups", work)
-    if as_json:
-        output.print_json(listed)
-    elif not listed:
-        output.say(
-            f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
-        )
-    else:
-        output.table(["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"], [_row(backup) for backup in listed])
+    columns = ["SPACE", "STAMP", "OBJECTS", "SIZE", "MADE", "STATE"]
+    none = f"there is no backup{f' of {space}' if space else ''} yet; `livememfs backup create SPACE` makes one"
+    output.listing(listed, columns, [_row(backup) for backup in listed], none, as_json=as_json)
 
 
 def _row(backup: backups.Backup) -> list[str]:
@@ -142,10 +134,11 @@ def delete(choice: Choice, space: SpaceName, stamp: Stamp, as_json: JsonFlag = F
         return exact, await backups.delete(app.replica, space, exact, progress=progress)
 
     gone, removed = _run(choice, space, f"removing a backup of {space}", work)
-    if as_json:
-        output.print_json({"space": space, "stamp": gone, "removed_objects": removed})
-    else:
-        output.say(f"backup {gone} of {space} is removed ({output.plural(removed, 'object')})")
+    output.answer(
+        {"space": space, "stamp": gone, "removed_objects": removed},
+        f"backup {gone} of {space} is removed ({output.plural(removed, 'object')})",
+        as_json=as_json,
+    )
 
 
 # --- common ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ machine. A secret is shown only as "(set)", a URL without its login. Main thread
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -52,8 +52,7 @@ def doctor(choice: Choice, as_json: JsonFlag = False) -> None:
     then = next_step(results) or well
     sources = setting_sources(choice, settings) if settings is not None else []
     if as_json:
-        about = {"checks": [asdict(item) for item in results], "settings": [asdict(item) for item in sources]}
-        output.print_json({**about, "next": then})
+        output.print_json({"checks": results, "settings": sources, "next": then})
     else:
         _show(results, sources)
         output.say("", f"next: {then}")

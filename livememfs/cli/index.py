@@ -62,10 +62,9 @@ def rebuild(choice: Choice, as_json: JsonFlag = False) -> None:
     with output.busy("indexing"):
         on_store(settings, work)
     figures = _opened(settings)[0]
-    if as_json:
-        output.print_json(figures)
-    else:
-        output.say(f"{figures['records']:,} records, {figures['embedded']:,} texts with a vector")
+    output.answer(
+        figures, f"{figures['records']:,} records, {figures['embedded']:,} texts with a vector", as_json=as_json
+    )
 
 
 def _opened(settings: Settings) -> tuple[dict[str, Any], list[str]]:

@@ -218,7 +218,12 @@ def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, a
     if not as_json and changes.changes:
         output.say(changes.diff().rstrip("\n"))
     if changes.changes and not yes and not dry_run:
-        _confirm(len(changes.changes))
+        files = output.plural(len(changes.changes), "file")
+        output.confirm(
+            f"Change {files} like this?",
+            unasked=f"{files} would change; pass --yes to change without a question",
+            refused="nothing was changed",
+        )
     if not dry_run:
         changes.carry_out()
     if as_json:
@@ -228,17 +233,7 @@ def _settle(changes: Plan, about: dict[str, Any], *, yes: bool, dry_run: bool, a
     return not dry_run
 
 
-def _confirm(count: int) -> None:
-    """Ask at the terminal."""
-    if not sys.stdin.isatty():
-        raise UsageError(f"{output.plural(count, 'file')} would change; pass --yes to change without a question")
-    output.note(f"Change {output.plural(count, 'file')} like this? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("nothing was changed")
-
-
 def _figures(planned: Plan) -> dict[str, Any]:
-    """For programs."""
     files = []
     for change in planned.changes:
         action = "create" if change.before is None else "remove" if change.after is None else "change"

@@ -59,12 +59,10 @@ def list_memories(
         return await memories.current(app.replica, app.clock, space, collection)
 
     listed = on_store(choice.quiet(), work, space)
-    if as_json:
-        output.print_json([_as_json(memory_id, memory) for memory_id, memory in listed])
-    elif not listed:
-        output.say(f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}")
-    else:
-        output.table(COLUMNS, [_row(memory_id, memory) for memory_id, memory in listed])
+    values = [_as_json(memory_id, memory) for memory_id, memory in listed]
+    rows = [_row(memory_id, memory) for memory_id, memory in listed]
+    none = f"nothing {'was forgotten' if forgotten else 'is remembered'} in {space}/{collection.value}"
+    output.listing(values, COLUMNS, rows, none, as_json=as_json)
 
 
 @app.command()
@@ -91,10 +89,7 @@ def add(
         )
 
     key = on_store(choice.quiet(), work, space)
-    if as_json:
-        output.print_json({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])})
-    else:
-        output.say(key)
+    output.answer({"space": space, "key": key, "id": memories.id_of(key.rpartition("/")[2])}, key, as_json=as_json)
 
 
 @app.command()

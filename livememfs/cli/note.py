@@ -51,10 +51,7 @@ def note(
         )
 
     key = on_store(settings, work, space)
-    if as_json:
-        output.print_json({"space": space, "key": key})
-    else:
-        output.say(key)
+    output.answer({"space": space, "key": key}, key, as_json=as_json)
 
 
 def _standard_input() -> str:

@@ -68,7 +68,6 @@ async def all_spaces(replica: Replica) -> list[str]:
 
 
 def _figures(answer: SearchAnswer) -> dict[str, Any]:
-    """The answer for programs."""
     return {
         "query": answer.query.typed or answer.query.describe(),
         "read_as": list(answer.query.read_as),

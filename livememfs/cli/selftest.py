@@ -154,14 +154,14 @@ TEXT = "The selftest of livememfs chose a quiet harbour.\n"
 MORE = "It came back to it twice.\n"
 
 
-@dataclass(frozen=True)
 class Steps:
     """The steps. Each blocks, and raises OSError, Wrong or Skipped."""
 
-    mount: Path
-    space: Path
-    llm: bool
-    timeout: float
+    def __init__(self, mount: Path, space: Path, llm: bool, timeout: float) -> None:
+        self.mount, self.space, self.llm, self.timeout = mount, space, llm, timeout
+        self._written = space / "live" / "decision-selftest.md"
+        self._folder, self._moved = space / "folder", space / "moved.txt"
+        self._file = self._folder / "file.txt"
 
     def all(self) -> list[tuple[str, Callable[[], None]]]:
         """The steps in order; each may need the files of earlier ones."""
@@ -195,10 +195,6 @@ class Steps:
             raise Wrong(f"{self.space.name} is still listed")
 
     # --- notes ------------------------------------------------------------------------------------------------
-
-    @property
-    def _written(self) -> Path:
-        return self.space / "live" / "decision-selftest.md"
 
     def _write(self) -> None:
         self._written.write_text(TEXT)
@@ -259,18 +255,6 @@ class Steps:
         self._only()
 
     # --- ordinary files ---------------------------------------------------------------------------------------
-
-    @property
-    def _folder(self) -> Path:
-        return self.space / "folder"
-
-    @property
-    def _file(self) -> Path:
-        return self._folder / "file.txt"
-
-    @property
-    def _moved(self) -> Path:
-        return self.space / "moved.txt"
 
     def _write_file(self) -> None:
         self._folder.mkdir()

@@ -5,7 +5,6 @@ Owns what is printed, and the question before a space is removed. Main thread on
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -71,10 +70,11 @@ def create(
         )
 
     meta = on_store(choice.quiet(), work)
-    if as_json:
-        output.print_json(meta)
-    else:
-        output.say(f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`")
+    output.answer(
+        meta,
+        f"space {name} is made; write notes into {name}/live/ of a mount, or `livememfs note {name} TEXT`",
+        as_json=as_json,
+    )
 
 
 def _rules_text(rules: str) -> str:
@@ -103,13 +103,10 @@ def list_spaces(choice: Choice, as_json: JsonFlag = False) -> None:
         return await spaces.list_spaces(app.replica), app.store.label
 
     listed, place = on_store(choice.quiet(), work)
-    if as_json:
-        output.print_json(listed)
-    elif not listed:
-        # Name the place: a mistyped folder is created, and then looks like lost memory.
-        output.say(f"there is no space in {place} yet; `livememfs space create NAME` makes one")
-    else:
-        output.table(["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"], _rows(listed))
+    columns = ["SPACE", "CREATED", "CONSOLIDATED", "RUNS", "NOTES TAKEN IN", "DESCRIPTION"]
+    # Name the place: a mistyped folder is created, and then looks like lost memory.
+    none = f"there is no space in {place} yet; `livememfs space create NAME` makes one"
+    output.listing(listed, columns, _rows(listed), none, as_json=as_json)
 
 
 def _rows(listed: list[spaces.SpaceEntry]) -> list[list[str]]:
@@ -156,10 +153,7 @@ def info(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules."""
     text = on_store(choice.quiet(), lambda app: spaces.rules(app.replica, name), name)
-    if as_json:
-        output.print_json({"space": name, "rules": text})
-    else:
-        output.say(text.rstrip("\n"))
+    output.answer({"space": name, "rules": text}, text.rstrip("\n"), as_json=as_json)
 
 
 @app.command()
@@ -167,10 +161,7 @@ def rules(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
 def summary(choice: Choice, name: SpaceName, as_json: JsonFlag = False) -> None:
     """Print a space's rules and whole bank as one page."""
     text = on_store(choice.quiet(), lambda app: spaces.summary(app.replica, name), name)
-    if as_json:
-        output.print_json(text)
-    else:
-        output.say(text.render().rstrip("\n"))
+    output.answer(text, text.render().rstrip("\n"), as_json=as_json)
 
 
 # --- taking out --------------------------------------------------------------------------------------------------
@@ -213,19 +204,15 @@ def delete(
     settings = choice.quiet()
     if not yes:
         info = on_store(settings, lambda app: spaces.info(app.replica, name), name)
-        _confirm(info)  # outside of trio, so that Ctrl-C ends the question
+        holds = f"{output.plural(info.notes, 'note')} and {output.plural(info.bank_files, 'bank file')}"
+        output.confirm(  # outside of trio, so that Ctrl-C ends the question
+            f"space {name} holds {holds}. Remove it for good?",
+            unasked=f"space {name} holds {holds}; pass --yes to remove it without a question",
+            refused=f"space {name} was not removed",
+        )
     removed = on_store(settings, work, name)
-    if as_json:
-        output.print_json({"space": name, "removed_objects": removed})
-    else:
-        output.say(f"space {name} is removed ({output.plural(removed, 'object')})")
-
-
-def _confirm(space: spaces.SpaceInfo) -> None:
-    """Ask at the terminal. Raises UsageError when there is none or the answer is no."""
-    holds = f"{output.plural(space.notes, 'note')} and {output.plural(space.bank_files, 'bank file')}"
-    if not sys.stdin.isatty():
-        raise UsageError(f"space {space.name} holds {holds}; pass --yes to remove it without a question")
-    output.note(f"space {space.name} holds {holds}. Remove it for good? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError(f"space {space.name} was not removed")
+    output.answer(
+        {"space": name, "removed_objects": removed},
+        f"space {name} is removed ({output.plural(removed, 'object')})",
+        as_json=as_json,
+    )

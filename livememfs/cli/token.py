@@ -65,13 +65,10 @@ def list_tokens(choice: Choice, as_json: JsonFlag = False) -> None:
         return list(await app.tokens.list()), app.clock.now()
 
     tokens, now = on_store(choice.quiet(), work)
-    if as_json:
-        output.print_json([{**token.to_json(), "state": token.state(now)} for token in tokens])
-    elif not tokens:
-        output.say("there is no token yet; `livememfs token create NAME` makes one")
-    else:
-        rows = [_row(token, now) for token in tokens]
-        output.table(["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"], rows)
+    values = [{**token.to_json(), "state": token.state(now)} for token in tokens]
+    columns = ["NAME", "STATE", "PERMISSIONS", "SPACES", "EXPIRES", "LAST USED", "HASH"]
+    none = "there is no token yet; `livememfs token create NAME` makes one"
+    output.listing(values, columns, [_row(token, now) for token in tokens], none, as_json=as_json)
 
 
 def _row(token: Token, now: datetime) -> list[str]:
@@ -138,17 +135,15 @@ def purge(
 ) -> None:
     """Remove expired tokens from the list."""
     gone = on_store(choice.quiet(), lambda app: app.tokens.purge(revoked=revoked))
-    if as_json:
-        output.print_json([token.to_json() for token in gone])
-    else:
-        output.say(f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}")
+    output.answer(
+        [token.to_json() for token in gone],
+        f"{output.plural(len(gone), 'token')} removed{''.join(f', {token.name}' for token in gone)}",
+        as_json=as_json,
+    )
 
 
 def _tell(done: str, token: Token, as_json: bool) -> None:
-    if as_json:
-        output.print_json(token.to_json())
-    else:
-        output.say(f"token {token.name} is {done}: {_rights(token)}")
+    output.answer(token.to_json(), f"token {token.name} is {done}: {_rights(token)}", as_json=as_json)
 
 
 def _listed(text: str) -> list[str]:

@@ -51,8 +51,8 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
 )
-NO_STORE = (b"cache-control", b"no-store")
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class Guard:
         if connection is not None:
             connection.begun()
         try:
-            await self._let_in(scope, receive, _with_headers(send))
+            await self._let_in(scope, receive, with_headers(send, HEADERS))
         except _Refused as refused:
-            await self._answer(scope, refused)(scope, receive, _with_headers(send))
+            await self._answer(scope, refused)(scope, receive, with_headers(send, HEADERS))
         finally:
             if connection is not None:
                 connection.ended()
@@ -299,14 +299,14 @@ def again(message: Message, receive: Receive) -> Receive:
     return messages
 
 
-def _with_headers(send: Send) -> Send:
-    """Adds the common headers that an answer does not set itself."""
+def with_headers(send: Send, defaults: Sequence[tuple[bytes, bytes]]) -> Send:
+    """Adds the headers that an answer does not set itself."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", ()))
             known = {name.lower() for name, _ in headers}
-            added = [header for header in (*HEADERS, NO_STORE) if header[0] not in known]
+            added = [header for header in defaults if header[0] not in known]
             message = {**message, "headers": [*headers, *added]}
         await send(message)
 

@@ -38,6 +38,7 @@ CHARACTERS_A_TOKEN = 4.0
 """Of such JSON. A tokenizer of today counts 4.4, so what is held to here is held to there."""
 READER = Access("reader", frozenset({"read"}), (SPACE,))
 WRITER = Access("writer", frozenset({"read", "write"}), (SPACE,))
+CHIEF = Access("chief", frozenset(PERMISSIONS), (SPACE,))
 OLDER = pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
 """As clients of the older revisions still do."""
 BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -113,9 +114,15 @@ def test_each_says_in_a_sentence_what_it_is_for_and_what_it_does_to_what_is_kept
     assert 10 < len(tool.purpose) < 100
     assert tool.purpose.endswith(".")
     assert shown.input_schema["type"] == shown.output_schema["type"] == "object"  # type: ignore[index]  # it has one
-    reads = shown.annotations is not None and shown.annotations.read_only_hint is True
-    assert reads is (tool.effect == "reads")
-    assert tool.needs != "read" or reads or tool.name in ("backup_restore", "backup_delete", "memory")
+    assert shown.title
+    hints = shown.annotations
+    assert hints is not None
+    assert hints.open_world_hint is False
+    assert hints.read_only_hint is (tool.effect == "reads")
+    assert hints.destructive_hint is (tool.effect in ("changes", "destroys"))
+    assert hints.idempotent_hint is (tool.effect in ("reads", "destroys"))
+    assert tool.needs != "read" or tool.effect == "reads" or tool.name in ("backup_restore", "backup_delete", "memory")
+    assert tool.name != "memory" or tool.effect == "changes"  # it can insert a line twice
 
 
 # --- in order --------------------------------------------------------------------------------------------------------
@@ -311,33 +318,28 @@ WRITING = {tool.name for tool in TOOLS if tool.needs == "write"}
 ADMIN = {tool.name for tool in TOOLS if tool.needs == "admin"} | {"backup_delete", "backup_restore"}
 
 
-@pytest.mark.parametrize("name", sorted(WRITING | ADMIN))
-async def test_who_may_only_read_changes_nothing(open_client: OpenClient, app: App, name: str) -> None:
+@pytest.mark.parametrize(
+    ("access", "name", "sentence"),
+    [
+        *((READER, name, "has no permission to") for name in sorted(WRITING | ADMIN)),
+        *((WRITER, name, "has no permission to admin") for name in sorted(ADMIN)),
+        *((CHIEF, name, "has no permission to admin in the bucket") for name in BY_NAME if name.startswith("admin_")),
+    ],
+)
+async def test_what_a_caller_may_not_do_is_refused_and_changes_nothing(
+    open_client: OpenClient, app: App, access: Access, name: str, sentence: str
+) -> None:
     before = await content_of(app)
 
-    async with open_client(READER) as client:
-        assert "has no permission to" in await client.refused(name, **needed(BY_NAME[name]))
+    async with open_client(access) as client:
+        assert sentence in await client.refused(name, **needed(BY_NAME[name]))
     assert await content_of(app) == before
-
-
-@pytest.mark.parametrize("name", sorted(ADMIN))
-async def test_what_is_for_administrators_is_refused_to_others(open_client: OpenClient, name: str) -> None:
-    async with open_client(WRITER) as client:
-        assert "has no permission to admin" in await client.refused(name, **needed(BY_NAME[name]))
-
-
-@pytest.mark.parametrize("name", sorted(tool.name for tool in TOOLS if tool.name.startswith("admin_")))
-async def test_an_administrator_of_one_space_has_no_hand_in_tokens(open_client: OpenClient, name: str) -> None:
-    async with open_client(Access("chief", frozenset(PERMISSIONS), (SPACE,))) as client:
-        assert "has no permission to admin in the bucket" in await client.refused(name, **needed(BY_NAME[name]))
 
 
 async def test_a_space_outside_is_not_there(open_client: OpenClient, app: App) -> None:
     """For every tool that is about a space, and in every list."""
     await spaces.create(app.replica, app.clock, "beta")
-    everything = Access("chief", frozenset(PERMISSIONS), (SPACE,))
-
-    async with open_client(everything) as client:
+    async with open_client(CHIEF) as client:
         for tool in TOOLS:
             given = needed(tool)
             if tool.about and tool.about in given:

@@ -37,7 +37,6 @@ from livememfs.app.serving import mcp_server
 from livememfs.records import keys
 from livememfs.records.access import Access
 from livememfs.serve import local, sessions
-from livememfs.serve.described import tool as described
 from livememfs.serve.news import uri_of
 from livememfs.serve.prompts import PROMPTS
 from livememfs.serve.toolbox import chosen
@@ -90,10 +89,8 @@ async def test_a_client_of_the_sdks_first_version_is_served_all_its_life(app: Ap
         assert await authors(app) == ["codex"]
         await app.replica.put(BANK, b"# new\n")
         heard = [await line.hear() for _ in range(2)]
-    assert [message["method"] for message in heard] == [
-        "notifications/resources/updated",
-        "notifications/resources/list_changed",
-    ]
+    changes = [f"notifications/resources/{change}" for change in ("updated", "list_changed")]
+    assert [message["method"] for message in heard] == changes
     assert heard[0]["params"]["uri"] == uri_of(BANK)
 
 
@@ -239,20 +236,6 @@ async def test_a_large_message_that_was_read_keeps_no_other_waiting() -> None:
 
 
 # --- what is offered -------------------------------------------------------------------------------------------------
-
-
-def test_every_tool_says_what_it_does_to_what_is_kept_and_has_a_title() -> None:
-    for tool in TOOLS:
-        hints = described(tool).annotations
-        assert described(tool).title
-        assert hints is not None
-        assert hints.open_world_hint is False
-        assert hints.read_only_hint is (tool.effect == "reads")
-        assert hints.destructive_hint is (tool.effect in ("changes", "destroys"))
-        assert hints.idempotent_hint is (tool.effect in ("reads", "destroys"))
-    by_name = {tool.name: described(tool).annotations for tool in TOOLS}
-    assert by_name["memory"].destructive_hint  # type: ignore[union-attr]  # it has some, as above
-    assert not by_name["memory"].idempotent_hint  # type: ignore[union-attr]  # it can insert a line
 
 
 async def test_what_is_offered_without_being_asked_for_is_the_core_which_administers_nothing(app: App) -> None:

@@ -44,11 +44,6 @@ SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
 
 
-NOTHING_SERVED = Served()
-NOBODY = ServiceManager()
-NO_TABLE = FstabLine()
-
-
 async def check_store(store: Store, timeout: float) -> None:
     """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
     try:
@@ -78,10 +73,10 @@ async def run_daemon(
     mountpoint: Path,
     readiness: Readiness,
     log_file: str,
-    served: Served = NOTHING_SERVED,
+    served: Served,
     *,
-    manager: ServiceManager = NOBODY,
-    table: FstabLine = NO_TABLE,
+    manager: ServiceManager,
+    table: FstabLine,
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     check_mountpoint(mountpoint)
@@ -101,8 +96,15 @@ async def run_daemon(
     try:
         async with open_app(settings, mountpoint=mountpoint, on_drain=draining) as app:
             await meet(app, settings.op_timeout)
-            record = describe(app, mountpoint, log_file)
-            await _serve(app, mountpoint, served, record, _announce(record, readiness, manager), table)
+            record = mounts.MountRecord(
+                mountpoint=str(mountpoint),
+                pid=os.getpid(),
+                started=mounts.start_time(os.getpid()) or 0,
+                since=iso(SystemClock().now()),
+                store=app.store.label,
+                log=log_file,
+            )
+            await _serve(app, mountpoint, served, record, partial(_announce, record, readiness, manager), table)
             manager.stopping()
     except BaseException as error:
         if record is not None:
@@ -112,28 +114,13 @@ async def run_daemon(
     log.info("unmounted", mountpoint=str(mountpoint))
 
 
-def describe(app: App, mountpoint: Path, log_file: str) -> mounts.MountRecord:
-    """This process's record."""
-    return mounts.MountRecord(
-        mountpoint=str(mountpoint),
-        pid=os.getpid(),
-        started=mounts.start_time(os.getpid()) or 0,
-        since=iso(SystemClock().now()),
-        store=app.store.label,
-        log=log_file,
-    )
-
-
-def _announce(record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager) -> Callable[[str], None]:
-    def announce(url: str) -> None:
-        record.write()
-        if url:
-            record.serving(url)
-        log.info("mounted", mountpoint=record.mountpoint, store=record.store)
-        readiness.ready()
-        manager.ready(f"{record.store} is mounted on {record.mountpoint}")
-
-    return announce
+def _announce(record: mounts.MountRecord, readiness: Readiness, manager: ServiceManager, url: str) -> None:
+    record.write()
+    if url:
+        record.serving(url)
+    log.info("mounted", mountpoint=record.mountpoint, store=record.store)
+    readiness.ready()
+    manager.ready(f"{record.store} is mounted on {record.mountpoint}")
 
 
 async def _serve(
@@ -185,7 +172,6 @@ async def _speak(app: App, stream: trio.SocketStream, wanted: Mapping[str, Any])
 
 
 async def _web(app: App, served: Served, *, task_status: trio.TaskStatus[str] = trio.TASK_STATUS_IGNORED) -> None:
-    """Serve HTTP beside the mount."""
     serving = await trio.to_thread.run_sync(import_module, "livememfs.app.serving")
     address = serving.ListenAddress.parse(served.address)
     await serving.http_server(app, address, allow_hosts=served.names).run(task_status=task_status)

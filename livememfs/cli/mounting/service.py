@@ -104,14 +104,10 @@ def status(choice: Choice, as_json: JsonFlag = False) -> None:
     for path in sorted(_folder().glob("livememfs-*.service")):
         place = unit.mountpoint_in(_read(path) or "")
         if place is not None:
-            units.append(InstalledUnit(path, place, _said("is-enabled", path.name), _said("is-active", path.name)))
-    if as_json:
-        output.print_json([vars(installed) for installed in units])
-    elif units:
-        rows = [[installed.mountpoint, installed.enabled, installed.active, str(installed.unit)] for installed in units]
-        output.table(["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows)
-    else:
-        output.say("no unit is installed; `livememfs service install DIRECTORY` installs one")
+            units.append(InstalledUnit(path, place, _state("is-enabled", path.name), _state("is-active", path.name)))
+    rows = [[installed.mountpoint, installed.enabled, installed.active, str(installed.unit)] for installed in units]
+    none = "no unit is installed; `livememfs service install DIRECTORY` installs one"
+    output.listing(units, ["MOUNT POINT", "ENABLED", "ACTIVE", "UNIT"], rows, none, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -236,18 +232,17 @@ def _systemctl(*words: str, timeout: float = SYSTEMCTL_SECONDS) -> subprocess.Co
     return None if done.returncode and "connect to bus" in done.stderr else done
 
 
-def _said(*words: str) -> str:
+def _state(*words: str) -> str:
     done = _systemctl(*words)
     return (done.stdout.strip() if done is not None else "") or "unknown"
 
 
 def _tell(path: Path, before: str | None, after: str, is_reloaded: bool) -> None:
-    """Print what was done, and the next command."""
     output.say(f"{path} is {'as it was' if before == after else 'written'}")
     name = shlex.quote(path.name)
     if not is_reloaded:
         output.note("no systemd of this user answers; the unit is ready for when one does")
-    elif _said("is-active", path.name) == "active":
+    elif _state("is-active", path.name) == "active":
         output.say(f"next: systemctl --user restart {name}")
         return
     output.say(f"next: systemctl --user enable --now {name}")

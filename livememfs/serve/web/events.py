@@ -26,7 +26,7 @@ Kind = Literal["note", "bank", "run", "status"]
 KEPT = 512
 """Most events kept."""
 LOOK_SECONDS = 1.0
-_TOLD: dict[str, Kind] = {"note": "note", "bank": "bank"}
+_KINDS: dict[str, Kind] = {"note": "note", "bank": "bank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Events:
     def heard(self, change: Change) -> None:
         """Take a change; subscribed to `changes`."""
         parsed = keys.parse(change.key)
-        kind = _TOLD.get(parsed.kind)
+        kind = _KINDS.get(parsed.kind)
         if kind is not None:
             about = {"space": parsed.space, "name": parsed.name, "kind": change.kind, "etag": change.etag}
             self._tell(kind, parsed.space, about)

@@ -124,7 +124,6 @@ async def bank_files(replica: Replica, space: str) -> dict[str, ObjectInfo]:
 
 
 def _figures(site: Site, access: Access) -> dict[str, Any]:
-    """The rest of the page."""
     context = site.context
     replica = context.replica.statistics()
     unsaved = [file.path for file in site.root.unsaved_files() if _shows(access, file.path)]
