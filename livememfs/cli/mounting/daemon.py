@@ -43,6 +43,8 @@ GC_THRESHOLD = 20_000
 SWITCH_SECONDS = 0.000_5
 """How long a thread that uploads may keep the one that answers the kernel waiting. Python's 5 ms are ten answers."""
 
+NOTHING_SERVED, NOBODY, NO_TABLE = Served(), ServiceManager(), FstabLine()
+
 
 async def check_store(store: Store, timeout: float) -> None:
     """Ask the store one question. Raises what it fails with, TimedOut when it does not answer."""
@@ -73,10 +75,10 @@ async def run_daemon(
     mountpoint: Path,
     readiness: Readiness,
     log_file: str,
-    served: Served,
+    served: Served = NOTHING_SERVED,
     *,
-    manager: ServiceManager,
-    table: FstabLine,
+    manager: ServiceManager = NOBODY,
+    table: FstabLine = NO_TABLE,
 ) -> None:
     """Mount, serve until unmounted, save. Raises LiveMemError when it cannot mount or could not save everything."""
     check_mountpoint(mountpoint)
