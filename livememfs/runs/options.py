@@ -25,7 +25,7 @@ KNOWN_TOKENS = 3_000
 
 
 @dataclass(frozen=True)
-class ConsolidationSettings:
+class RunSettings:
     """Settings of every run, digests included (consolidation 6).
 
     :max_tokens:      largest reply asked for

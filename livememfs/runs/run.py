@@ -31,7 +31,7 @@ from livememfs.runs.entry import Committer
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.kinds import WORKS
 from livememfs.runs.ledger import Applied, commit
-from livememfs.runs.options import ConsolidationSettings, RunOptions
+from livememfs.runs.options import RunOptions, RunSettings
 from livememfs.runs.prompt import asked_again
 from livememfs.runs.result import (
     Metrics,
@@ -103,7 +103,7 @@ class Runner:
     replica: Replica
     clock: Clock
     model: ChatModel | None
-    settings: ConsolidationSettings
+    settings: RunSettings
     leases: Leases
     host: str = ""
     on_open: Callable[[str], None] = lambda _: None

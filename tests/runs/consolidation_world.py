@@ -17,8 +17,8 @@ from livememfs.records import keys
 from livememfs.records.ledger import Entry
 from livememfs.records.note import Note, canonical_name
 from livememfs.records.space import Meta
-from livememfs.runs.options import ConsolidationSettings, RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunOptions, RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import RunResult
 from livememfs.store.base import list_all
 from livememfs.store.memory import MemoryStore
@@ -124,24 +124,22 @@ class _Chat(OpenAIChat):
 
 
 @asynccontextmanager
-async def asking(
-    world: World, llm: ScriptedLLM, *, timeout: float = 30.0, **settings: Any
-) -> AsyncIterator[Consolidations]:
-    """Consolidations that ask `llm`."""
+async def asking(world: World, llm: ScriptedLLM, *, timeout: float = 30.0, **settings: Any) -> AsyncIterator[RunQueue]:
+    """A queue of runs that ask `llm`."""
     model = _Chat(llm, timeout)
     try:
         async with trio.open_nursery() as nursery:
-            yield Consolidations(world.replica, world.clock, model, ConsolidationSettings(**settings), nursery=nursery)
+            yield RunQueue(world.replica, world.clock, model, RunSettings(**settings), nursery=nursery)
             nursery.cancel_scope.cancel()
     finally:
         await model.aclose()
 
 
 @asynccontextmanager
-async def filing(world: World, **settings: Any) -> AsyncIterator[Consolidations]:
-    """Consolidations without a model."""
+async def filing(world: World, **settings: Any) -> AsyncIterator[RunQueue]:
+    """A queue of runs without a model."""
     async with trio.open_nursery() as nursery:
-        yield Consolidations(world.replica, world.clock, None, ConsolidationSettings(**settings), nursery=nursery)
+        yield RunQueue(world.replica, world.clock, None, RunSettings(**settings), nursery=nursery)
         nursery.cancel_scope.cancel()
 
 

@@ -16,8 +16,8 @@ from livememfs.memories.notes import write_note
 from livememfs.records import keys
 from livememfs.records.schedule import DigestSchedule, Schedule, SpaceSchedule
 from livememfs.records.schedule_book import Book
-from livememfs.runs.options import ConsolidationSettings
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import Metrics, RunResult
 from livememfs.runs.schedule.scheduler import Scheduler
 from livememfs.testing.clock import ManualClock
@@ -64,8 +64,8 @@ class Host:
         self.store = FaultyStore(world.memory)
         now_ns = lambda: int(world.clock.now().timestamp() * 1_000_000_000)  # noqa: E731 - one line, used once
         self.replica = Replica(self.store, now_ns=now_ns)
-        settings = ConsolidationSettings()
-        self.consolidations = Consolidations(self.replica, world.clock, None, settings, nursery=nursery, host=name)
+        settings = RunSettings()
+        self.consolidations = RunQueue(self.replica, world.clock, None, settings, nursery=nursery, host=name)
         runs = self.consolidations
 
         class _Runs:

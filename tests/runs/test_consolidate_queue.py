@@ -12,7 +12,7 @@ from consolidation_world import SPACE, World, asking, filing, until_asked
 from livememfs.errors import BadRequest, RunCancelled
 from livememfs.records import keys
 from livememfs.runs.options import RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
 
 REPLY = consolidation_reply({"progress.md": "# Progress\n\nnew\n"})
@@ -27,7 +27,7 @@ async def world() -> World:
     return world
 
 
-async def result_of(consolidations: Consolidations, ticket: int, space: str = SPACE) -> dict[str, Any]:
+async def result_of(consolidations: RunQueue, ticket: int, space: str = SPACE) -> dict[str, Any]:
     return [value async for value in consolidations.wait(space, ticket)][-1]
 
 
@@ -317,7 +317,7 @@ async def test_a_crash_of_the_rest_of_the_daemon_does_not_tear_a_run_that_writes
 ) -> None:
     world.store.latency("put", 5.0)
     async with trio.open_nursery() as nursery:
-        consolidations = Consolidations(world.replica, world.clock, None, nursery=nursery)
+        consolidations = RunQueue(world.replica, world.clock, None, nursery=nursery)
         consolidations.touch(SPACE)
         while consolidations.status(SPACE).get("phase") != "writing":
             await trio.sleep(0.5)

@@ -16,7 +16,7 @@ from livememfs.records.ledger import Entry
 from livememfs.records.rules import templates
 from livememfs.records.space import Meta, iso, parse_synthesis, render_synthesis
 from livememfs.runs.options import RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.store.base import IfMatch
 from livememfs.testing.llm import LLMRequest, Scripted, ScriptedLLM, consolidation_reply
 
@@ -478,7 +478,7 @@ async def test_the_result_is_one_flat_json_object_with_the_specified_names(world
 
 
 def test_consolidations_are_idle_before_the_first_request(world: World) -> None:
-    consolidations = Consolidations(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
+    consolidations = RunQueue(world.replica, world.clock, None, nursery=None)  # type: ignore[arg-type]  # nothing is started
 
     assert consolidations.status(SPACE) == {"space": SPACE, "status": "idle", "state": "idle"}
     assert consolidations.latest(SPACE) == 0

@@ -27,8 +27,8 @@ from livememfs.records.note import Note, canonical_name
 from livememfs.runs.consolidation.inputs import gather
 from livememfs.runs.consolidation.prompt import consolidation_prompt
 from livememfs.runs.inputs import NoteChoice
-from livememfs.runs.options import ConsolidationSettings, RunKind, RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.options import RunKind, RunOptions, RunSettings
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import RunResult
 from livememfs.runs.taken import added
 from livememfs.runs.undo import run as undo
@@ -108,7 +108,7 @@ class Host:
 async def run(world: World, replica: Replica, kind: RunKind = "consolidation", **options: Any) -> RunResult:
     """One run without a model."""
     async with trio.open_nursery() as nursery:
-        runs = Consolidations(replica, world.clock, None, ConsolidationSettings(), nursery=nursery)
+        runs = RunQueue(replica, world.clock, None, RunSettings(), nursery=nursery)
         result = await runs.run_once(SPACE, RunOptions(kind=kind, **options))
         nursery.cancel_scope.cancel()
     assert result.state == "ok", result

@@ -27,7 +27,7 @@ from livememfs.runs.coverage import skips_all
 from livememfs.runs.entry import Committer
 from livememfs.runs.held import stood_on
 from livememfs.runs.inputs import NoteChoice
-from livememfs.runs.options import ConsolidationSettings
+from livememfs.runs.options import RunSettings
 from livememfs.runs.work import Work
 from livememfs.text.outgoing import Outgoing, outgoing
 
@@ -44,7 +44,7 @@ class Consolidation(Work[BankInputs, BankPlan]):
     def prompt(self, inputs: BankInputs) -> list[ChatMessage]:
         return consolidation_prompt(inputs)
 
-    def plan(self, reply: ChatReply, inputs: BankInputs, settings: ConsolidationSettings, *, last: bool) -> BankPlan:
+    def plan(self, reply: ChatReply, inputs: BankInputs, settings: RunSettings, *, last: bool) -> BankPlan:
         return plan_from_reply(reply, inputs, overlap=last, lenient=settings.unsourced == "list")
 
     def without_model(self, inputs: BankInputs) -> BankPlan:
@@ -63,7 +63,7 @@ class Consolidation(Work[BankInputs, BankPlan]):
 
         return replace(plan, outgoing=await aside(inputs.size, lines))
 
-    def too_much(self, inputs: BankInputs, plan: BankPlan, settings: ConsolidationSettings) -> tuple[str, ...]:
+    def too_much(self, inputs: BankInputs, plan: BankPlan, settings: RunSettings) -> tuple[str, ...]:
         bank = inputs.bank_texts()
         dropping = too_much(bank, plan.bank_after(bank), plan.outgoing, settings.drop_limit)
         return (*dropping, *skips_all(plan.coverage, len(inputs.notes)))

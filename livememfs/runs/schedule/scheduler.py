@@ -25,7 +25,7 @@ from livememfs.records.schedule import DigestSchedule, Schedule
 from livememfs.records.schedule_book import Book
 from livememfs.runs import held
 from livememfs.runs.options import RunKind, RunOptions
-from livememfs.runs.queue import Consolidations
+from livememfs.runs.queue import RunQueue
 from livememfs.runs.result import STATES
 from livememfs.runs.schedule.book import ScheduleMemory
 from livememfs.runs.schedule.space import Scheduled
@@ -63,7 +63,7 @@ class Scheduler:
         self,
         replica: Replica,
         clock: Clock,
-        consolidations: Consolidations,
+        consolidations: RunQueue,
         schedule: Schedule,
         *,
         host: str = "",
