@@ -69,9 +69,9 @@ class TakeBack:
 
     def __init__(self, replica: Replica, space: str, since: Sequence[Entry]) -> None:
         self._replica, self._space = replica, space
-        self._since = [run for run in since if run.kind != "digest"]
-        digests = (run for run in since if run.kind == "digest")
-        self._digested = {note.key.removeprefix(f"{space}/") for run in digests for note in run.removes}
+        self._since = [run for run in since if run.changes_bank]
+        others = (run for run in since if not run.changes_bank)
+        self._stay_away = {note.key.removeprefix(f"{space}/") for run in others for note in run.removes}
         self._backups: dict[str, Backup] = {}
         self._held: dict[str, Objects] = {}
 
@@ -160,7 +160,7 @@ class TakeBack:
         wanted = {name for name in base if name.startswith(_LIVE)}
         wanted |= {name for name, trail in trails.items() if not trail.put_first}
         sources: dict[str, ObjectInfo] = {}
-        for name in wanted - now.keys() - self._digested:
+        for name in wanted - now.keys() - self._stay_away:
             trail = trails.get(name)
             held: Objects | None = base
             if trail is not None and trail.taken is not None:
