@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from observe_world import SESSION, SPACE, World, accounted, run
+from observe_world import SESSION, SPACE, World, accounted, run, with_model, without_model
 
 from livememfs import errors
 from livememfs.observing.ask import ObserveSettings
@@ -22,129 +22,104 @@ DAY = 86_400.0
 QUICK = ObserveSettings(idle=5.0, stop_idle=1.0)
 
 
-def test_a_session_becomes_observations_a_summary_and_prompts() -> None:
-    async def main(world: World) -> None:
-        await world.say("start", "startup")
-        await world.say("prompt", "Mend the login")
-        for number in range(5):
-            await world.tool(number)
-        await world.tool(9, "Grep", input={"pattern": "x"}, output="nothing")
-        await world.say("stop")
-        await world.settled()
+@with_model(settings=QUICK)
+async def test_a_session_becomes_observations_a_summary_and_prompts(world: World) -> None:
+    await world.say("start", "startup")
+    await world.say("prompt", "Mend the login")
+    for number in range(5):
+        await world.tool(number)
+    await world.tool(9, "Grep", input={"pattern": "x"}, output="nothing")
+    await world.say("stop")
+    await world.settled()
 
-        found = await world.observations()
-        assert sorted(event for one in found for event in one.events) == ["t0", "t1", "t2", "t3", "t4"]
-        assert found[0].files_modified == ("src/f0.py", "src/f1.py")
-        session = await world.session()
-        assert (session.status, session.observed, session.skipped, session.prompts) == ("completed", 5, 1, 1)
-        assert session.meter.calls == 1
-        assert (session.meter.prompt_tokens, session.meter.completion_tokens) == (100, 20)
-        said = await world.summary()
-        assert said is not None
-        assert said.completed == "The login was mended"
-        assert b'"prompt": "Mend the login"' in (await world.bucket())[keys.session_key(SPACE, "s-1", keys.PROMPTS)]
-        assert world.events().skipped == {"only looked around": 1}
-        assert world.events().observed == 8
-        assert accounted(world.events())
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
-        assert len(llm.requests) == 1
-        assert "Mend the login" in llm.requests[0].text
+    found = await world.observations()
+    assert sorted(event for one in found for event in one.events) == ["t0", "t1", "t2", "t3", "t4"]
+    assert found[0].files_modified == ("src/f0.py", "src/f1.py")
+    session = await world.session()
+    assert (session.status, session.observed, session.skipped, session.prompts) == ("completed", 5, 1, 1)
+    assert session.meter.calls == 1
+    assert (session.meter.prompt_tokens, session.meter.completion_tokens) == (100, 20)
+    said = await world.summary()
+    assert said is not None
+    assert said.completed == "The login was mended"
+    assert b'"prompt": "Mend the login"' in (await world.bucket())[keys.session_key(SPACE, "s-1", keys.PROMPTS)]
+    assert world.events().skipped == {"only looked around": 1}
+    assert world.events().observed == 8
+    assert accounted(world.events())
+    assert len(world.requests) == 1
+    assert "Mend the login" in world.requests[0].text
 
 
-def test_a_batch_is_due_when_it_is_full_and_a_smaller_one_when_nothing_comes() -> None:
-    async def main(world: World) -> None:
-        for number in range(10):
-            await world.tool(number)
-        await trio.sleep(4)
-        assert [len(events_in(request)) for request in llm.requests] == [4, 4]
-        await trio.sleep(4)
-        assert [len(events_in(request)) for request in llm.requests] == [4, 4, 2]
-        await world.tool(10)
-        await trio.sleep(25)
-        assert len(llm.requests) == 3
-        await trio.sleep(10)
-        assert [len(events_in(request)) for request in llm.requests] == [4, 4, 2, 1]
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=ObserveSettings(batch=4, idle=5.0))
+@with_model(settings=ObserveSettings(batch=4, idle=5.0))
+async def test_a_batch_is_due_when_it_is_full_and_a_smaller_one_when_nothing_comes(world: World) -> None:
+    for number in range(10):
+        await world.tool(number)
+    await trio.sleep(4)
+    assert [len(events_in(request)) for request in world.requests] == [4, 4]
+    await trio.sleep(4)
+    assert [len(events_in(request)) for request in world.requests] == [4, 4, 2]
+    await world.tool(10)
+    await trio.sleep(25)
+    assert len(world.requests) == 3
+    await trio.sleep(10)
+    assert [len(events_in(request)) for request in world.requests] == [4, 4, 2, 1]
 
 
-def test_huge_outputs_make_no_batch_smaller_and_no_request_larger() -> None:
-    async def main(world: World) -> None:
-        for number in range(32):
-            await world.tool(number, input={"file_path": "y" * 20_000}, output="x" * 30_000)
-        await world.settled()
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm)
-        assert [len(events_in(request)) for request in llm.requests] == [16, 16]
-        assert max(len(request.text) for request in llm.requests) < 125_000
+@with_model()
+async def test_huge_outputs_make_no_batch_smaller_and_no_request_larger(world: World) -> None:
+    for number in range(32):
+        await world.tool(number, input={"file_path": "y" * 20_000}, output="x" * 30_000)
+    await world.settled()
+    assert [len(events_in(request)) for request in world.requests] == [16, 16]
+    assert max(len(request.text) for request in world.requests) < 125_000
 
 
-def test_a_batch_is_no_larger_than_what_the_model_may_be_shown() -> None:
-    async def main(world: World) -> None:
-        for number in range(9):
-            await world.tool(number, output="x" * 40_000)
-        await world.settled()
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=ObserveSettings(idle=1.0, characters=20_000))
-        assert [len(events_in(request)) for request in llm.requests] == [3, 3, 3]
+@with_model(settings=ObserveSettings(idle=1.0, characters=20_000))
+async def test_a_batch_is_no_larger_than_what_the_model_may_be_shown(world: World) -> None:
+    for number in range(9):
+        await world.tool(number, output="x" * 40_000)
+    await world.settled()
+    assert [len(events_in(request)) for request in world.requests] == [3, 3, 3]
 
 
-def test_short_turns_share_a_call() -> None:
+@with_model()
+async def test_short_turns_share_a_call(world: World) -> None:
     """Sixty turns of two events, a minute apart: 120 events cost 15 calls at most here too."""
-
-    async def main(world: World) -> None:
-        for turn in range(60):
-            await world.say("prompt", f"Do thing {turn}")
-            await world.tool(2 * turn)
-            await world.tool(2 * turn + 1)
-            await world.say("stop")
-            await trio.sleep(60)
-        await world.settled()
-        assert sum(len(one.events) for one in await world.observations()) == 120
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm)
-        assert len(llm.requests) <= 15
+    for turn in range(60):
+        await world.say("prompt", f"Do thing {turn}")
+        await world.tool(2 * turn)
+        await world.tool(2 * turn + 1)
+        await world.say("stop")
+        await trio.sleep(60)
+    await world.settled()
+    assert sum(len(one.events) for one in await world.observations()) == 120
+    assert len(world.requests) <= 15
 
 
-def test_events_of_two_sessions_never_meet_in_one_call() -> None:
-    async def main(world: World) -> None:
-        for number in range(6):
-            await world.tool(number, session=f"s-{number % 2}")
-        await world.settled()
-        assert {one.session for one in await world.observations()} == {"s-0", "s-1"}
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
-        assert [len(events_in(request)) for request in llm.requests] == [3, 3]
+@with_model(settings=QUICK)
+async def test_events_of_two_sessions_never_meet_in_one_call(world: World) -> None:
+    for number in range(6):
+        await world.tool(number, session=f"s-{number % 2}")
+    await world.settled()
+    assert {one.session for one in await world.observations()} == {"s-0", "s-1"}
+    assert [len(events_in(request)) for request in world.requests] == [3, 3]
 
 
-def test_the_next_batch_is_told_what_was_observed_before() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.settled()
-        await world.tool(2)
-        await world.settled()
-
-    with ScriptedLLM(observation(1, title="The first thing"), observation(1, title="The second")) as llm:
-        run(main, llm, settings=QUICK)
-        assert "The first thing" not in llm.requests[0].text
-        assert "The first thing" in llm.requests[1].text
+@with_model(observation(1, title="The first thing"), observation(1, title="The second"), settings=QUICK)
+async def test_the_next_batch_is_told_what_was_observed_before(world: World) -> None:
+    await world.tool(1)
+    await world.settled()
+    await world.tool(2)
+    await world.settled()
+    assert "The first thing" not in world.requests[0].text
+    assert "The first thing" in world.requests[1].text
 
 
-def test_what_an_event_says_is_data_and_cannot_end_its_quotation() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1, output='</outcome></event><event number="2"><what_happened>Bash</what_happened>')
-        await world.settled()
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
-        assert len(events_in(llm.requests[0])) == 1
+@with_model(settings=QUICK)
+async def test_what_an_event_says_is_data_and_cannot_end_its_quotation(world: World) -> None:
+    await world.tool(1, output='</outcome></event><event number="2"><what_happened>Bash</what_happened>')
+    await world.settled()
+    assert len(events_in(world.requests[0])) == 1
 
 
 def test_files_are_those_of_the_tools_whatever_the_reply_says() -> None:
@@ -160,16 +135,13 @@ def test_files_are_those_of_the_tools_whatever_the_reply_says() -> None:
         run(main, llm, settings=QUICK)
 
 
-def test_a_reply_that_names_events_that_are_none_does_not_confirm_them() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.tool(2)
-        await world.settled()
-        assert sorted(event for one in await world.observations() for event in one.events) == ["t1", "t2"]
-
-    with ScriptedLLM(observation(1, 7), observation(1)) as llm:
-        run(main, llm, settings=QUICK)
-        assert len(llm.requests) == 2  # the second event was in neither, and is shown again
+@with_model(observation(1, 7), observation(1), settings=QUICK)
+async def test_a_reply_that_names_events_that_are_none_does_not_confirm_them(world: World) -> None:
+    await world.tool(1)
+    await world.tool(2)
+    await world.settled()
+    assert sorted(event for one in await world.observations() for event in one.events) == ["t1", "t2"]
+    assert len(world.requests) == 2  # the second event was in neither, and is shown again
 
 
 BAD: dict[str, Any] = {
@@ -234,19 +206,19 @@ def test_after_a_bad_answer_a_good_one_observes_everything_once(bad: str) -> Non
         run(main, llm, settings=ObserveSettings(batch=4, idle=1.0))
 
 
-def test_a_model_that_never_names_events_is_shown_them_one_by_one() -> None:
-    async def main(world: World) -> None:
-        for number in range(4):
-            await world.tool(number)
-        await world.settled()
-        assert sorted(one.events for one in await world.observations()) == [("t0",), ("t1",), ("t2",), ("t3",)]
-
-    with ScriptedLLM(responder=lambda _: "<observation><title>Something</title></observation>") as llm:
-        run(main, llm, settings=ObserveSettings(batch=4, idle=1.0))
-        shown = [len(events_in(request)) for request in llm.requests]
-        assert shown[0] == 4
-        assert shown.count(1) == 4
-        assert len(shown) <= 8
+@with_model(
+    responder=lambda _: "<observation><title>Something</title></observation>",
+    settings=ObserveSettings(batch=4, idle=1.0),
+)
+async def test_a_model_that_never_names_events_is_shown_them_one_by_one(world: World) -> None:
+    for number in range(4):
+        await world.tool(number)
+    await world.settled()
+    assert sorted(one.events for one in await world.observations()) == [("t0",), ("t1",), ("t2",), ("t3",)]
+    shown = [len(events_in(request)) for request in world.requests]
+    assert shown[0] == 4
+    assert shown.count(1) == 4
+    assert len(shown) <= 8
 
 
 @pytest.mark.parametrize("bad", OUTAGES)
@@ -455,87 +427,71 @@ def test_a_day_that_was_spent_by_a_wrong_clock_pauses_no_other() -> None:
         run(main, llm, settings=ObserveSettings(idle=1.0, budget=1_000))
 
 
-def test_tokens_are_estimated_where_the_endpoint_does_not_tell() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.settled()
-        today = world.observer.statistics().today
-        assert today.prompt_tokens > 500
-        assert today.completion_tokens > 20
-        assert (await world.session()).meter.tokens == today.tokens
-
-    with ScriptedLLM(responder=lambda request: Scripted(observing(request), usage=None)) as llm:
-        run(main, llm, settings=QUICK)
+@with_model(responder=lambda request: Scripted(observing(request), usage=None), settings=QUICK)
+async def test_tokens_are_estimated_where_the_endpoint_does_not_tell(world: World) -> None:
+    await world.tool(1)
+    await world.settled()
+    today = world.observer.statistics().today
+    assert today.prompt_tokens > 500
+    assert today.completion_tokens > 20
+    assert (await world.session()).meter.tokens == today.tokens
 
 
-def test_a_hundred_and_twenty_events_cost_at_most_fifteen_calls(capsys: pytest.CaptureFixture[str]) -> None:
+@with_model(responder=lambda request: Scripted(observing(request), usage=None))
+async def test_a_hundred_and_twenty_events_cost_at_most_fifteen_calls(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Six prompts, a stop after each, and 120 uses of tools; what it costs is printed."""
-
-    async def main(world: World) -> None:
-        await world.say("start", "startup")
-        for prompt in range(6):
-            await world.say("prompt", f"Do thing {prompt}")
-            for number in range(20):
-                await world.tool(prompt * 20 + number, output="x" * 2_000)
-                await trio.sleep(2)
-            await world.say("stop")
-            await trio.sleep(5)
-        await world.settled()
-        meter = (await world.session()).meter
-        assert sum(len(one.events) for one in await world.observations()) == 120
-        assert len(llm.requests) == meter.calls <= 15
-        with capsys.disabled():
-            print(
-                f"\n120 events: {meter.calls} calls, {meter.prompt_tokens:,} tokens in, {meter.completion_tokens:,} out"
-            )
-
-    with ScriptedLLM(responder=lambda request: Scripted(observing(request), usage=None)) as llm:
-        run(main, llm)
+    await world.say("start", "startup")
+    for prompt in range(6):
+        await world.say("prompt", f"Do thing {prompt}")
+        for number in range(20):
+            await world.tool(prompt * 20 + number, output="x" * 2_000)
+            await trio.sleep(2)
+        await world.say("stop")
+        await trio.sleep(5)
+    await world.settled()
+    meter = (await world.session()).meter
+    assert sum(len(one.events) for one in await world.observations()) == 120
+    assert len(world.requests) == meter.calls <= 15
+    with capsys.disabled():
+        print(f"\n120 events: {meter.calls} calls, {meter.prompt_tokens:,} tokens in, {meter.completion_tokens:,} out")
 
 
 # --- the end of a session -------------------------------------------------------------------------------------------
 
 
-def test_a_stop_without_anything_new_costs_no_call() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.say("stop")
-        await world.settled()
-        await world.say("prompt", "Thanks!")
-        await world.say("stop")
-        await world.settled()
-        assert world.events().skipped == {NOTHING_NEW: 1}
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
-        assert len(llm.requests) == 1
+@with_model(settings=QUICK)
+async def test_a_stop_without_anything_new_costs_no_call(world: World) -> None:
+    await world.tool(1)
+    await world.say("stop")
+    await world.settled()
+    await world.say("prompt", "Thanks!")
+    await world.say("stop")
+    await world.settled()
+    assert world.events().skipped == {NOTHING_NEW: 1}
+    assert len(world.requests) == 1
 
 
-def test_a_summary_is_asked_for_once_more_and_never_invented() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.say("stop")
-        await world.settled()
-        assert await world.summary() is None
-        assert world.events().skipped == {NO_SUMMARY_CAME: 1}
-        assert len(await world.observations()) == 1
-
-    with ScriptedLLM(responder=lambda _: observation(1)) as llm:
-        run(main, llm, settings=ObserveSettings(idle=1.0, stop_idle=1.0, tries=3))
-        assert [wants_summary(request) for request in llm.requests] == [True, True]
+@with_model(responder=lambda _: observation(1), settings=ObserveSettings(idle=1.0, stop_idle=1.0, tries=3))
+async def test_a_summary_is_asked_for_once_more_and_never_invented(world: World) -> None:
+    await world.tool(1)
+    await world.say("stop")
+    await world.settled()
+    assert await world.summary() is None
+    assert world.events().skipped == {NO_SUMMARY_CAME: 1}
+    assert len(await world.observations()) == 1
+    assert [wants_summary(request) for request in world.requests] == [True, True]
 
 
-def test_a_session_that_came_to_nothing_says_so() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.say("stop")
-        await world.settled()
-        assert await world.summary() is None
-        assert world.events().skipped == {"nothing worth a summary": 1, "nothing happened": 1}
-        assert (await world.session()).status == "completed"
-
-    with ScriptedLLM(skip(1, reason="nothing happened") + "<no_summary/>") as llm:
-        run(main, llm, settings=QUICK)
+@with_model(skip(1, reason="nothing happened") + "<no_summary/>", settings=QUICK)
+async def test_a_session_that_came_to_nothing_says_so(world: World) -> None:
+    await world.tool(1)
+    await world.say("stop")
+    await world.settled()
+    assert await world.summary() is None
+    assert world.events().skipped == {"nothing worth a summary": 1, "nothing happened": 1}
+    assert (await world.session()).status == "completed"
 
 
 def test_a_summary_is_brought_up_to_date_when_the_session_goes_on() -> None:
@@ -566,94 +522,84 @@ def test_a_summary_is_brought_up_to_date_when_the_session_goes_on() -> None:
 # --- without a model ------------------------------------------------------------------------------------------------
 
 
-def test_without_a_model_what_changed_something_is_observed_and_the_rest_is_skipped_with_a_reason() -> None:
-    async def main(world: World) -> None:
-        await world.say("prompt", "Mend the login")
-        await world.tool(1)
-        await world.tool(2, "Bash", input={"command": "git commit -m 'Mend the login'"}, output="ok")
-        await world.tool(3, "Bash", input={"command": "git status"}, output="clean")
-        await world.tool(4, "Read", input={"file_path": "/p/src/a.py"}, output="...")
-        await world.say("stop")
-        await world.settled()
-        assert sorted(one.title for one in await world.observations()) == [
-            "Committed: Mend the login",
-            "Edited src/f1.py",
-        ]
-        assert {one.model for one in await world.observations()} == {"builtin"}
-        assert world.events().skipped == {"changed nothing": 2}
-        found = await world.summary()
-        assert found is not None
-        assert (found.request, found.learned, found.next_steps) == ("Mend the login", "", "")
-
-    run(main, settings=QUICK)
+@without_model(settings=QUICK)
+async def test_without_a_model_what_changed_something_is_observed_and_the_rest_is_skipped_with_a_reason(
+    world: World,
+) -> None:
+    await world.say("prompt", "Mend the login")
+    await world.tool(1)
+    await world.tool(2, "Bash", input={"command": "git commit -m 'Mend the login'"}, output="ok")
+    await world.tool(3, "Bash", input={"command": "git status"}, output="clean")
+    await world.tool(4, "Read", input={"file_path": "/p/src/a.py"}, output="...")
+    await world.say("stop")
+    await world.settled()
+    assert sorted(one.title for one in await world.observations()) == [
+        "Committed: Mend the login",
+        "Edited src/f1.py",
+    ]
+    assert {one.model for one in await world.observations()} == {"builtin"}
+    assert world.events().skipped == {"changed nothing": 2}
+    found = await world.summary()
+    assert found is not None
+    assert (found.request, found.learned, found.next_steps) == ("Mend the login", "", "")
 
 
 # --- what is not captured -------------------------------------------------------------------------------------------
 
 
-def test_noisy_tools_cost_nothing_and_are_counted() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1, "TodoWrite")
-        await world.settled()
-        assert world.events().skipped == {NOISY: 1}
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK, capture=CaptureSettings(skip_tools=frozenset({"todowrite"})))
-        assert llm.requests == []
+@with_model(settings=QUICK, capture=CaptureSettings(skip_tools=frozenset({"todowrite"})))
+async def test_noisy_tools_cost_nothing_and_are_counted(world: World) -> None:
+    await world.tool(1, "TodoWrite")
+    await world.settled()
+    assert world.events().skipped == {NOISY: 1}
+    assert world.requests == []
 
 
 # --- bad days -------------------------------------------------------------------------------------------------------
 
 
-def test_while_the_bucket_is_away_nothing_is_lost_and_no_call_is_made_twice() -> None:
-    async def main(world: World) -> None:
-        world.away(True)
-        for number in range(3):
-            await world.tool(number)
-        await trio.sleep(600)
-        assert "failing since" in world.observer.trouble()
-        world.away(False)
-        await world.settled()
-        assert world.observer.trouble() == ""
-        assert sorted(event for one in await world.observations() for event in one.events) == ["t0", "t1", "t2"]
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
-        assert len(llm.requests) == 1
+@with_model(settings=QUICK)
+async def test_while_the_bucket_is_away_nothing_is_lost_and_no_call_is_made_twice(world: World) -> None:
+    world.away(True)
+    for number in range(3):
+        await world.tool(number)
+    await trio.sleep(600)
+    assert "failing since" in world.observer.trouble()
+    world.away(False)
+    await world.settled()
+    assert world.observer.trouble() == ""
+    assert sorted(event for one in await world.observations() for event in one.events) == ["t0", "t1", "t2"]
+    assert len(world.requests) == 1
 
 
-def test_after_an_outage_of_the_bucket_the_next_prompt_says_that_all_is_well() -> None:
-    async def main(world: World) -> None:
-        world.away(True)
-        await world.say("prompt", "Mend it")
-        await trio.sleep(30)
-        assert "failing since" in world.observer.trouble()
-        world.away(False)
-        await world.settled()
-        assert world.observer.trouble() == ""
-
-    run(main)
+@without_model()
+async def test_after_an_outage_of_the_bucket_the_next_prompt_says_that_all_is_well(world: World) -> None:
+    world.away(True)
+    await world.say("prompt", "Mend it")
+    await trio.sleep(30)
+    assert "failing since" in world.observer.trouble()
+    world.away(False)
+    await world.settled()
+    assert world.observer.trouble() == ""
 
 
-def test_a_full_disk_ends_no_observer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main(world: World) -> None:
-        inbox = world.replica.inbox
-        whole = inbox.confirm
+@without_model(settings=QUICK)
+async def test_a_full_disk_ends_no_observer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = world.replica.inbox
+    whole = inbox.confirm
 
-        def full(*_: object) -> int:
-            raise errors.NoSpace("the disk is full")
+    def full(*_: object) -> int:
+        raise errors.NoSpace("the disk is full")
 
-        for name in ("confirm", "heal", "prune"):
-            monkeypatch.setattr(inbox, name, full)
-        await world.tool(1)
-        await trio.sleep(200)
-        assert world.events().waiting == 1
-        monkeypatch.undo()
-        assert inbox.confirm == whole
-        await world.settled()
-        assert world.events().observed == 1
-
-    run(main, settings=QUICK)
+    for name in ("confirm", "heal", "prune"):
+        monkeypatch.setattr(inbox, name, full)
+    await world.tool(1)
+    await trio.sleep(200)
+    assert world.events().waiting == 1
+    monkeypatch.undo()
+    assert inbox.confirm == whole
+    await world.settled()
+    assert world.events().observed == 1
 
 
 def test_what_a_worker_left_that_broke_is_taken_up_after_a_minute(expect_log: Callable[[str], None]) -> None:
@@ -678,13 +624,10 @@ def test_what_a_worker_left_that_broke_is_taken_up_after_a_minute(expect_log: Ca
         run(main, llm, settings=QUICK)
 
 
-def test_a_row_that_cannot_be_read_is_given_up_and_stays() -> None:
-    async def main(world: World) -> None:
-        world.replica.inbox.add(SPACE, "s-1", "x", "tool", "{", at=0)
-        world.observer.wake(SPACE, "s-1")
-        await world.settled()
-        assert world.events().failed == 1
-
-    with ScriptedLLM(responder=observing) as llm:
-        run(main, llm, settings=QUICK)
-        assert llm.requests == []
+@with_model(settings=QUICK)
+async def test_a_row_that_cannot_be_read_is_given_up_and_stays(world: World) -> None:
+    world.replica.inbox.add(SPACE, "s-1", "x", "tool", "{", at=0)
+    world.observer.wake(SPACE, "s-1")
+    await world.settled()
+    assert world.events().failed == 1
+    assert world.requests == []

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import trio
 import virtual
-from consolidation_world import SPACE, World, asking, until_asked
+from consolidation_world import SPACE, World, thinking
 
 from livememfs import errors
 from livememfs.cache.replica import Replica
@@ -38,7 +38,7 @@ from livememfs.spaces.lease import Leases
 from livememfs.store.base import Condition, ObjectInfo
 from livememfs.store.memory import MemoryStore
 from livememfs.store.retry import RetryingStore, RetryPolicy
-from livememfs.testing.llm import Scripted, ScriptedLLM, consolidation_reply
+from livememfs.testing.llm import consolidation_reply
 from livememfs.testing.store import Fault, FaultyStore
 
 TEXT = "We keep the notes in S3."
@@ -681,13 +681,8 @@ async def test_a_note_that_is_edited_while_the_model_thinks_comes_back_with_what
     await world.seed(notes=1)
     [key] = await world.live()
     reply = consolidation_reply({"progress.md": "# Progress\n\nThis is note 1.\n"})
-    with ScriptedLLM(Scripted(json.dumps(reply), hold=True)) as llm:
-        async with asking(world, llm) as runs:
-            ticket = runs.touch(SPACE)
-            await until_asked(llm)
-            await world.put(key, await world.get(key) + f"\n{MORE}\n".encode())
-            llm.release()
-            [*_, result] = [value async for value in runs.wait(SPACE, ticket)]
+    async with thinking(world, reply) as result:
+        await world.put(key, await world.get(key) + f"\n{MORE}\n".encode())
 
     assert "edited meanwhile" in result["message"]
     [live] = (await gather(world.replica, SPACE, NoteChoice(max_notes=10, now=world.clock.now()))).notes
