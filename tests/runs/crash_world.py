@@ -5,11 +5,10 @@ The model is a real HTTP endpoint that always gives the same reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import trio
-import virtual
 from consolidation_world import SPACE, World, asking
 
 from livememfs import errors
@@ -77,7 +76,3 @@ class Process:
             made = RunQueue(self.world.replica, self.world.clock, None, nursery=nursery)
             await made.recover([SPACE])
             nursery.cancel_scope.cancel()
-
-
-def started(main: Callable[[], Any]) -> Any:
-    return virtual.run(main)

@@ -94,62 +94,57 @@ async def test_a_digest_is_not_stored_in_a_space_that_was_made_again() -> None:
 
 @pytest.mark.parametrize("at", range(WRITES))
 @pytest.mark.parametrize("kind", REPLIES)
-def test_a_space_removed_at_any_write_of_a_run_is_not_brought_back(kind: RunKind, at: int) -> None:
-    async def main() -> None:
-        world = World()
-        await world.seed(notes=2)
-        reached, writes = trio.Event(), 0
+@virtual.timed
+async def test_a_space_removed_at_any_write_of_a_run_is_not_brought_back(kind: RunKind, at: int) -> None:
+    world = World()
+    await world.seed(notes=2)
+    reached, writes = trio.Event(), 0
 
-        def plan(asked: StoreRequest, _: int) -> Fault | None:
-            nonlocal writes
-            if asked.verb not in ("put", "delete", "copy"):
-                return None
-            writes += 1
-            if writes > at:
-                reached.set()
-            return Fault(delay=0.3)
+    def plan(asked: StoreRequest, _: int) -> Fault | None:
+        nonlocal writes
+        if asked.verb not in ("put", "delete", "copy"):
+            return None
+        writes += 1
+        if writes > at:
+            reached.set()
+        return Fault(delay=0.3)
 
-        world.store.plan = plan
-        with ScriptedLLM(REPLIES[kind]) as llm:
+    world.store.plan = plan
+    with ScriptedLLM(REPLIES[kind]) as llm:
 
-            async def work(runs: RunQueue) -> None:
-                with trio.move_on_after(60):
-                    await reached.wait()
-                await remove(world, runs)
+        async def work(runs: RunQueue) -> None:
+            with trio.move_on_after(60):
+                await reached.wait()
+            await remove(world, runs)
 
-            await beside(world, llm, kind, work)
-        assert await left(world) == []
-
-    virtual.run(main)
+        await beside(world, llm, kind, work)
+    assert await left(world) == []
 
 
-def test_a_restore_waits_for_a_run_of_its_own_process() -> None:
+@virtual.timed
+async def test_a_restore_waits_for_a_run_of_its_own_process() -> None:
     """A run that is writing would remove the notes that were just brought back."""
+    world = World()
+    live = await world.seed(notes=2, bank={"progress.md": "# Progress\n\nold\n"})
+    made = await backups.create(world.replica, world.clock, SPACE, automatic=False)
+    removing = trio.Event()
 
-    async def main() -> None:
-        world = World()
-        live = await world.seed(notes=2, bank={"progress.md": "# Progress\n\nold\n"})
-        made = await backups.create(world.replica, world.clock, SPACE, automatic=False)
-        removing = trio.Event()
+    def plan(asked: StoreRequest, _: int) -> Fault | None:
+        if asked.verb != "delete" or asked.key != live[0] or removing.is_set():
+            return None
+        removing.set()
+        return Fault(delay=20.0)
 
-        def plan(asked: StoreRequest, _: int) -> Fault | None:
-            if asked.verb != "delete" or asked.key != live[0] or removing.is_set():
-                return None
-            removing.set()
-            return Fault(delay=20.0)
+    world.store.plan = plan
+    with ScriptedLLM(consolidation_reply({"progress.md": "# Progress\n\nnew\n"}, action="updated")) as llm:
 
-        world.store.plan = plan
-        with ScriptedLLM(consolidation_reply({"progress.md": "# Progress\n\nnew\n"}, action="updated")) as llm:
+        async def work(runs: RunQueue) -> None:
+            await removing.wait()
+            await restore_backup(world.replica, world.clock, runs.leases, SPACE, made.stamp, replace=True)
 
-            async def work(runs: RunQueue) -> None:
-                await removing.wait()
-                await restore_backup(world.replica, world.clock, runs.leases, SPACE, made.stamp, replace=True)
-
-            assert (await beside(world, llm, "consolidation", work)).state == "ok"
-        assert sorted(await world.live()) == sorted(live)
-        assert await world.bank() == {"progress.md": "# Progress\n\nold\n"}
-
-    virtual.run(main)
+        assert (await beside(world, llm, "consolidation", work)).state == "ok"
+    assert sorted(await world.live()) == sorted(live)
+    assert await world.bank() == {"progress.md": "# Progress\n\nold\n"}
 
 
 async def test_a_restore_that_gives_up_waiting_costs_a_run_nothing() -> None:
