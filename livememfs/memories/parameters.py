@@ -18,6 +18,8 @@ _KINDS: Mapping[str, type | UnionType] = {"string": str, "integer": int, "number
 _ITEMS: Mapping[str, tuple[str, type]] = {"array": ("string", str), "integers": ("integer", int)}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 """Control characters that no text may have: all except tabs, line ends and page breaks."""
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a surrogate pair: JSON can have one, UTF-8 cannot."""
 
 NAME = 255
 """Most characters of a text, unless the parameter says otherwise: enough for names."""
@@ -81,7 +83,7 @@ class Parameter:
             return "" if other is None else f"{self.name} is {some} of {', '.join(self.one_of)}, not {other[:SHOWN]!a}"
         if long > self.longest:
             return f"{self.name} has {long:,} characters, and takes {self.longest:,}"
-        if not all(map(_is_text, texts)):
+        if any(map(_HALF.search, texts)):
             return f"{self.name} has half of a character (a lone surrogate), which no file can hold"
         odd = next(filter(None, map(_CONTROL.search, texts)), None)
         return (
@@ -99,15 +101,6 @@ class Parameter:
         if isinstance(value, bool) != (self.kind == "boolean"):
             return False
         return isinstance(value, _KINDS[self.kind])
-
-
-def _is_text(value: str) -> bool:
-    """Whether a text can be written as UTF-8: JSON can have half of a surrogate pair, which cannot."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _number(value: Any) -> str:

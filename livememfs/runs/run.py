@@ -324,13 +324,13 @@ class _Run(Generic[InputsT, PlanT]):
             return await self._plan(await self._ask(model, messages), inputs, last=False)
         except ReplyRefused as refused:
             faults = str(refused.values["detail"])
-            self._refused(refused)
+            self.cost.add(refused.values)
         log.info("the model's reply was refused, asking once more", space=self.space, faults=faults)
         self.control.report("asking again")
         try:
             return await self._plan(await self._ask(model, asked_again(messages, faults)), inputs, last=True)
         except ReplyRefused as refused:
-            self._refused(refused)
+            self.cost.add(refused.values)
             raise
 
     async def _plan(self, reply: ChatReply, inputs: InputsT, *, last: bool) -> PlanT:
@@ -340,9 +340,6 @@ class _Run(Generic[InputsT, PlanT]):
         except ReplyRefused as refused:
             self.at.on_rejected(self.space, str(refused), reply.text)
             raise
-
-    def _refused(self, refused: ReplyRefused) -> None:
-        self.cost.add(refused.values)
 
     async def _ask(self, model: ChatModel, messages: Sequence[ChatMessage]) -> ChatReply:
         settings = self.at.settings

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 from livememfs.errors import UsageError
 
@@ -24,12 +24,6 @@ _TAR_SUFFIXES = (".tar.gz", ".tgz")
 _ZIP_SUFFIX = ".zip"
 _MODE = 0o644
 _ZIP_EPOCH = datetime(1980, 1, 1, tzinfo=UTC)
-
-
-class _Format(Protocol):
-    def add(self, name: str, data: bytes, modified: datetime) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class _Tar:

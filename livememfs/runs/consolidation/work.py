@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from livememfs.cache.replica import Replica
@@ -29,7 +30,7 @@ from livememfs.runs.held import stood_on
 from livememfs.runs.inputs import NoteChoice
 from livememfs.runs.options import RunSettings
 from livememfs.runs.work import Work
-from livememfs.text.outgoing import Outgoing, outgoing
+from livememfs.text.outgoing import outgoing
 
 
 class Consolidation(Work[BankInputs, BankPlan]):
@@ -57,10 +58,7 @@ class Consolidation(Work[BankInputs, BankPlan]):
 
     async def accounted(self, inputs: BankInputs, plan: BankPlan) -> BankPlan:
         bank = inputs.bank_texts()
-
-        def lines() -> tuple[Outgoing, ...]:
-            return outgoing(bank, plan.bank_after(bank), plan.reasons)
-
+        lines = partial(outgoing, bank, plan.bank_after(bank), plan.reasons)
         return replace(plan, outgoing=await aside(inputs.size, lines))
 
     def too_much(self, inputs: BankInputs, plan: BankPlan, settings: RunSettings) -> tuple[str, ...]:

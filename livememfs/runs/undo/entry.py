@@ -189,18 +189,14 @@ class TakeBack:
         """A note to remove; None when somebody has changed it since, or when that cannot be found out."""
         data = await self._replica.read_version(info)
         try:
-            same = data == ((put.content or "").encode() if not put.copy else await self._copied(put))
+            was_put = (await self._replica.read(put.copy)).data if put.copy else (put.content or "").encode()
             note = Note.parse(data, path=info.key, name=keys.parse(info.key).name)
         except (ObjectMissing, NotText):
             return None
-        return _entry_of(info, data, note) if same else None
-
-    async def _copied(self, put: Write) -> bytes:
-        return (await self._replica.read(put.copy)).data
-
-
-def _entry_of(info: ObjectInfo, data: bytes, note: Note) -> NoteEntry:
-    return NoteEntry(info.key, info.etag, sha256(data).hexdigest(), note.agent, iso(note.timestamp), first_line(note))
+        if data != was_put:
+            return None
+        digest, when = sha256(data).hexdigest(), iso(note.timestamp)
+        return NoteEntry(info.key, info.etag, digest, note.agent, when, first_line(note))
 
 
 def _named(infos: Iterable[ObjectInfo], prefix: str, space: str) -> dict[str, ObjectInfo]:

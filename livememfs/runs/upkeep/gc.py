@@ -26,7 +26,7 @@ from livememfs.records import keys
 from livememfs.records.names import is_litter
 from livememfs.records.note import Note
 from livememfs.spaces import backups
-from livememfs.spaces.backup_list import prefix_of_all
+from livememfs.spaces.backup_list import objects_of_backups
 from livememfs.spaces.backup_make import each
 from livememfs.spaces.describe import list_spaces
 from livememfs.spaces.entries import entries_in, log_it, read_all
@@ -134,14 +134,8 @@ def _modified(infos: Iterable[ObjectInfo]) -> datetime:
 
 
 async def _torn_backups(replica: Replica, space: str | None, before: datetime) -> list[Finding]:
-    sets: dict[tuple[str, str], list[ObjectInfo]] = {}
-    for info in await replica.names.walk(f"{keys.BACKUPS}/" if space is None else prefix_of_all(space)):
-        parsed = keys.parse(info.key)
-        stamp, slash, _ = parsed.name.partition("/")
-        if parsed.kind == "backup" and stamp and slash:
-            sets.setdefault((parsed.space, stamp), []).append(info)
     torn = []
-    for (name, stamp), infos in sets.items():
+    for (name, stamp), infos in (await objects_of_backups(replica, space)).items():
         prefix, modified = keys.backup_prefix(name, stamp), _modified(infos)
         if modified < before and all(info.key != prefix + keys.META for info in infos):
             why = "it was interrupted and cannot be restored"
