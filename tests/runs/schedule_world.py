@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from typing import Any
 
-import pytest
 import trio
 from consolidation_world import SPACE, World
 
@@ -167,21 +164,3 @@ class Town:
     async def book(self) -> Book:
         """What the bucket remembers."""
         return Book.parse(await self.world.get(keys.schedule_key()), self.clock.now())
-
-
-@asynccontextmanager
-async def town() -> AsyncIterator[Town]:
-    """Days pass here, and nothing is kept on a disk: twice a second would be most of what such a test does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("livememfs.cache.replica.PERSIST_SECONDS", 3_600.0)
-        async with _town() as made:
-            yield made
-
-
-@asynccontextmanager
-async def _town() -> AsyncIterator[Town]:
-    async with trio.open_nursery() as nursery:
-        made = Town(nursery)
-        await made.world.seed()
-        yield made
-        nursery.cancel_scope.cancel()
