@@ -85,6 +85,7 @@ class World:
         self.store = FaultyStore(self.memory)
         self.replica = Replica(self.store, folder=folder, now_ns=lambda: int(self.clock.now().timestamp() * 1e9))
         self.model = Unhurried(llm, timeout) if llm is not None else None
+        self.llm = llm
         self.requests = llm.requests if llm is not None else []
         self.errors: list[LiveMemError] = []
         self.redacted: list[tuple[str, ...]] = []
@@ -167,13 +168,14 @@ def run(main: Callable[[World], Awaitable[None]], llm: ScriptedLLM | None = None
 
 
 def with_model(
-    *answers: Any, responder: Responder | None = observing, **settings: Any
+    *answers: Any, responder: Responder = observing, **settings: Any
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """A test in a world of its own whose model gives these answers; without answers those of `responder`."""
+    """A test in a world of its own whose model gives these answers first, and then those of `responder`."""
 
     def of(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def whole(**given: Any) -> None:
-            with ScriptedLLM(*answers, responder=None if answers else responder) as llm:
+            first = list(answers)
+            with ScriptedLLM(responder=lambda request: first.pop(0) if first else responder(request)) as llm:
                 run(partial(test, **given), llm, **settings)
 
         return _named_as(test, whole)

@@ -240,19 +240,15 @@ def test_while_no_model_answers_events_wait_and_calls_become_rare(bad: str) -> N
         run(main, llm, settings=ObserveSettings(idle=5.0, outages=8))
 
 
-def test_a_model_that_does_not_answer_in_time_confirms_nothing() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.until(lambda: bool(world.errors))
-        assert isinstance(world.errors[0], errors.ModelTimedOut)
-        assert world.events().waiting == 1
-        llm.release()
-        await world.settled()
-        assert len(await world.observations()) == 1
-
-    answers = [Scripted(hold=True)]
-    with ScriptedLLM(responder=lambda request: answers.pop() if answers else observing(request)) as llm:
-        run(main, llm, settings=QUICK, timeout=50.0)
+@with_model(Scripted(hold=True), settings=QUICK, timeout=50.0)
+async def test_a_model_that_does_not_answer_in_time_confirms_nothing(world: World) -> None:
+    await world.tool(1)
+    await world.until(lambda: bool(world.errors))
+    assert isinstance(world.errors[0], errors.ModelTimedOut)
+    assert world.events().waiting == 1
+    world.llm.release()
+    await world.settled()
+    assert len(await world.observations()) == 1
 
 
 def test_what_another_host_wrote_into_the_session_while_the_model_was_asked_stays() -> None:
@@ -296,22 +292,20 @@ def test_what_waited_for_a_model_is_observed_when_one_answers_again() -> None:
         run(main, llm, settings=ObserveSettings(idle=1.0, outages=3))
 
 
-def test_one_event_that_cannot_be_observed_keeps_no_other_from_it() -> None:
-    def responder(request: LLMRequest) -> str:
-        return "I cannot." if "poison" in request.text else observing(request)
+def refusing_poison(request: LLMRequest) -> str:
+    return "I cannot." if "poison" in request.text else observing(request)
 
-    async def main(world: World) -> None:
-        for number in range(8):
-            await world.tool(number, output="poison" if number == 5 else "fine")
-        await world.until(lambda: not world.events().waiting)
-        assert world.events().failed == 1
-        observed = sorted(event for one in await world.observations() for event in one.events)
-        assert observed == ["t0", "t1", "t2", "t3", "t4", "t6", "t7"]
-        world.observer.again(SPACE, "s-1")
-        assert world.events().failed == 0  # somebody asked, so it waits again
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=ObserveSettings(batch=8, idle=1.0))
+@with_model(responder=refusing_poison, settings=ObserveSettings(batch=8, idle=1.0))
+async def test_one_event_that_cannot_be_observed_keeps_no_other_from_it(world: World) -> None:
+    for number in range(8):
+        await world.tool(number, output="poison" if number == 5 else "fine")
+    await world.until(lambda: not world.events().waiting)
+    assert world.events().failed == 1
+    observed = sorted(event for one in await world.observations() for event in one.events)
+    assert observed == ["t0", "t1", "t2", "t3", "t4", "t6", "t7"]
+    world.observer.again(SPACE, "s-1")
+    assert world.events().failed == 0  # somebody asked, so it waits again
 
 
 REFUSED = Scripted("it was filtered", status=400, error_fields={"code": "content_filter"})
@@ -339,18 +333,17 @@ def test_one_event_that_the_endpoint_turns_down_keeps_no_other_from_being_observ
         assert len(llm.requests) <= 16
 
 
-def test_a_batch_that_takes_the_model_too_long_is_asked_for_in_smaller_parts() -> None:
-    def responder(request: LLMRequest) -> Any:
-        return Scripted(hold=True) if len(events_in(request)) > 2 else observing(request)
+def slow(request: LLMRequest) -> Any:
+    """Two events at a time are not too many."""
+    return Scripted(hold=True) if len(events_in(request)) > 2 else observing(request)
 
-    async def main(world: World) -> None:
-        for number in range(8):
-            await world.tool(number)
-        await world.until(lambda: world.events().observed == 8)
-        llm.release()
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=ObserveSettings(batch=8, idle=1.0), timeout=50.0)
+@with_model(responder=slow, settings=ObserveSettings(batch=8, idle=1.0), timeout=50.0)
+async def test_a_batch_that_takes_the_model_too_long_is_asked_for_in_smaller_parts(world: World) -> None:
+    for number in range(8):
+        await world.tool(number)
+    await world.until(lambda: world.events().observed == 8)
+    world.llm.release()
 
 
 def test_a_rate_limit_that_a_gateway_tells_under_status_200_is_an_outage() -> None:
@@ -384,47 +377,39 @@ def test_a_days_budget_that_holds_no_whole_batch_is_spent_on_smaller_ones() -> N
         run(main, llm, settings=ObserveSettings(batch=16, idle=1.0, budget=8_000))
 
 
-def test_the_days_budget_stops_it_and_it_goes_on_the_next_day() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.settled()
-        assert world.observer.statistics().today.tokens == 900
-        await world.tool(2)
-        await world.until(lambda: bool(world.errors))
-        assert isinstance(world.errors[0], errors.BudgetSpent)
-        assert "paused" in world.observer.trouble()
-        assert world.observer.statistics().paused_until
-        assert len(llm.requests) == 1
-        assert world.events().waiting == 1
-        world.clock.advance(DAY)
-        world.observer.wake(SPACE, "s-1")
-        await world.settled()
-        assert len(llm.requests) == 2
-        assert world.observer.trouble() == ""
-
-    def responder(request: LLMRequest) -> Scripted:
-        return Scripted(observing(request), usage={"prompt_tokens": 800, "completion_tokens": 100})
-
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=ObserveSettings(idle=1.0, budget=1_000))
+def costly(request: LLMRequest) -> Scripted:
+    return Scripted(observing(request), usage={"prompt_tokens": 800, "completion_tokens": 100})
 
 
-def test_a_day_that_was_spent_by_a_wrong_clock_pauses_no_other() -> None:
-    async def main(world: World) -> None:
-        world.clock.advance(365 * DAY)
-        await world.tool(1)
-        await world.settled()
-        await world.tool(2)
-        await world.until(lambda: bool(world.errors))
-        world.clock.advance(-365 * DAY)
-        await world.settled()  # nothing wakes it
-        assert world.observer.trouble() == ""
+@with_model(responder=costly, settings=ObserveSettings(idle=1.0, budget=1_000))
+async def test_the_days_budget_stops_it_and_it_goes_on_the_next_day(world: World) -> None:
+    await world.tool(1)
+    await world.settled()
+    assert world.observer.statistics().today.tokens == 900
+    await world.tool(2)
+    await world.until(lambda: bool(world.errors))
+    assert isinstance(world.errors[0], errors.BudgetSpent)
+    assert "paused" in world.observer.trouble()
+    assert world.observer.statistics().paused_until
+    assert len(world.requests) == 1
+    assert world.events().waiting == 1
+    world.clock.advance(DAY)
+    world.observer.wake(SPACE, "s-1")
+    await world.settled()
+    assert len(world.requests) == 2
+    assert world.observer.trouble() == ""
 
-    def responder(request: LLMRequest) -> Scripted:
-        return Scripted(observing(request), usage={"prompt_tokens": 800, "completion_tokens": 100})
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=ObserveSettings(idle=1.0, budget=1_000))
+@with_model(responder=costly, settings=ObserveSettings(idle=1.0, budget=1_000))
+async def test_a_day_that_was_spent_by_a_wrong_clock_pauses_no_other(world: World) -> None:
+    world.clock.advance(365 * DAY)
+    await world.tool(1)
+    await world.settled()
+    await world.tool(2)
+    await world.until(lambda: bool(world.errors))
+    world.clock.advance(-365 * DAY)
+    await world.settled()  # nothing wakes it
+    assert world.observer.trouble() == ""
 
 
 @with_model(responder=lambda request: Scripted(observing(request), usage=None), settings=QUICK)
@@ -494,29 +479,27 @@ async def test_a_session_that_came_to_nothing_says_so(world: World) -> None:
     assert (await world.session()).status == "completed"
 
 
-def test_a_summary_is_brought_up_to_date_when_the_session_goes_on() -> None:
-    async def main(world: World) -> None:
-        await world.tool(1)
-        await world.say("stop")
-        await world.settled()
-        await world.say("prompt", "Now the logout")
-        await world.tool(2)
-        await world.until(lambda: not world.events().waiting)
-        assert (await world.session()).status == "active"
-        await world.say("stop")
-        await world.settled()
-        found = await world.summary()
-        assert found is not None
-        assert found.completed == "Both"
+def summing_up(request: LLMRequest) -> str:
+    seen = observation(*(number for number, _, _ in events_in(request))) if events_in(request) else ""
+    if not wants_summary(request):
+        return seen
+    return seen + summary(completed="Both" if "The login alone" in request.text else "The login alone")
 
-    def responder(request: LLMRequest) -> str:
-        seen = observation(*(number for number, _, _ in events_in(request))) if events_in(request) else ""
-        if not wants_summary(request):
-            return seen
-        return seen + summary(completed="Both" if "The login alone" in request.text else "The login alone")
 
-    with ScriptedLLM(responder=responder) as llm:
-        run(main, llm, settings=QUICK)
+@with_model(responder=summing_up, settings=QUICK)
+async def test_a_summary_is_brought_up_to_date_when_the_session_goes_on(world: World) -> None:
+    await world.tool(1)
+    await world.say("stop")
+    await world.settled()
+    await world.say("prompt", "Now the logout")
+    await world.tool(2)
+    await world.until(lambda: not world.events().waiting)
+    assert (await world.session()).status == "active"
+    await world.say("stop")
+    await world.settled()
+    found = await world.summary()
+    assert found is not None
+    assert found.completed == "Both"
 
 
 # --- without a model ------------------------------------------------------------------------------------------------

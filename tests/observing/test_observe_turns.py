@@ -240,7 +240,7 @@ def test_a_session_that_begins_a_second_after_a_stop_knows_what_the_last_was_abo
         run(main, llm)
 
 
-@with_model(responder=None)
+@with_model()
 async def test_of_many_prompts_the_first_and_the_last_are_told(world: World) -> None:
     for prompt in ("We take Postgres, since it has pgvector", "go on", "and the tests", "mend it", "thanks"):
         await world.say("prompt", prompt)
