@@ -87,7 +87,6 @@ class OwnUse:
         return "all" if ours and all(ours) else "part" if any(ours) else "none"
 
     def _is_in(self, path: str, cwd: str) -> bool:
-        """Whether a path leads into the mount."""
         return f"{self._whole(path, cwd)}/".startswith(f"{self.mounted}/")
 
     def _whole(self, path: str, cwd: str) -> str:

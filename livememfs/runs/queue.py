@@ -272,7 +272,6 @@ class RunQueue:
         return self._spaces.setdefault(name, SpaceQueue(name))
 
     def _progress(self, state: SpaceQueue, run: Ticketed) -> dict[str, Any]:
-        """A run that is not finished."""
         working = run is state.running
         state_name = "running" if working else "queued"
         value: dict[str, Any] = {
@@ -290,5 +289,4 @@ class RunQueue:
         return value
 
     def _outcome(self, state: SpaceQueue, ticket: int, result: RunResult) -> dict[str, Any]:
-        """A run that is finished."""
         return {"space": state.name, "run": ticket, **result.to_json()}

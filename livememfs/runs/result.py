@@ -126,6 +126,7 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         """One flat JSON object: the state, as `status` too (consolidation 5.4), the sentences, the figures."""
+        dropped = [{"file": line.file, "text": line.text, "reason": line.reason} for line in self.dropped]
         return {
             "status": self.state,
             "state": self.state,
@@ -137,7 +138,7 @@ class RunResult:
             **self.metrics.of(self.kind),
             "warnings": list(self.metrics.warnings),
             **({"accept": self.accept} if self.accept else {}),
-            **({"dropped": [_shown(line) for line in self.dropped]} if self.kind == "consolidation" else {}),
+            **({"dropped": dropped} if self.kind == "consolidation" else {}),
             **({"memories": list(self.memories)} if self.kind == "digest" and self.dry_run else {}),
         }
 
@@ -190,10 +191,6 @@ def accepted(entry: Entry, applied: Applied, metrics: Metrics, now: datetime, ki
 def dropped_lines(lines: Sequence[Outgoing]) -> tuple[Outgoing, ...]:
     """The first lines that are dropped, among lines that leave the bank."""
     return tuple(line for line in lines if line.fate == "dropped")[:_LISTED_LINES]
-
-
-def _shown(line: Outgoing) -> dict[str, str]:
-    return {"file": line.file, "text": line.text, "reason": line.reason}
 
 
 def committed(error: LiveMemError, metrics: Metrics, now: datetime, options: RunOptions) -> RunResult:

@@ -68,19 +68,14 @@ class RunControl:
         self.while_writing = trio.CancelScope(shield=True)
         self._on_change = on_change
 
-    @property
-    def is_writing(self) -> bool:
-        """Whether the run has begun to write: from then on it is always finished."""
-        return self.phase in ("writing", "removing")
-
     def report(self, phase: str) -> None:
         """Enter a phase."""
         self.phase = phase
         self._on_change()
 
     def cancel(self) -> bool:
-        """Stop the run, unless it is writing; whether it will stop."""
-        if self.is_writing:
+        """Stop the run, unless it has begun to write: then it is always finished. Returns whether it will stop."""
+        if self.phase in ("writing", "removing"):
             return False
         self.before_writing.cancel()
         return True
@@ -283,7 +278,6 @@ class _Run(Generic[InputsT, PlanT]):
         return replace(result, dropped=dropped_lines(entry.outgoing))
 
     async def _accept(self, entry: Entry) -> RunResult:
-        """Commit a held plan and carry it out."""
         assert self.held is not None
         await self.held.check()
         applied = await self._commit(entry)

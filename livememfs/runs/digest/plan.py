@@ -208,7 +208,6 @@ def _read_fact(entry: object, count: int, verbatim: bool, faults: list[str]) -> 
 
 
 def _choice_faults(entry: Mapping[str, Any], collection: str) -> list[str]:
-    """Faults of the fields that have one of several values."""
     faults = []
     kind, ttl, weight, category = entry["type"], entry["ttl"], entry.get("importance"), entry.get("category")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -248,7 +247,6 @@ def _read_sources(value: object, count: int, faults: list[str]) -> tuple[int, ..
 
 
 def _read_skipped(value: object, count: int, faults: list[str]) -> dict[int, str]:
-    """Reasons by note."""
     if not isinstance(value, list):
         faults.append('"skipped" is not a list')
         return {}

@@ -201,7 +201,6 @@ class Scheduler:
         return limit > 0 and book.used(now) >= limit
 
     def _patience(self) -> float:
-        """Seconds until the next look."""
         now = self._clock.now()
         moments = [state.next.when for state in self._spaces if state.next.when and state.next.when > now]
         return min([LOOK_EVERY, *((moment - now).total_seconds() for moment in moments)])
@@ -276,7 +275,6 @@ class Scheduler:
         return bool(written) and not self._stopping
 
     async def _follow(self, state: Scheduled) -> None:
-        """Make the run, and remember how it ended."""
         before, newest = state.notes, self._consolidations.latest(state.name, state.kind)
         ticket = self._consolidations.touch(state.name, RunOptions(kind=state.kind))
         result: dict[str, Any] = {}
